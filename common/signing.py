@@ -20,12 +20,8 @@ class Purpose(StrEnum):
 
     RELEASE = "release"
     """An owner's receipt of its release."""
-    COMPONENTS = "components"
-    """The curator's receipt of a study's components."""
     ACKNOWLEDGEMENT = "acknowledgement"
     """The curator's receipt of a contribution that it has stored."""
-    FILE = "file"
-    """The SHA-256 of a file, its seal left blank."""
     OPENER = "opener"
     """The key to which owners seal seeds, by the opener whose key it is."""
     UPLOAD = "masked upload"

@@ -68,9 +68,9 @@ def owner(
         await_go()
         send(client)
         progress = client.wait(study, wait_s=_WAIT_S)
-        content = client.download(study, progress)
+        signed = client.download(study, progress)
         print("done", flush=True)
-    if not content:
+    if not signed.content:
         raise SystemExit(1)
 
 

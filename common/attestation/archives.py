@@ -66,7 +66,6 @@ class Archive:
 
     members: dict[str, memoryview]
     checksums: dict[str, int]
-    comment: bytes
 
     def damaged(self) -> Iterator[str]:
         """Names of members that do not have their checksum."""
@@ -81,7 +80,7 @@ def read_archive(content: bytes) -> Archive:
     checksums: dict[str, int] = {}
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            place, end, comment = 0, archive.start_dir, archive.comment
+            place, end = 0, archive.start_dir
             entries = sorted(archive.infolist(), key=lambda entry: entry.header_offset)
         view = memoryview(content)
         for entry in entries if len(entries) <= MAX_MEMBERS else ():
@@ -91,7 +90,7 @@ def read_archive(content: bytes) -> Archive:
         raise ArtefactError("the container: not an archive of this software, or damaged") from error
     if not members or len(members) != len(entries) or place != end:
         raise ArtefactError("the container: its members do not lie end to end, each once")
-    return Archive(members, checksums, comment)
+    return Archive(members, checksums)
 
 
 def array_in(member: memoryview) -> NDArray[Any]:

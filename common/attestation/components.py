@@ -1,8 +1,9 @@
 """The receipt of a study's components: made by the curator, checked by anybody.
 
 The receipt holds the study's document, every owner's receipt with its signature and certificate,
-the federation's guarantee with its assumptions, and the SHA-256 of every array of the result. The
-curator signs it. It stands in the result file, and travels on in everything that is made of it.
+and the federation's guarantee with its assumptions. The curator signs it together with the SHA-256
+of the result file, in the envelope of that file, which travels on with everything that is made of
+the components.
 
 For ``trust: aggregate`` it is of version 2, and holds what was signed of the masked sum
 (`dppca.common.attestation.sums`).
@@ -13,12 +14,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NotRequired, TypedDict
 
-import numpy as np
-
-from dppca.common.attestation import seal
 from dppca.common.attestation.claims import (
     describe_federation,
     describe_mechanism,
@@ -27,14 +25,17 @@ from dppca.common.attestation.claims import (
     study_in,
 )
 from dppca.common.attestation.documents import ProvedGuarantee, ProvedMechanism
-from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.results import Result, decode_arrays, result_to_bytes
-from dppca.common.attestation.signatures import (
-    Signer,
-    require_document,
-    require_signed,
-    signed_document,
+from dppca.common.attestation.envelopes import (
+    Claim,
+    SignedFile,
+    Statement,
+    open_envelope,
+    sign_statement,
+    unchecked_predicate,
 )
+from dppca.common.attestation.parties import KnownParties
+from dppca.common.attestation.results import Result, result_to_bytes
+from dppca.common.attestation.signatures import Signer, require_signed
 from dppca.common.attestation.sums import (
     ListedSum,
     SignedRelease,
@@ -44,7 +45,7 @@ from dppca.common.attestation.sums import (
     read_terms,
     require_evidence,
 )
-from dppca.common.errors import AlteredError, ReceiptError, SettingError, SignatureError, StudyError
+from dppca.common.errors import ReceiptError, SettingError, SignatureError, StudyError
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
@@ -54,7 +55,7 @@ from dppca.common.signing import Purpose
 from dppca.common.study import Study, Trust
 from dppca.common.transport.tls import Identity, Role
 
-KIND = "components"
+KIND, FILE = "components", "components.npz"
 _VERSION, _VERSION_OF_SUMS = 1, 2
 
 
@@ -84,7 +85,7 @@ class ReleaseShare(TypedDict):
 
 
 class ComponentsReceipt(TypedDict):
-    """What the curator signs; ``parts`` has the SHA-256 of every array, ``sum`` what was masked."""
+    """What the curator signs of a result file; ``sum`` has what was masked."""
 
     kind: str
     version: int
@@ -100,7 +101,6 @@ class ComponentsReceipt(TypedDict):
     guarantee: ProvedGuarantee
     mechanism: ProvedMechanism
     count: int
-    parts: dict[str, str]
     software: str
 
 
@@ -111,19 +111,24 @@ class Checked:
     Attributes
     ----------
     document
-        What was signed.
-    curator
-        Who countersigned it.
+        The claims, computed again.
+    statement
+        What the curator signed.
     releases, evidence
         What the owners and, with ``trust: aggregate``, the openers signed.
     """
 
     document: ComponentsReceipt
+    statement: Statement
     study: Study
     calibration: Calibration
-    curator: Identity
     releases: tuple[SignedRelease, ...]
     evidence: SumEvidence | None
+
+    @property
+    def curator(self) -> Identity:
+        """Who countersigned it."""
+        return self.statement.signed_by
 
     @property
     def guarantee(self) -> ProvedGuarantee:
@@ -131,15 +136,15 @@ class Checked:
         return describe_federation(self.study, self.calibration)
 
 
-def sealed_result(
+def sign_result(
     result: Result,
     study: Study,
     calibration: Calibration,
     releases: Sequence[SignedRelease],
     signer: Signer,
     evidence: SumEvidence | None = None,
-) -> bytes:
-    """The result file with its receipt, countersigned and sealed.
+) -> SignedFile:
+    """The result file, and the envelope with its receipt.
 
     Parameters
     ----------
@@ -161,40 +166,29 @@ def sealed_result(
         evidence,
         missing=result.header.missing,
         count=result.header.count,
-        parts=digest_arrays(result),
         software=SOFTWARE,
     )
-    envelope = signed_document(Purpose.COMPONENTS, document, signer)
-    content = result_to_bytes(replace(result, receipt=envelope))
-    return seal.sealed(seal.with_zip_comment(content, seal.make_block(signer.certificate)), signer)
+    content = result_to_bytes(result)
+    sha256 = hashlib.sha256(content).hexdigest()
+    return SignedFile(content, sign_statement(FILE, sha256, Claim.COMPONENTS, document, signer))
 
 
 def find_release_id(result: Result, owner: str) -> bytes | None:
     """Identifier of an owner's release in a result that was verified; None where it is not in."""
-    if result.receipt is None:
+    if result.envelope is None:
         return None
-    releases = json.loads(result.receipt)["receipt"]["releases"]
+    releases = unchecked_predicate(result.envelope)["releases"]
     identifiers = (
         bytes.fromhex(r["receipt"]["release_id"]) for r in releases if r["owner"] == owner
     )
     return next(identifiers, None)
 
 
-def digest_arrays(result: Result) -> dict[str, str]:
-    """SHA-256 of every array of a result, as little-endian bytes, in hexadecimal."""
-    return {
-        name: hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
-        for name, array in decode_arrays(result).items()
-    }
-
-
-def check_envelope(envelope: object, parties: KnownParties) -> Checked:
-    """Check a receipt of components by itself: signatures, digests and all claims.
+def check_components(envelope: bytes | None, parties: KnownParties) -> Checked:
+    """Check the envelope of a result by itself: signatures, digests and all claims.
 
     Parameters
     ----------
-    envelope
-        The decoded JSON document.
     parties
         Whose certificates count.
 
@@ -210,12 +204,12 @@ def check_envelope(envelope: object, parties: KnownParties) -> Checked:
     if envelope is None:
         raise ReceiptError("there is no receipt of the components: it is no result")
     what = "the receipt of the components"
-    document, curator, certificate = require_document(Purpose.COMPONENTS, envelope, what=what)
+    statement = open_envelope(envelope, Claim.COMPONENTS, parties, what=what)
+    document, curator = statement.predicate, statement.signed_by
     if curator.role is not Role.CURATOR:
         raise SignatureError(
             f"{what} was signed by {curator.role.value} {curator.name}, who is no curator"
         )
-    parties.require(certificate, what=what)
     study = study_in(
         document.get("study"),
         digest=document.get("study_digest"),
@@ -236,7 +230,6 @@ def check_envelope(envelope: object, parties: KnownParties) -> Checked:
             evidence,
             missing=missing,
             count=document["count"],
-            parts=document["parts"],
             software=document["software"],
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -246,25 +239,11 @@ def check_envelope(envelope: object, parties: KnownParties) -> Checked:
     if terms is not None and evidence is not None:
         require_evidence(terms, evidence, releases)
     require_equal(rebuilt, document, what=what)
-    return Checked(rebuilt, study, calibration, curator, tuple(releases), evidence)
+    return Checked(rebuilt, statement, study, calibration, tuple(releases), evidence)
 
 
 def check_result(result: Result, checked: Checked) -> None:
-    """Compare a result with its receipt.
-
-    Raises
-    ------
-    AlteredError
-        Names the arrays that were changed.
-    ReceiptError
-        The header says something else than the receipt.
-    """
-    computed, named = digest_arrays(result), checked.document["parts"]
-    wrong = [name for name in sorted({*computed, *named}) if computed.get(name) != named.get(name)]
-    if wrong:
-        raise AlteredError(
-            f"{', '.join(f'array {name}' for name in wrong)}: changed since it was signed"
-        )
+    """Raise `ReceiptError` where a result's header says something else than its receipt."""
     header, document = result.header, checked.document
     stated = {
         "guarantee": {
@@ -312,7 +291,6 @@ def _document(
     *,
     missing: Sequence[str],
     count: int,
-    parts: dict[str, str],
     software: str,
 ) -> ComponentsReceipt:
     """What the curator signs."""
@@ -338,7 +316,6 @@ def _document(
         "guarantee": describe_federation(study, calibration),
         "mechanism": describe_mechanism(study, calibration),
         "count": count,
-        "parts": parts,
         "software": software,
     }
     if evidence is not None:

@@ -127,7 +127,7 @@ class VerifiedClaims(TypedDict):
 
     kind: Annotated[str, "`components`, `synthetic` or `model`"]
     label: Annotated[str, "where the file may go"]
-    sealed_by: Annotated[str, "role and name of the party that sealed the file"]
+    signed_by: Annotated[str, "role and name of the party that signed the file"]
     authority: Annotated[
         VouchingAuthority | None, "who certified the parties; null: nobody vouches for the file"
     ]
@@ -147,7 +147,6 @@ class VerifiedClaims(TypedDict):
     ]
     form: NotRequired[Annotated[str, "`coded` or `decoded`; of synthetic rows"]]
     rows: NotRequired[Annotated[int, "number of rows; of synthetic rows"]]
-    columns: NotRequired[Annotated[int, "number of columns; of synthetic rows"]]
     model: NotRequired[Annotated[ProvedModel, "the model; of a model"]]
 
 

@@ -17,8 +17,8 @@ eigenvalues
     float64, shape (p,), descending; negative ones are the noise's.
 vectors
     float64, shape (k, p): rows are the kept eigenvectors, largest entry by magnitude positive.
-receipt
-    uint8: the countersigned receipt (`dppca.common.attestation.components`).
+
+What is claimed of the file is in its envelope (`dppca.common.attestation.components`).
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.attestation.archives import array_in, read_archive
+from dppca.common.attestation.envelopes import MAX_BYTES as MAX_ENVELOPE_BYTES
 from dppca.common.errors import ArtefactError
 from dppca.common.numerics.moments.moments import unpack, unpack_histograms
 from dppca.common.privacy.labels import Label
@@ -96,8 +97,8 @@ class Result:
 
     Attributes
     ----------
-    receipt
-        Canonical JSON of the countersigned receipt; None where the file carries none.
+    envelope
+        The envelope of the file, once it was verified; None otherwise.
     """
 
     header: ResultHeader
@@ -106,7 +107,7 @@ class Result:
     mean: NDArray[np.float64] | None
     eigenvalues: NDArray[np.float64]
     vectors: NDArray[np.float64]
-    receipt: bytes | None = None
+    envelope: bytes | None = None
 
     def second_moment(self, study: Study) -> NDArray[np.float64]:
         """Pooled second-moment matrix, shape (p, p), coded units."""
@@ -124,7 +125,7 @@ class Result:
         return second if self.mean is None else second - np.outer(self.mean, self.mean)
 
 
-_NAMES = frozenset({"header", "pooled", "within", "mean", "eigenvalues", "vectors", "receipt"})
+_NAMES = frozenset({"header", "pooled", "within", "mean", "eigenvalues", "vectors"})
 _DAMAGED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 """What a header that somebody has changed leads to; `tests.fuzz` found them."""
 _HEADER_BYTES, _HEADER_BYTES_PER_OWNER = 1 << 20, 1 << 10
@@ -134,16 +135,6 @@ _CONTAINER_BYTES = 1 << 17
 
 def result_to_bytes(result: Result) -> bytes:
     """The result file."""
-    arrays = decode_arrays(result)
-    if result.receipt is not None:
-        arrays["receipt"] = np.frombuffer(result.receipt, np.uint8)
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
-    return buffer.getvalue()
-
-
-def decode_arrays(result: Result) -> dict[str, NDArray[Any]]:
-    """The arrays of a result file that its receipt names by their digests."""
     arrays: dict[str, NDArray[Any]] = {
         "header": np.frombuffer(canonical_json(asdict(result.header)), np.uint8),
         "pooled": result.pooled.astype("<i8", copy=False),
@@ -154,18 +145,24 @@ def decode_arrays(result: Result) -> dict[str, NDArray[Any]]:
         arrays["mean"] = result.mean.astype("<f8", copy=False)
     if result.within is not None:
         arrays["within"] = result.within.astype("<f8", copy=False)
-    return arrays
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **arrays)
+    return buffer.getvalue()
 
 
 def largest_result(study: Study) -> int:
     """No result file of a study has more bytes than this."""
-    layout, n_owners = study.table.layout, len(study.owners)
-    p = layout.n_columns
-    numbers = layout.n_entries + 2 * p * p + 2 * p
-    document = len(study.canonical_bytes())
-    of_owner = _HEADER_BYTES_PER_OWNER + _RECEIPT_BYTES_PER_OWNER
-    of_owner += _RECEIPT_BYTES_PER_SEAL * len(study.openers or ())
-    return 8 * numbers + _HEADER_BYTES + 2 * document + of_owner * n_owners + _CONTAINER_BYTES
+    p = study.table.layout.n_columns
+    numbers = study.table.layout.n_entries + 2 * p * p + 2 * p
+    header = _HEADER_BYTES + _HEADER_BYTES_PER_OWNER * len(study.owners)
+    return 8 * numbers + header + _CONTAINER_BYTES
+
+
+def largest_envelope(study: Study) -> int:
+    """No envelope of a result of a study has more bytes than this."""
+    of_owner = _RECEIPT_BYTES_PER_OWNER + _RECEIPT_BYTES_PER_SEAL * len(study.openers or ())
+    claims = _HEADER_BYTES + len(study.canonical_bytes()) + of_owner * len(study.owners)
+    return min(MAX_ENVELOPE_BYTES, 4 * claims // 3 + _CONTAINER_BYTES)
 
 
 def result_from_bytes(content: bytes, study: Study) -> Result:
@@ -190,7 +187,6 @@ def result_from_bytes(content: bytes, study: Study) -> Result:
             mean=arrays.get("mean"),
             eigenvalues=arrays["eigenvalues"],
             vectors=arrays["vectors"],
-            receipt=arrays["receipt"].tobytes() if "receipt" in arrays else None,
         )
         _check(result, study)
     except _DAMAGED as error:

@@ -135,8 +135,13 @@ def require_signed(
         raise SignatureError(f"the certificate of {what} holds no key on an elliptic curve")
     if not is_signed(key, purpose, content, signature):
         raise SignatureError(f"{what} was changed, or not signed by the key of its certificate")
+    return party_of(certificate, what=what)
+
+
+def party_of(certificate: bytes, *, what: str) -> Identity:
+    """The party that a certificate (PEM) names; `SignatureError` where it names none."""
     try:
-        return parse_identity(document)
+        return parse_identity(load_certificate(certificate, what=what))
     except IdentityError as error:
         raise SignatureError(f"the certificate of {what} names no party of a study") from error
 

@@ -1,44 +1,38 @@
-"""Synthetic tables: the receipt inside, digests of the columns, and the file's seal.
+"""Synthetic tables: their claims, and the file whose SHA-256 was signed together with them.
 
-A table carries, as JSON under the key ``dppca`` of its metadata, what it claims, the countersigned
-receipt of the components it was drawn from, and a SHA-256 for every column. The file is sealed by
-its writer: the owner that drew the rows, or the operator that joined those of several.
-
-Digests of a column do not depend on batches: float64 columns, SHA-256 of their little-endian
-bytes; text, and dates as text such as ``2020-01-31``, SHA-256 over the SHA-256 of the lengths of
-all values (int64, little-endian, in bytes of UTF-8) followed by the SHA-256 of all values.
+What a table claims stands in its envelope, and the envelope of the components that it was drawn
+from stands there too. In the file itself are its label and its form, as JSON under the key
+``dppca`` of its metadata. The envelope is signed by who wrote the file: the owner that drew the
+rows, or the operator that joined those of several.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import mmap
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 
-from dppca.common.attestation import seal
 from dppca.common.attestation.claims import describe_mechanism, require_equal
 from dppca.common.attestation.components import (
     Checked,
     ReleaseShare,
-    check_envelope,
+    check_components,
     list_shares,
 )
 from dppca.common.attestation.documents import ProvedGuarantee, ProvedMechanism
+from dppca.common.attestation.envelopes import Statement, embedded
 from dppca.common.attestation.file_headers import require_plain_arrow, require_small_pages
 from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.signatures import Signer
 from dppca.common.documents.messages import METADATA_KEY, Form
 from dppca.common.errors import (
     AlteredError,
@@ -51,17 +45,14 @@ from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.schema import Schema
 from dppca.common.schema.attributes import Date, list_labels
-from dppca.common.schema.document import canonical_json
-from dppca.common.shell.files import open_new
 from dppca.common.study import Study
-from dppca.common.transport.tls import Identity, Role
+from dppca.common.transport.tls import Role
 
 KIND = "synthetic"
 _VERSION = 1
-_FREE = ("form", "n_rows", "shrinkage", "trace_scale", "software", "parts", "joined")
-SUFFIXES = (".parquet", ".arrow")
-_ARROW_SCHEMA = b"ARROW:schema"
-"""Where a Parquet file holds its Arrow schema (Apache Arrow, "Reading and writing Parquet")."""
+_FREE = ("form", "n_rows", "shrinkage", "trace_scale", "software", "joined")
+_INSIDE = ("kind", "label", "form", "study", "study_digest")
+SUFFIXES = (".parquet", ".arrow", ".csv")
 
 
 class TableSource(TypedDict):
@@ -88,48 +79,15 @@ class TableClaims(TypedDict):
     missing: list[str]
     components: int
     covariance: str
-    components_receipt: object
+    components_envelope: object
 
 
 class TableReceipt(TableClaims):
-    """What is read of a table's receipt, which may have other keys; ``parts`` is by column."""
+    """What is read of a table's claims, which may have other keys."""
 
     form: str
     n_rows: int
     software: str
-    parts: dict[str, str]
-
-
-class ColumnDigests:
-    """SHA-256 of every column of a table that is fed batch by batch."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self._hashes = {name: (hashlib.sha256(), hashlib.sha256()) for name in names}
-        self._text: set[str] = set()
-
-    def add(self, batch: Any) -> None:
-        """Take a ``pyarrow.RecordBatch``; `AlteredError` where a value is missing."""
-        for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            if column.null_count:
-                raise AlteredError(f"column {name}: values are missing")
-            first, second = self._hashes[name]
-            if pa.types.is_floating(column.type):
-                first.update(np.asarray(column.to_numpy(), "<f8").tobytes())
-                continue
-            self._text.add(name)
-            text = column.cast(pa.large_string())
-            lengths = pc.binary_length(text).to_numpy().astype("<i8")
-            first.update(lengths.tobytes())
-            second.update(_text_bytes(text, int(lengths.sum())))
-
-    def hexdigests(self) -> dict[str, str]:
-        """By column."""
-        return {
-            name: hashlib.sha256(first.digest() + second.digest()).hexdigest()
-            if name in self._text
-            else first.hexdigest()
-            for name, (first, second) in self._hashes.items()
-        }
 
 
 def make_claims(
@@ -138,14 +96,14 @@ def make_claims(
     components: TableSource,
     *,
     covariance: str,
-    envelope: object,
+    envelope: bytes | None,
 ) -> TableClaims:
     """What follows for synthetic rows from the components they were drawn from.
 
     Parameters
     ----------
     envelope
-        The countersigned receipt of the components; None where there is none.
+        Of the components; None where there is none.
     """
     return {
         "kind": KIND,
@@ -160,106 +118,24 @@ def make_claims(
         "missing": components["missing"],
         "components": components["count"],
         "covariance": covariance,
-        "components_receipt": envelope,
+        "components_envelope": None if envelope is None else json.loads(envelope),
     }
 
 
-@contextmanager
-def sealed_writer(
-    path: Path, suffix: str, schema: Any, signer: Signer, *, mode: int
-) -> Iterator[Any]:
-    """Write a Parquet or Arrow file batch by batch; sealed when the block ends well.
-
-    Parameters
-    ----------
-    path
-        A draft that must not exist; the caller gives it its name.
-    suffix
-        One of `SUFFIXES`.
-    schema
-        ``pyarrow.Schema`` with our metadata.
-    mode
-        Permissions of the file, before the process's mask.
-
-    Raises
-    ------
-    OSError
-        It cannot be written.
-    """
-    block = seal.make_block(signer.certificate)
-    with open_new(path, mode=mode) as file:
-        if suffix == ".parquet":
-            with pa.parquet.ParquetWriter(file, schema) as writer:
-                yield writer
-                writer.add_key_value_metadata({seal.KEY: block})
-        else:
-            whole = schema.with_metadata({**(schema.metadata or {}), seal.KEY: block})
-            with pa.ipc.new_file(file, whole) as writer:
-                yield _Relabelled(writer, whole)
-    seal.seal_file(path, signer)
+def label_inside(claims: Mapping[str, object]) -> dict[str, object]:
+    """What a file says of itself, whatever becomes of its envelope."""
+    return {key: claims[key] for key in _INSIDE if key in claims}
 
 
-@contextmanager
-def receipted_writer(
-    path: Path, schema: Any, claims: Mapping[str, object], signer: Signer, *, mode: int
-) -> Iterator[Callable[[Any], None]]:
-    """Write a Parquet file piece by piece; receipt and seal follow when the block ends well.
-
-    Digests of the columns are known once all rows are written. Readers take the receipt from the
-    Arrow schema in the footer, so that is written last too.
-
-    Parameters
-    ----------
-    path
-        A draft that must not exist; the caller gives it its name.
-    schema
-        ``pyarrow.Schema`` without metadata.
-    claims
-        The receipt without the digests of the columns.
-    mode
-        Permissions of the file, before the process's mask.
-
-    Yields
-    ------
-    callable
-        Writes a ``pyarrow.Table`` as a row group.
-
-    Raises
-    ------
-    OSError
-        It cannot be written.
-    """
-    digests = ColumnDigests(schema.names)
-    with (
-        open_new(path, mode=mode) as file,
-        pa.parquet.ParquetWriter(file, schema, store_schema=False) as writer,
-    ):
-
-        def write(table: Any) -> None:
-            for batch in table.to_batches():
-                digests.add(batch)
-            writer.write_table(table)
-
-        yield write
-        receipt = canonical_json({**claims, "parts": digests.hexdigests()})
-        whole = schema.with_metadata({METADATA_KEY: receipt})
-        writer.add_key_value_metadata(
-            {
-                METADATA_KEY: receipt,
-                _ARROW_SCHEMA: base64.b64encode(whole.serialize()),
-                seal.KEY: seal.make_block(signer.certificate),
-            }
-        )
-    seal.seal_file(path, signer)
-
-
-def verify_table(path: Path, parties: KnownParties) -> tuple[Checked, TableReceipt, Identity]:
-    """Check a synthetic table.
+def verify_table(
+    path: Path, statement: Statement, parties: KnownParties
+) -> tuple[Checked, TableReceipt]:
+    """Check a synthetic table whose bytes are those that were signed.
 
     Returns
     -------
     tuple
-        The components' receipt, the table's own document, who sealed the file.
+        The components' receipt, and what the table claims.
 
     Raises
     ------
@@ -268,32 +144,25 @@ def verify_table(path: Path, parties: KnownParties) -> tuple[Checked, TableRecei
     ReceiptError, SignatureError, AlteredError
         Names what does not hold.
     """
-    fields, block, batches = _opened(path)
-    document = _document(fields)
-    checked = check_envelope(document.get("components_receipt"), parties)
-    _check_claims(document, checked)
-    _check_columns(path, fields, batches, document, checked.study.table)
-    with _mapped(path) as content:
-        who = seal.require_sealed_by_party(
-            content,
-            block,
-            parties,
-            what="the container or what the table says besides its claims (all columns and the "
-            "receipt of the components are as signed)",
-        )
+    document, who = statement.predicate, statement.signed_by
+    checked = require_claims(document, parties)
     if who.role is Role.OWNER and who.name not in checked.study.owners:
-        raise SignatureError(f"the file was sealed by {who.name}, who is no owner of the study")
+        raise SignatureError(f"the table was signed by {who.name}, who is no owner of the study")
     if who.role is Role.CURATOR:
-        raise SignatureError("the file was sealed as if a curator had drawn rows")
-    return checked, cast("TableReceipt", document), who
+        raise SignatureError("the table was signed as if a curator had drawn rows")
+    _check_rows(path, document, checked.study.table)
+    return checked, cast("TableReceipt", document)
 
 
-def require_claims(document: Mapping[str, Any], parties: KnownParties) -> None:
-    """Check what a table claims before it is a file; raises as `verify_table` does."""
-    _check_claims(document, check_envelope(document.get("components_receipt"), parties))
-
-
-def _check_claims(document: Mapping[str, Any], checked: Checked) -> None:
+def require_claims(document: Mapping[str, Any], parties: KnownParties) -> Checked:
+    """Check what a table claims, whether it is a file or not; raises as `verify_table` does."""
+    if document.get("label") != Label.RELEASED.value or document.get("kind") != KIND:
+        raise ReceiptError(
+            "the table carries no receipt of synthetic rows: it is "
+            f"{document.get('label', 'without a label')}"
+        )
+    envelope = embedded(document.get("components_envelope"), what="the receipt of the components")
+    checked = check_components(envelope, parties)
     receipt = checked.document
     follows = make_claims(
         checked.study,
@@ -305,43 +174,37 @@ def _check_claims(document: Mapping[str, Any], checked: Checked) -> None:
             "count": receipt["count"],
         },
         covariance=checked.study.covariance.value,
-        envelope=document["components_receipt"],
+        envelope=envelope,
     )
     stated = {key: value for key, value in document.items() if key not in _FREE}
     require_equal(follows, stated, what="the receipt of the table")
+    return checked
 
 
-def _check_columns(
-    path: Path, fields: Any, batches: Iterable[Any], document: Mapping[str, Any], schema: Schema
-) -> None:
-    """Columns, their digests and the number of rows."""
+def _check_rows(path: Path, document: Mapping[str, Any], schema: Schema) -> None:
+    """Columns and number of rows."""
     try:
-        form, named = Form(document["form"]), dict(document["parts"])
-    except (KeyError, ValueError, TypeError) as error:
-        raise ReceiptError(
-            "the receipt of the table lacks its form or the digests of its columns"
-        ) from error
-    if list(fields.names) != _list_columns(schema, form) or set(named) != set(fields.names):
+        form = Form(document["form"])
+    except (KeyError, ValueError) as error:
+        raise ReceiptError("the receipt of the table lacks its form") from error
+    fields, batches = _opened(path, schema, form)
+    if list(fields.names) != _list_columns(schema, form):
         raise AlteredError(f"the columns are not those of {form.value} rows of the study")
-    digests, n_rows = ColumnDigests(fields.names), 0
+    _require_label(fields)
+    n_rows = 0
     longest = _longest_labels(schema, form)
     dates = {a.name for a in schema.attributes if isinstance(a, Date) and form is Form.DECODED}
     try:
         for batch in batches:
             for name, column in zip(batch.schema.names, batch.columns, strict=True):
                 _require_kind(name, column, longest.get(name), date=name in dates)
-            digests.add(batch)
+                if column.null_count:
+                    raise AlteredError(f"column {name}: values are missing")
             n_rows += batch.num_rows
     except DppcaError:
         raise
     except _READING as error:
         raise _unreadable(path, error) from error
-    computed = digests.hexdigests()
-    wrong = [name for name in fields.names if computed[name] != named[name]]
-    if wrong:
-        raise AlteredError(
-            f"{', '.join(f'column {name}' for name in wrong)}: changed since it was signed"
-        )
     if n_rows != document.get("n_rows"):
         raise AlteredError(
             f"the table has {n_rows} rows; its receipt says {document.get('n_rows')}"
@@ -392,9 +255,12 @@ _READING = (
 """What Arrow's readers raise on damaged files."""
 
 
-def _opened(path: Path) -> tuple[Any, bytes | None, Iterator[Any]]:
-    """Arrow schema, the seal's block, and the batches still to be read."""
+def _opened(path: Path, schema: Schema, form: Form) -> tuple[Any, Iterator[Any]]:
+    """Arrow schema, and the batches still to be read."""
     try:
+        if path.suffix == ".csv":
+            reader = _csv_reader(path, schema, form)
+            return reader.schema, iter(reader)
         if path.suffix == ".parquet":
             with _mapped(path) as content:
                 require_small_pages(content)
@@ -404,18 +270,29 @@ def _opened(path: Path) -> tuple[Any, bytes | None, Iterator[Any]]:
             file = pa.parquet.ParquetFile(
                 str(path), page_checksum_verification=False, read_dictionary=names
             )
-            block = (file.metadata.metadata or {}).get(seal.KEY)
             list(file.schema_arrow.names)  # decoded here, where what is no text is an error
-            return file.schema_arrow, block, file.iter_batches()
+            return file.schema_arrow, file.iter_batches()
         with _mapped(path) as content:
             require_plain_arrow(content)
         with pa.OSFile(str(path)) as source:
             reader = pa.ipc.open_file(source.read_buffer())
         list(reader.schema.names)
         batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
-        return reader.schema, (reader.schema.metadata or {}).get(seal.KEY), _validated(batches)
+        return reader.schema, _validated(batches)
     except _READING as error:
         raise _unreadable(path, error) from error
+
+
+def _csv_reader(path: Path, schema: Schema, form: Form) -> Any:
+    """A CSV file as our writer makes it; numbers, dates and labels by the study's schema."""
+    kinds = dict.fromkeys(_list_columns(schema, form), pa.float64())
+    for attribute in schema.attributes if form is Form.DECODED else ():
+        if isinstance(attribute, Date):
+            kinds[attribute.name] = pa.date32()
+        elif list_labels(attribute) is not None:
+            kinds[attribute.name] = pa.string()
+    options = pa.csv.ConvertOptions(column_types=kinds, null_values=[], strings_can_be_null=False)
+    return pa.csv.open_csv(str(path), convert_options=options)
 
 
 @contextmanager
@@ -437,52 +314,18 @@ def _unreadable(path: Path, error: Exception) -> ArtefactError:
     )
 
 
-def _document(fields: Any) -> Mapping[str, Any]:
-    content = (fields.metadata or {}).get(METADATA_KEY)
-    if content is None:
-        raise ReceiptError("the table carries no receipt")
+def _require_label(fields: Any) -> None:
+    """Refuse a file that says of itself that it may not leave; a CSV file cannot say it."""
     try:
-        document = json.loads(content)
-        sound = isinstance(document, dict) and canonical_json(document) == content
-    except (ValueError, TypeError, RecursionError) as error:
-        raise AlteredError("the receipt of the table cannot be read") from error
-    if not sound:
-        raise AlteredError("the receipt of the table is not in canonical form")
-    if document.get("label") != Label.RELEASED.value or document.get("kind") != KIND:
-        raise ReceiptError(
-            "the table carries no receipt of synthetic rows: it is "
-            f"{document.get('label', 'without a label')}"
-        )
-    claims: Mapping[str, Any] = document
-    return claims
+        inside = json.loads((fields.metadata or {}).get(METADATA_KEY, b"{}"))
+        label = inside.get("label", Label.RELEASED.value)
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise AlteredError("the label in the table cannot be read") from error
+    if label != Label.RELEASED.value:
+        raise ReceiptError(f"the table says inside that it is {label}")
 
 
 def _list_columns(schema: Schema, form: Form) -> list[str]:
     if form is Form.CODED:
         return list(schema.column_names)
     return [attribute.name for attribute in schema.attributes]
-
-
-def _text_bytes(text: Any, total: int) -> bytes:
-    """All values of a ``large_string`` array after one another, as UTF-8."""
-    if not len(text):
-        return b""
-    offsets = np.frombuffer(text.buffers()[1], "<i8")[text.offset : text.offset + len(text) + 1]
-    data: bytes = text.buffers()[2].to_pybytes()[int(offsets[0]) : int(offsets[0]) + total]
-    return data
-
-
-class _Relabelled:
-    """Gives every batch the metadata of its file before it is written."""
-
-    def __init__(self, writer: Any, schema: Any) -> None:
-        self._writer = writer
-        self._schema = schema
-
-    def write_batch(self, batch: Any) -> None:
-        """Append rows."""
-        self._writer.write_batch(batch.replace_schema_metadata(self._schema.metadata))
-
-    def write_table(self, table: Any) -> None:
-        """Append rows."""
-        self._writer.write_table(table.replace_schema_metadata(self._schema.metadata))

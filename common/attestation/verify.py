@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from pathlib import Path
 
-from dppca.common.attestation import seal
-from dppca.common.attestation.archives import Archive, array_in, read_archive
-from dppca.common.attestation.components import Checked, check_envelope, check_result
+from dppca.common.attestation.components import Checked, check_components, check_result
+from dppca.common.attestation.envelopes import SignedFile
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.results import Result, result_from_bytes
-from dppca.common.errors import (
-    AlteredError,
-    ArtefactError,
-    ReceiptError,
-    SettingError,
-    SignatureError,
-)
-from dppca.common.schema.document import canonical_json
+from dppca.common.errors import AlteredError, ArtefactError, SettingError
 from dppca.common.study import Study
 from dppca.common.transport.revoked import RevocationList, read_list
-from dppca.common.transport.tls import Identity
 
 
 def read_revoked(path: Path | None, *, ca: bytes | None) -> RevocationList | None:
@@ -54,7 +45,7 @@ def read_authority(path: Path | None) -> bytes | None:
 
 
 def verified_result(
-    content: bytes, study: Study, *, ca: bytes | None, revoked: RevocationList | None = None
+    signed: SignedFile, study: Study, *, ca: bytes | None, revoked: RevocationList | None = None
 ) -> Result:
     """The result of a study, once all that it claims has been checked.
 
@@ -68,18 +59,16 @@ def verified_result(
     Raises
     ------
     ArtefactError, ReceiptError, SignatureError, AlteredError
-        As `verify_components`; or the result is of another study.
+        As `verify_result`; or the result is of another study.
     """
-    checked, _, result = verify_result(content, KnownParties(ca, revoked=revoked))
+    checked, result = verify_result(signed, KnownParties(ca, revoked=revoked))
     if checked.study.digest != study.digest:
         raise ArtefactError("the result is of another study")
     return result
 
 
-def verify_components(
-    content: bytes, *, ca: bytes | None, revoked: RevocationList | None = None
-) -> tuple[Checked, Identity]:
-    """Check a result file, and say who sealed it.
+def verify_result(signed: SignedFile, parties: KnownParties) -> tuple[Checked, Result]:
+    """Check a result file: its envelope and its digest, then what it holds.
 
     Raises
     ------
@@ -88,47 +77,11 @@ def verify_components(
     ReceiptError, SignatureError, AlteredError
         Names the part at fault.
     """
-    checked, who, _ = verify_result(content, KnownParties(ca, revoked=revoked))
-    return checked, who
-
-
-def verify_result(content: bytes, parties: KnownParties) -> tuple[Checked, Identity, Result]:
-    """As `verify_components`; the result, too."""
-    archive = read_archive(content)
-    for name in archive.damaged():
-        raise AlteredError(f"array {name.removesuffix('.npy')}: it does not have its checksum")
-    checked = check_envelope(_envelope(archive), parties)
+    checked = check_components(signed.envelope, parties)
+    checked.statement.require_digest(signed.sha256.hex())
     try:
-        result = result_from_bytes(content, checked.study)
+        result = result_from_bytes(signed.content, checked.study)
     except ArtefactError as error:
         raise AlteredError(f"the arrays: {error}") from error
     check_result(result, checked)
-    who = seal.require_sealed_by_party(
-        content,
-        archive.comment or None,
-        parties,
-        what="the container (all arrays and the receipt are as signed)",
-    )
-    if who != checked.curator:
-        raise SignatureError(
-            f"the file was sealed by {who.name}, its receipt by {checked.curator.name}"
-        )
-    return checked, who, result
-
-
-def _envelope(archive: Archive) -> object:
-    """The receipt in a result file."""
-    members = archive.members
-    if "receipt.npy" not in members:
-        raise ReceiptError("the file carries no receipt: it is no result")
-    text = array_in(members["receipt.npy"]).tobytes()
-    if "header.npy" not in members:
-        raise AlteredError("array header: missing")
-    try:
-        envelope: object = json.loads(text)
-        sound = canonical_json(envelope) == text
-    except (ValueError, RecursionError) as error:
-        raise AlteredError("array receipt: it cannot be read") from error
-    if not sound:
-        raise AlteredError("array receipt: not in canonical form")
-    return envelope
+    return checked, replace(result, envelope=signed.envelope)

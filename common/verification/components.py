@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.attestation.components import ComponentsReceipt
-from dppca.common.attestation.results import Result, result_from_bytes
-from dppca.common.attestation.verify import verify_components
+from dppca.common.attestation.envelopes import read_signed
+from dppca.common.attestation.parties import KnownParties
+from dppca.common.attestation.results import Result
+from dppca.common.attestation.verify import verify_result
 from dppca.common.documents.tables import html_table
 from dppca.common.errors import ArtefactError
 from dppca.common.numerics.loadings import MOST_LOADINGS, Loading, largest_loadings
@@ -144,18 +146,15 @@ def read_result(
         Names the part at fault.
     """
     try:
-        content = Path(path).read_bytes()
+        signed = read_signed(Path(path))
+        checked, result = verify_result(signed, KnownParties(ca, revoked=revoked))
     except OSError as error:
         raise ArtefactError(f"{path} cannot be read: {error.strerror or error}") from error
-    try:
-        checked, _ = verify_components(content, ca=ca, revoked=revoked)
     except ArtefactError as error:
         raise ArtefactError(f"{path}: {error}") from error
     if study is not None and study.digest != checked.study.digest:
         raise ArtefactError("the result is of another study")
-    return make_components(
-        result_from_bytes(content, checked.study), checked.study, checked.document
-    )
+    return make_components(result, checked.study, checked.document)
 
 
 def make_components(result: Result, study: Study, receipt: ComponentsReceipt | None) -> Components:

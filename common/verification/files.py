@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +17,15 @@ from dppca.common.attestation.documents import (
     Verification,
     VerifiedClaims,
 )
+from dppca.common.attestation.envelopes import (
+    SUFFIX,
+    Claim,
+    SignedFile,
+    Statement,
+    digest_file,
+    open_envelope,
+    read_envelope,
+)
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.sums import require_sum
 from dppca.common.attestation.verify import verify_result
@@ -26,7 +36,6 @@ from dppca.common.errors import (
 )
 from dppca.common.shell.clock import utc_now
 from dppca.common.transport.revoked import RevocationList
-from dppca.common.transport.tls import Identity
 
 if TYPE_CHECKING:
     from dppca.common.verification.weights import WeightReceipt
@@ -36,6 +45,7 @@ _SUFFIXES = {
     ".npz": _COMPONENTS,
     ".parquet": _TABLE,
     ".arrow": _TABLE,
+    ".csv": _TABLE,
     ".skops": _MODEL,
 }
 
@@ -53,9 +63,11 @@ def verify_file(
 
     Parameters
     ----------
+    path
+        The file or its envelope, which lies beside it.
     ca
-        PEM of the authority that certified the parties; None to take the certificates in the file
-        as they are, which shows that the file is whole and consistent but not who made it.
+        PEM of the authority that certified the parties; None to take the certificates in the
+        envelope as they are, which shows that the file is whole and consistent but not who made it.
     revoked
         The authority's revocation list.
     held_since
@@ -79,16 +91,17 @@ def verify_file(
         Names the part at fault.
     """
     parties = KnownParties(ca, revoked=revoked, held_since=held_since)
+    path = path.with_name(path.name.removesuffix(SUFFIX))
     kind = _SUFFIXES.get(path.suffix)
     if kind is None:
         raise ArtefactError(
-            f"{path.name} cannot carry a receipt: components end in .npz, synthetic tables in "
-            ".parquet or .arrow, models in .skops. Keep rows that others are to check as .parquet, "
-            "not as CSV"
+            f"{path.name} is no released file: components end in .npz, synthetic tables in "
+            ".parquet, .arrow or .csv, models in .skops"
         )
     if uploads is not None and kind != _COMPONENTS:
         raise SettingError(f"--uploads adds up a sum, and {path.name} holds none: leave it out")
     try:
+        path.stat()
         checked, claims = _verify_kind(kind, path, parties, uploads)
     except OSError as error:
         raise ArtefactError(f"{path} cannot be read: {error.strerror or error}") from error
@@ -102,43 +115,47 @@ def _verify_kind(
 ) -> tuple[Checked, VerifiedClaims]:
     """The components' receipt, and what the file claims."""
 
-    def begin(who: Identity, label: str, software: str, study: str, schema: str) -> VerifiedClaims:
+    def begin(statement: Statement, label: str, software: str, **digests: str) -> VerifiedClaims:
+        who = statement.signed_by
         return {
             "kind": kind,
             "label": label,
-            "sealed_by": f"{who.role.value} {who.name}",
+            "signed_by": f"{who.role.value} {who.name}",
             "authority": parties.authority(),
             "software": software,
             "study": None,
-            "study_digest": study,
-            "schema_digest": schema,
+            "study_digest": digests["study"],
+            "schema_digest": digests["schema"],
             "guarantee": None,
         }
 
-    if kind == _TABLE:
-        from dppca.common.attestation.tables import verify_table
-
-        if path.stat().st_size == 0:
-            raise ArtefactError(f"the container: {path.name} is empty")
-        checked, table, who = verify_table(path, parties)
-        digests = table["study_digest"], table["schema_digest"]
-        claims = begin(who, table["label"], table["software"], *digests)
-        claims["form"], claims["rows"] = table["form"], table["n_rows"]
-        claims["columns"] = len(table["parts"])
-    elif kind == _COMPONENTS:
-        checked, who, result = verify_result(path.read_bytes(), parties)
+    if kind == _COMPONENTS:
+        checked, result = verify_result(SignedFile(path.read_bytes(), read_envelope(path)), parties)
         own = checked.document
-        digests = own["study_digest"], own["schema_digest"]
-        claims = begin(who, own["label"], own["software"], *digests)
+        digests = {"study": own["study_digest"], "schema": own["schema_digest"]}
+        claims = begin(checked.statement, own["label"], own["software"], **digests)
         if uploads is not None:
             require_sum(checked.study, checked.releases, checked.evidence, result.pooled, uploads)
         claims["added_up"] = uploads is not None
+    elif kind == _TABLE:
+        from dppca.common.attestation.tables import verify_table
+
+        what = "the envelope of the table"
+        statement = open_envelope(read_envelope(path), Claim.ROWS, parties, what=what)
+        statement.require_digest(digest_file(path))
+        checked, table = verify_table(path, statement, parties)
+        digests = {"study": table["study_digest"], "schema": table["schema_digest"]}
+        claims = begin(statement, table["label"], table["software"], **digests)
+        claims["form"], claims["rows"] = table["form"], table["n_rows"]
     else:
         from dppca.common.verification.models import verify_model
 
-        checked, model, who = verify_model(path.read_bytes(), parties)
-        digests = model.study_digest, model.schema_digest
-        claims = begin(who, model.label, model.software, *digests)
+        what, content = "the envelope of the model", path.read_bytes()
+        statement = open_envelope(read_envelope(path), Claim.MODEL, parties, what=what)
+        statement.require_digest(hashlib.sha256(content).hexdigest())
+        checked, model = verify_model(content, statement, parties)
+        digests = {"study": model.study_digest, "schema": model.schema_digest}
+        claims = begin(statement, model.label, model.software, **digests)
         claims["model"] = _describe_model(model)
     _add_components(claims, checked)
     return checked, claims
@@ -200,7 +217,7 @@ def verification_text(
             f"  all parties were certified by authority {authority['name']}, SHA-256 "
             f"{authority['fingerprint']}" + ("" if ca is None else f", from {ca.resolve()}"),
         ]
-    lines.append(f"  every byte is as {report['sealed_by']} sealed it")
+    lines.append(f"  every byte is as {report['signed_by']} signed it")
     if report["guarantee"] is not None:
         lines += _together_lines(report, report["guarantee"])
     if model is not None:

@@ -15,12 +15,11 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dppca.common.attestation.archives import Archive, read_archive, require_model
-from dppca.common.errors import AlteredError, ArtefactError
+from dppca.common.attestation.archives import require_model
+from dppca.common.errors import ArtefactError
 
 KIND, VERSION = "model", 1
 DPPCA_SVM, DP_SVM = "dppca-svm", "dp-svm"
@@ -101,39 +100,3 @@ def pack_archive(archive: ModelArchive) -> bytes:
         }
     )
     return content
-
-
-def read_comment(content: bytes) -> bytes | None:
-    """Comment of a zip archive, once every member of it has its checksum.
-
-    Raises
-    ------
-    AlteredError
-        Names the member that is not what its checksum says.
-    ArtefactError
-        It is no archive.
-    """
-    archive = read_archive(content)
-    for name in archive.damaged():
-        title = _titles(archive).get(name, name.removesuffix(".npy"))
-        raise AlteredError(f"array {title}: it does not have its checksum")
-    return archive.comment or None
-
-
-def _titles(archive: Archive) -> dict[str, str]:
-    """What the members of a skops archive hold; empty for other archives."""
-    try:
-        return _name_arrays(json.loads(bytes(archive.members["schema.json"]))["content"])
-    except ARCHIVE_ERRORS:
-        return {}
-
-
-def _name_arrays(content: Mapping[str, Any]) -> dict[str, str]:
-    """Names of arrays by the members of the archive that hold them, at any depth."""
-    names: dict[str, str] = {}
-    for name, node in content.items():
-        if isinstance(node, dict) and "file" in node:
-            names[node["file"]] = name
-        elif isinstance(node, dict) and isinstance(node.get("content"), dict):
-            names |= _name_arrays(node["content"])
-    return names

@@ -1,15 +1,17 @@
-"""Models that may leave: their receipt computed again, and the seal of their file.
+"""Models that may leave: their receipt, computed again.
 
-The file is a zip archive of skops; what the ledger of its owner stores is that archive, and a
-comment at its end, the seal, is added when it is written out. So ``the file without its comment``
-has the digest that stands in the owner's ledger.
+The file is the zip archive of skops that its owner's ledger stores, with the digest that stands
+there. Its envelope holds the model's receipt, which the archive holds too, and the envelope of the
+components.
 
-Limits: that the basis in the model follows from the components is not computed here; their receipt
-and the digest of their file are compared with what the model says.
+Limits: that the basis in the model follows from the components is not computed here; the SHA-256
+of their file is compared with what the model says.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
@@ -17,9 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from dppca.common.attestation import seal
 from dppca.common.attestation.claims import require_equal
-from dppca.common.attestation.components import Checked, check_envelope
+from dppca.common.attestation.components import Checked, check_components
+from dppca.common.attestation.envelopes import (
+    Claim,
+    SignedFile,
+    Statement,
+    embedded,
+    sign_statement,
+)
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import Signer
 from dppca.common.documents.amounts import parse_decimal
@@ -33,12 +41,13 @@ from dppca.common.estimators.base.weight_noise import count_machines
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.receipts import NoiseSection, read_receipt
 from dppca.common.schema import Schema
-from dppca.common.transport.tls import Identity, Role
+from dppca.common.transport.tls import Role
 from dppca.common.verification.model_archives import (
     ARCHIVE_ERRORS,
+    KIND,
+    VERSION,
     ModelArchive,
     open_archive,
-    read_comment,
 )
 from dppca.common.verification.weights import (
     METHOD,
@@ -52,63 +61,69 @@ from dppca.common.verification.weights import (
 )
 
 
-def sealed_archive(payload: bytes, signer: Signer) -> bytes:
-    """A model's file: the archive that the ledger stores, sealed by its owner."""
-    block = seal.make_block(signer.certificate)
-    return seal.sealed(seal.with_zip_comment(payload, block), signer)
+def sign_model(
+    name: str, archive: bytes, receipt: Mapping[str, Any], components: bytes | None, signer: Signer
+) -> SignedFile:
+    """A model's file and its envelope.
+
+    Parameters
+    ----------
+    name
+        Of the file, without a folder.
+    archive
+        As the ledger stores it.
+    receipt
+        The model's.
+    components
+        Envelope of the components that it is trained on.
+    """
+    claims = {
+        "kind": KIND,
+        "version": VERSION,
+        "label": Label.RELEASED.value,
+        "receipt": receipt,
+        "components_envelope": None if components is None else json.loads(components),
+    }
+    sha256 = hashlib.sha256(archive).hexdigest()
+    return SignedFile(archive, sign_statement(name, sha256, Claim.MODEL, claims, signer))
 
 
-def verify_model(content: bytes, parties: KnownParties) -> tuple[Checked, WeightReceipt, Identity]:
-    """Check a model that may leave.
+def verify_model(
+    content: bytes, statement: Statement, parties: KnownParties
+) -> tuple[Checked, WeightReceipt]:
+    """Check a model that may leave, whose bytes are those that were signed.
 
     Returns
     -------
     tuple
-        The components' receipt, the model's own, who sealed the file.
+        The components' receipt, the model's own.
 
     Raises
     ------
     ArtefactError, ReceiptError, SignatureError, AlteredError
         Names what does not hold.
     """
-    block = read_comment(content)
-    archive = open_archive(content)
-    metadata = archive.metadata
-    if metadata.get("label") != Label.RELEASED.value:
-        raise ReceiptError(
-            f"the model is {metadata.get('label')}: it was not released and has no receipt"
+    claims, who = statement.predicate, statement.signed_by
+    what = "the receipt of the components"
+    checked = check_components(embedded(claims.get("components_envelope"), what=what), parties)
+    if who.role is not Role.OWNER or who.name not in checked.study.owners:
+        raise SignatureError(
+            f"the model was signed by {who.role.value} {who.name}, who is no owner of it"
         )
-    document = metadata.get("receipt")
-    if not isinstance(document, dict):
-        raise ReceiptError("the model carries no receipt")
+    archive = open_archive(content)
+    if archive.metadata.get("label") != Label.RELEASED.value:
+        raise ReceiptError(f"the model says inside that it is {archive.metadata.get('label')}")
+    document = archive.metadata.get("receipt")
+    if not isinstance(document, dict) or document != claims.get("receipt"):
+        raise ReceiptError("the model holds another receipt than its envelope")
     try:
-        checked = check_envelope(metadata.get("components_receipt"), parties)
-        receipt = _check_weights(archive, document, checked)
+        return checked, _check_weights(archive, document, checked)
     except (AlteredError, ReceiptError, SignatureError):
         raise
     except (*ARCHIVE_ERRORS, ArithmeticError, DppcaError) as error:
         raise ReceiptError(
             "the receipt of the model lacks a field that every receipt has"
         ) from error
-    return checked, receipt, _sealed_by_owner(content, block, checked, parties)
-
-
-def _sealed_by_owner(
-    content: bytes, block: bytes | None, checked: Checked, parties: KnownParties
-) -> Identity:
-    """Anybody who sealed a model whose receipt holds."""
-    who = seal.require_sealed_by_party(
-        content,
-        block,
-        parties,
-        what="the container, the basis or what the receipt does not claim (what was noised and all "
-        "claims are as they should be)",
-    )
-    if who.role is not Role.OWNER or who.name not in checked.study.owners:
-        raise SignatureError(
-            f"the model was sealed by {who.role.value} {who.name}, who is no owner of it"
-        )
-    return who
 
 
 def _check_weights(
@@ -154,7 +169,7 @@ def _check_weights(
             study,
             terms,
             plan,
-            components_sha256=claims.components_sha256,
+            components_sha256=checked.statement.sha256,
             components_epsilon=guarantee["epsilon"],
             components_delta=guarantee["delta"],
             assumptions=tuple(guarantee["assumptions"]),

@@ -69,7 +69,7 @@ class FederationStub:
         self.DownloadComponents = channel.unary_stream(
                 '/dppca.v1.Federation/DownloadComponents',
                 request_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.DownloadComponentsRequest.SerializeToString,
-                response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.Chunk.FromString,
+                response_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.DownloadComponentsResponse.FromString,
                 _registered_method=True)
         self.PublishSynthetic = channel.stream_unary(
                 '/dppca.v1.Federation/PublishSynthetic',
@@ -247,7 +247,7 @@ def add_FederationServicer_to_server(servicer, server):
             'DownloadComponents': grpc.unary_stream_rpc_method_handler(
                     servicer.DownloadComponents,
                     request_deserializer=dppca_dot_common_dot_wire_dot_federation__pb2.DownloadComponentsRequest.FromString,
-                    response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.Chunk.SerializeToString,
+                    response_serializer=dppca_dot_common_dot_wire_dot_federation__pb2.DownloadComponentsResponse.SerializeToString,
             ),
             'PublishSynthetic': grpc.stream_unary_rpc_method_handler(
                     servicer.PublishSynthetic,
@@ -460,7 +460,7 @@ class Federation:
             target,
             '/dppca.v1.Federation/DownloadComponents',
             dppca_dot_common_dot_wire_dot_federation__pb2.DownloadComponentsRequest.SerializeToString,
-            dppca_dot_common_dot_wire_dot_federation__pb2.Chunk.FromString,
+            dppca_dot_common_dot_wire_dot_federation__pb2.DownloadComponentsResponse.FromString,
             options,
             channel_credentials,
             insecure,

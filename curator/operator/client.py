@@ -7,28 +7,27 @@ take its name.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
-from dppca.common.attestation.results import largest_result
+from dppca.common.attestation.envelopes import write_signed
 from dppca.common.attestation.verify import verified_result
 from dppca.common.documents.messages import Form, StudyState
 from dppca.common.documents.names import one_line
 from dppca.common.errors import (
     ConflictError,
-    LimitError,
     NotReadyError,
     SettingError,
     StudyStateError,
     UploadError,
 )
-from dppca.common.shell.files import replacing
+from dppca.common.shell.files import SHARED, replacing
 from dppca.common.study import Study, differences, study_from_canonical
 from dppca.common.transport.codec import form_to_wire, read_message, state_from_wire
 from dppca.common.transport.connection import CuratorConnection, guess_study
 from dppca.common.transport.hosts import DialTarget
 from dppca.common.transport.tls import Credentials, Role
+from dppca.common.verification.downloads import receive_result
 from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc
 from dppca.curator.operator.answers import (
@@ -123,7 +122,7 @@ class OperatorClient(CuratorConnection):
         return read_message(SettledLedger, answer.settlement)
 
     def download_components(self, name: str, path: Path) -> int:
-        """Write the result file of a study once it is verified; returns its size in bytes.
+        """Write a study's result file, and its envelope, once verified; returns its size in bytes.
 
         Raises
         ------
@@ -151,16 +150,21 @@ class OperatorClient(CuratorConnection):
         if state is StudyState.ABORTED:
             raise StudyStateError(f"study {name} was aborted: {one_line(answer.reason)}")
         request = pb.DownloadComponentsRequest(study_digest=digest)
-        return self._call(
-            lambda left: _save(
+        signed = self._call(
+            lambda left: receive_result(
                 self._federation.DownloadComponents(request, timeout=left),
-                path,
+                study,
+                total_bytes=answer.total_bytes,
                 sha256=answer.sha256,
-                cap=largest_result(study),
-                check=lambda draft: verified_result(draft.read_bytes(), study, ca=self._ca),
             ),
             deadline_s=DOWNLOAD_TIMEOUT_S,
         )
+        verified_result(signed, study, ca=self._ca)
+        try:
+            write_signed(path, signed, mode=SHARED)
+        except OSError as error:
+            raise SettingError(f"cannot write {path}: {error.strerror}") from error
+        return len(signed.content)
 
     def download_synthetic(self, name: str, form: Form, path: Path) -> int:
         """Write all published rows of one form as an Arrow IPC stream; returns its size in bytes.
@@ -173,42 +177,20 @@ class OperatorClient(CuratorConnection):
         digest = bytes.fromhex(self.show(name).summary.digest)
         request = pb.DownloadSyntheticRequest(study_digest=digest, form=form_to_wire(form))
         return self._call(
-            lambda left: _save(
-                self._federation.DownloadSynthetic(request, timeout=left), path, sha256=None
-            ),
+            lambda left: _save(self._federation.DownloadSynthetic(request, timeout=left), path),
             deadline_s=DOWNLOAD_TIMEOUT_S,
         )
 
 
-def _save(
-    chunks: Iterable[pb.Chunk],
-    path: Path,
-    *,
-    sha256: bytes | None,
-    cap: int | None = None,
-    check: Callable[[Path], object] = lambda _: None,
-) -> int:
-    """Write chunks to a file that gets its name once ``check`` has not raised."""
-    digest, size = hashlib.sha256(), 0
+def _save(chunks: Iterable[pb.Chunk], path: Path) -> int:
+    """Write chunks to a file that gets its name once all have come."""
+    size = 0
     try:
-        with replacing(path, durable=True) as draft:
-            with draft.open("wb") as file:
-                for chunk in chunks:
-                    if chunk.offset != size:
-                        raise UploadError(
-                            f"a chunk begins at byte {chunk.offset}; {size} was expected"
-                        )
-                    if cap is not None and size + len(chunk.content) > cap:
-                        raise LimitError(
-                            f"the download has more than the {cap} bytes that it may have"
-                        )
-                    digest.update(chunk.content)
-                    size += file.write(chunk.content)
-            if sha256 is not None and digest.digest() != sha256:
-                raise UploadError(
-                    "the download does not have the digest announced: run the command again"
-                )
-            check(draft)
+        with replacing(path, durable=True) as draft, draft.open("wb") as file:
+            for chunk in chunks:
+                if chunk.offset != size:
+                    raise UploadError(f"a chunk begins at byte {chunk.offset}; {size} was expected")
+                size += file.write(chunk.content)
     except OSError as error:
         raise SettingError(f"cannot write {path}: {error.strerror}") from error
     return size

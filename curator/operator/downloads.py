@@ -7,8 +7,6 @@ The curator is not believed about the stream: its headers are judged first
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,27 +14,26 @@ import pyarrow as pa
 
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import Signer
-from dppca.common.attestation.tables import SUFFIXES, ColumnDigests, require_claims, sealed_writer
+from dppca.common.attestation.tables import SUFFIXES, require_claims
 from dppca.common.documents.messages import METADATA_KEY
 from dppca.common.errors import ArtefactError, SettingError, UploadError
-from dppca.common.schema.document import MAX_COLUMNS, canonical_json
-from dppca.common.shell.csv_tables import CsvWriter
-from dppca.common.shell.files import replacing
+from dppca.common.schema.document import MAX_COLUMNS
+from dppca.common.shell.files import SHARED
 from dppca.common.study import MAX_OWNERS
+from dppca.common.verification.table_files import signed_writer
 from dppca.curator.study.row_streams import FAULTS, check_messages
 
-FORMATS = (*SUFFIXES, ".csv")
 _UNSOUND = "the download is not a sound Arrow stream: run the command again"
 
 
 def require_format(path: Path) -> None:
-    """`SettingError` unless the name ends in one of `FORMATS`."""
-    if path.suffix not in FORMATS:
-        raise SettingError(f"{path.name} must end in one of {', '.join(FORMATS)}")
+    """`SettingError` unless the name ends in one of `SUFFIXES`."""
+    if path.suffix not in SUFFIXES:
+        raise SettingError(f"{path.name} must end in one of {', '.join(SUFFIXES)}")
 
 
 def require_proved(stream: Path, *, ca: bytes) -> None:
-    """Check a downloaded stream before it is rewritten and sealed: nobody signs unread claims.
+    """Check a downloaded stream before it is rewritten and signed: nobody signs unread claims.
 
     Parameters
     ----------
@@ -53,18 +50,14 @@ def require_proved(stream: Path, *, ca: bytes) -> None:
     _check_headers(stream)
     try:
         with pa.memory_map(str(stream)) as source, pa.ipc.open_stream(source) as reader:
-            document = json.loads((reader.schema.metadata or {}).get(METADATA_KEY, b"{}"))
+            claims = _claims(reader.schema)
     except FAULTS as error:
         raise ArtefactError(_UNSOUND) from error
-    if not isinstance(document, dict):
-        raise ArtefactError(_UNSOUND)
-    require_claims({**document, "parts": {}}, KnownParties(ca))
+    require_claims(claims, KnownParties(ca))
 
 
 def write_table(stream: Path, output: Path, signer: Signer) -> int:
-    """Rewrite an Arrow IPC stream, batch by batch, and seal it; returns the number of rows.
-
-    The stream's receipt gets the digests of its columns. CSV has no place for either.
+    """Rewrite an Arrow IPC stream, batch by batch, and sign it; returns the number of rows.
 
     Raises
     ------
@@ -76,15 +69,16 @@ def write_table(stream: Path, output: Path, signer: Signer) -> int:
     n_rows = 0
     try:
         _check_headers(stream)
-        schema = _add_digests(stream)
         with (
-            replacing(output, durable=False) as draft,
             pa.memory_map(str(stream)) as source,
             pa.ipc.open_stream(source) as reader,
-            _writer(draft, output.suffix, schema, signer) as writer,
+            signed_writer(
+                output, reader.schema, _claims(reader.schema), signer, mode=SHARED
+            ) as writer,
         ):
             for batch in reader:
-                writer.write_batch(batch.replace_schema_metadata(schema.metadata))
+                batch.validate(full=True)
+                writer.write(batch)
                 n_rows += batch.num_rows
     except (pa.ArrowException, OSError) as error:
         # Arrow reports damaged streams as OSError too, but only a system call sets its number.
@@ -92,6 +86,17 @@ def write_table(stream: Path, output: Path, signer: Signer) -> int:
             raise SettingError(f"cannot write {output}: {error.strerror}") from error
         raise ArtefactError(_UNSOUND) from error
     return n_rows
+
+
+def _claims(schema: Any) -> dict[str, object]:
+    """What a stream claims of its rows; `ArtefactError` where that cannot be read."""
+    try:
+        document = json.loads((schema.metadata or {}).get(METADATA_KEY, b"{}"))
+    except ValueError as error:
+        raise ArtefactError(_UNSOUND) from error
+    if not isinstance(document, dict):
+        raise ArtefactError(_UNSOUND)
+    return document
 
 
 def _check_headers(stream: Path) -> None:
@@ -102,28 +107,3 @@ def _check_headers(stream: Path) -> None:
         raise ArtefactError(f"{_UNSOUND} ({error})") from error
     except FAULTS as error:
         raise ArtefactError(_UNSOUND) from error
-
-
-def _add_digests(stream: Path) -> Any:
-    """The stream's schema, its receipt completed by the digests of the columns."""
-    with pa.memory_map(str(stream)) as source, pa.ipc.open_stream(source) as reader:
-        digests = ColumnDigests(reader.schema.names)
-        for batch in reader:
-            batch.validate(full=True)
-            digests.add(batch)
-        try:
-            document = json.loads((reader.schema.metadata or {})[METADATA_KEY])
-            receipt = canonical_json({**document, "parts": digests.hexdigests()})
-        except (KeyError, ValueError, TypeError) as error:
-            raise ArtefactError("the download carries no receipt: run the command again") from error
-        return reader.schema.with_metadata({METADATA_KEY: receipt})
-
-
-@contextmanager
-def _writer(path: Path, suffix: str, schema: pa.Schema, signer: Signer) -> Iterator[Any]:
-    if suffix == ".csv":
-        with CsvWriter(str(path), schema) as writer:
-            yield writer
-    else:
-        with sealed_writer(path, suffix, schema, signer, mode=0o666) as sealed:
-            yield sealed

@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 
 from dppca.common.aggregation.sum_messages import SignedOpening
 from dppca.common.attestation.acknowledgements import Taken, acknowledge
-from dppca.common.attestation.components import sealed_result
+from dppca.common.attestation.components import sign_result
+from dppca.common.attestation.envelopes import SignedFile
 from dppca.common.attestation.signatures import Signer
 from dppca.common.attestation.sums import SignedRelease
 from dppca.common.documents.messages import Header, StudyState
@@ -67,7 +68,7 @@ from dppca.curator.study.study_record import (
     Contribution,
     LedgerHead,
     Settlement,
-    StoredBlob,
+    StoredResult,
     StudyRecord,
 )
 
@@ -425,7 +426,7 @@ class StudyCoordinator:
         digest, name, taken = record.digest, record.study.name, record.contributions
         checkpoint("decompose")
         try:
-            content = await asyncio.to_thread(self._result, record, await self.calibration(record))
+            signed = await asyncio.to_thread(self._result, record, await self.calibration(record))
         except GarbledSumError:
             await self._abort(
                 digest, lambda before: lifecycle.abort_garbled(before, taken, now=self._clock())
@@ -435,8 +436,8 @@ class StudyCoordinator:
 
         def step() -> None:
             with self.store.spool() as spool:
-                spool.write(content)
-                result = StoredBlob(spool.n_bytes, spool.sha256)
+                spool.write(signed.content)
+                result = StoredResult(spool.n_bytes, spool.sha256, signed.envelope)
                 decomposed = lifecycle.decompose(
                     self.require(digest), taken, result, now=self._clock()
                 )
@@ -446,7 +447,7 @@ class StudyCoordinator:
         await self._write(step, changes=digest)
         log_event("study decomposed", study=name, owners=len(taken))
 
-    def _result(self, record: StudyRecord, calibration: Calibration) -> bytes:
+    def _result(self, record: StudyRecord, calibration: Calibration) -> SignedFile:
         study, contributions, evidence = record.study, record.contributions, None
         if study.trust is Trust.AGGREGATE:
             uploads = read_uploads(self.store, record)
@@ -459,7 +460,7 @@ class StudyCoordinator:
         releases = [
             SignedRelease(c.owner, c.receipt, c.signature, c.certificate) for c in contributions
         ]
-        return sealed_result(result, study, calibration, releases, self._signer(), evidence)
+        return sign_result(result, study, calibration, releases, self._signer(), evidence)
 
     def _vectors(self, contributions: tuple[Contribution, ...]) -> Iterator[NDArray[np.int64]]:
         """One vector after the other, each in the place of the one before it."""

@@ -20,6 +20,7 @@ from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.signing import Purpose
 from dppca.common.study import Trust
+from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.transport.codec import (
     DIGEST_BYTES,
     ChunkVerifier,
@@ -258,12 +259,16 @@ class FederationService(rpc.FederationServicer):
     @streams(Role.OWNER, Role.OPERATOR)
     async def DownloadComponents(  # noqa: N802
         self, request: pb.DownloadComponentsRequest, caller: Caller
-    ) -> AsyncGenerator[pb.Chunk]:
-        """The result file."""
+    ) -> AsyncGenerator[pb.DownloadComponentsResponse]:
+        """The envelope of the result file, and the file."""
         record = self._require_visible(request.study_digest, caller)
-        path = self._studies.store.content(lifecycle.require_result(record).sha256)
+        result = lifecycle.require_result(record)
+        for start in range(0, len(result.envelope), CHUNK_BYTES):
+            piece = result.envelope[start : start + CHUNK_BYTES]
+            yield pb.DownloadComponentsResponse(envelope=piece)
+        path = self._studies.store.content(result.sha256)
         async for chunk in iterate_chunks(read_pieces(path)):
-            yield chunk
+            yield pb.DownloadComponentsResponse(chunk=chunk)
 
     @answers(Role.OWNER)
     async def PublishSynthetic(  # noqa: N802
@@ -374,8 +379,8 @@ class FederationService(rpc.FederationServicer):
         self, record: StudyRecord, calibration: Calibration, parts: list[Publication]
     ) -> bytes:
         """What joined rows claim: it follows from the components that they were drawn from."""
-        content = self._studies.store.read(lifecycle.require_result(record).sha256)
-        return make_joined_receipt(record.study, calibration, content, parts)
+        envelope = lifecycle.require_result(record).envelope
+        return make_joined_receipt(record.study, calibration, envelope, parts)
 
     def _require_visible(self, digest: bytes, caller: Caller) -> StudyRecord:
         if len(digest) != DIGEST_BYTES:

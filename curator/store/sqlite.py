@@ -105,7 +105,7 @@ class SqliteStore:
         """Store a new study; its name and digest must be new."""
         with self._transaction() as database:
             database.execute(
-                "INSERT INTO studies VALUES (?, ?, ?, ?, ?, ?, NULL, NULL)",
+                "INSERT INTO studies VALUES (?, ?, ?, ?, ?, ?, NULL, NULL, NULL)",
                 (
                     record.digest,
                     record.study.name,
@@ -145,13 +145,14 @@ class SqliteStore:
         result = record.result
         with self._transaction() as database:
             database.execute(
-                "UPDATE studies SET state = ?, reason = ?, result_sha256 = ?, result_bytes = ? "
-                "WHERE digest = ?",
+                "UPDATE studies SET state = ?, reason = ?, result_sha256 = ?, result_bytes = ?, "
+                "result_envelope = ? WHERE digest = ?",
                 (
                     record.state.value,
                     record.reason,
                     None if result is None else result.sha256,
                     None if result is None else result.n_bytes,
+                    None if result is None else result.envelope,
                     digest,
                 ),
             )

@@ -21,8 +21,8 @@ from dppca.curator.study.study_record import (
     Publication,
     Sealing,
     Settlement,
-    StoredBlob,
     StoredOpening,
+    StoredResult,
     StoredVote,
     StudyRecord,
     by_streams,
@@ -65,16 +65,16 @@ def load(database: sqlite3.Connection) -> dict[bytes, StudyRecord]:
     try:
         records: dict[bytes, StudyRecord] = {}
         for row in database.execute(
-            "SELECT digest, document, state, created_s, reason, result_sha256, result_bytes "
-            "FROM studies ORDER BY rowid"
+            "SELECT digest, document, state, created_s, reason, result_sha256, result_bytes, "
+            "result_envelope FROM studies ORDER BY rowid"
         ):
-            digest, document, state, created_s, reason, sha256, n_bytes = row
+            digest, document, state, created_s, reason, sha256, n_bytes, envelope = row
             records[digest] = StudyRecord(
                 study=study_from_canonical(document, stored=True),
                 state=StudyState(state),
                 created_s=created_s,
                 reason=reason,
-                result=None if sha256 is None else StoredBlob(n_bytes, sha256),
+                result=None if sha256 is None else StoredResult(n_bytes, sha256, envelope),
             )
         for digest, record in records.items():
             records[digest] = _with_parts(database, digest, record)

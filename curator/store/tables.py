@@ -16,7 +16,7 @@ from dppca.common.errors import StoreError, StoreVersionError
 
 APPLICATION_ID = 0x44505053
 """``DPPS``."""
-STORE_VERSION = 7
+STORE_VERSION = 8
 """Version of the tables that this software reads and writes."""
 
 _TABLES = """
@@ -28,7 +28,8 @@ CREATE TABLE studies (
     created_s INTEGER NOT NULL,
     reason TEXT NOT NULL,
     result_sha256 BLOB,
-    result_bytes INTEGER
+    result_bytes INTEGER,
+    result_envelope BLOB
 ) STRICT;
 CREATE TABLE contributions (
     study BLOB NOT NULL REFERENCES studies (digest),

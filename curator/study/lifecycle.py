@@ -45,7 +45,7 @@ from dppca.curator.study.sealed_set import (
     missing_openers,
     open_by_passed,
 )
-from dppca.curator.study.study_record import Contribution, Sealing, StoredBlob, StudyRecord
+from dppca.curator.study.study_record import Contribution, Sealing, StoredResult, StudyRecord
 
 QUORUM_REASON = "The deadline passed before enough owners had contributed."
 OPENERS_REASON = "The time to open passed before enough openers had come."
@@ -165,7 +165,7 @@ def seal(
 
 
 def decompose(
-    record: StudyRecord, taken: tuple[Contribution, ...], result: StoredBlob, *, now: datetime
+    record: StudyRecord, taken: tuple[Contribution, ...], result: StoredResult, *, now: datetime
 ) -> StudyRecord:
     """The study with its result.
 
@@ -242,7 +242,7 @@ def require_reason(reason: str) -> None:
         raise InputError(f"a reason is one line of 1 to {MAX_REASON_LENGTH} characters")
 
 
-def require_result(record: StudyRecord) -> StoredBlob:
+def require_result(record: StudyRecord) -> StoredResult:
     """The result file of a study.
 
     Raises

@@ -74,11 +74,12 @@ class Publication:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredBlob:
-    """A stored file: its size and SHA-256 (32 bytes)."""
+class StoredResult:
+    """A stored result file: its size and SHA-256 (32 bytes), and its envelope."""
 
     n_bytes: int
     sha256: bytes
+    envelope: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,7 @@ class StudyRecord:
     created_s: int
     contributions: tuple[Contribution, ...] = ()
     publications: tuple[Publication, ...] = ()
-    result: StoredBlob | None = None
+    result: StoredResult | None = None
     reason: str = ""
     sealing: Sealing | None = None
     votes: tuple[StoredVote, ...] = ()

@@ -18,17 +18,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dppca.common.attestation.claims import describe_federation
-from dppca.common.attestation.components import list_shares
-from dppca.common.attestation.results import result_from_bytes
+from dppca.common.attestation.components import ComponentsReceipt, list_shares
+from dppca.common.attestation.envelopes import unchecked_predicate
 from dppca.common.attestation.tables import TableSource, make_claims
 from dppca.common.documents.messages import METADATA_KEY, Form
-from dppca.common.errors import StoreError, UploadError
+from dppca.common.errors import UploadError
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
@@ -96,22 +97,18 @@ def join_rows(
 
 
 def make_joined_receipt(
-    study: Study, calibration: Calibration, result_file: bytes, parts: Sequence[Publication]
+    study: Study, calibration: Calibration, envelope: bytes, parts: Sequence[Publication]
 ) -> bytes:
-    """Canonical JSON of what joined rows claim; the writer of the file adds columns' digests.
+    """Canonical JSON of what joined rows claim.
 
     Parameters
     ----------
-    result_file
-        The study's; `StoreError` where it has no receipt.
+    envelope
+        Of the study's result.
     parts
         What was published in one form, in the order in which it is joined.
     """
-    result = result_from_bytes(result_file, study)
-    if result.receipt is None:
-        raise StoreError("the stored result has no receipt: restore the state folder from a copy")
-    envelope = json.loads(result.receipt)
-    document = envelope["receipt"]
+    document = cast("ComponentsReceipt", unchecked_predicate(envelope))
     components: TableSource = {
         "guarantee": describe_federation(study, calibration),
         "releases": list_shares(document),

@@ -17,7 +17,7 @@ from typing import Self
 from dppca.common.aggregation.sum_messages import Opening, SealedSet, Vote, sealed_set_limit
 from dppca.common.aggregation.terms import Terms
 from dppca.common.attestation.acknowledgements import Taken, require_acknowledged
-from dppca.common.attestation.results import largest_result
+from dppca.common.attestation.envelopes import SignedFile
 from dppca.common.documents.messages import Form, StudyState, accounts_for
 from dppca.common.errors import LimitError
 from dppca.common.privacy.release import receipt_from_bytes
@@ -27,12 +27,12 @@ from dppca.common.study import Study
 from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.transport.codec import (
     ChunkVerifier,
-    Reassembly,
     chunks,
     contribution_parts,
     form_to_wire,
     state_from_wire,
 )
+from dppca.common.verification.downloads import receive_result
 from dppca.common.wire import federation_pb2 as pb
 from dppca.owner.client.questions import CuratorQueries, StudyProgress
 from dppca.owner.ledger.chain import History
@@ -233,32 +233,19 @@ class CuratorClient(CuratorQueries):
         announced: StudyProgress,
         *,
         received: Callable[[int], None] | None = None,
-    ) -> bytes:
-        """The result file, of the size and digest that were announced.
-
-        Raises
-        ------
-        LimitError
-            More is announced than a result of this study can have.
-        UploadError
-            Something else came than was announced.
-        """
+    ) -> SignedFile:
+        """The result file and its envelope; raises as `receive_result`."""
         request = pb.DownloadComponentsRequest(study_digest=bytes.fromhex(study.digest))
 
-        def fetch(left: float) -> bytes:
-            whole = Reassembly(
+        def fetch(left: float) -> SignedFile:
+            checkpoint("download")
+            return receive_result(
+                self._federation.DownloadComponents(request, timeout=left),
+                study,
                 total_bytes=announced.total_bytes,
                 sha256=announced.sha256,
-                cap=largest_result(study),
+                received=received,
             )
-            pieces = []
-            checkpoint("download")
-            for chunk in self._federation.DownloadComponents(request, timeout=left):
-                pieces.append(whole.add(chunk))
-                if received is not None:
-                    received(len(pieces[-1]))
-            whole.finish()
-            return b"".join(pieces)
 
         return self._call(fetch, deadline_s=TRANSFER_TIMEOUT_S)
 

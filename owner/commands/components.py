@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from dppca.common.attestation.envelopes import SignedFile, read_signed
 from dppca.common.attestation.results import Result
 from dppca.common.attestation.verify import read_authority, read_revoked, verified_result
 from dppca.common.documents.messages import Form, StudyState
-from dppca.common.errors import ContradictionError
+from dppca.common.errors import (
+    AlteredError,
+    ArtefactError,
+    ContradictionError,
+    ReceiptError,
+    SignatureError,
+)
 from dppca.common.numerics.loadings import kept_components
 from dppca.common.privacy.labels import Label
 from dppca.common.shell.console import emit, prints, progress
@@ -78,10 +85,10 @@ def command(
         check_plotting()
     site = load_site(folder)
     fetched = fetch(site, study_name, wait_s=wait)
-    study, result, content, path = fetched.study, fetched.result, fetched.content, fetched.path
+    study, result, path = fetched.study, fetched.result, fetched.path
     if output is not None:
-        save(output, content)
-    pictures = {} if plots is None else _draw(plots, site, study, result, content)
+        save(output, fetched.signed)
+    pictures = {} if plots is None else _draw(plots, site, fetched)
     document: ComponentsDocument = {
         "command": "components",
         "study": study.name,
@@ -103,7 +110,7 @@ def command(
         "disowned": fetched.disowned,
         "path": str(output or path),
         "plots": pictures,
-        "bytes": len(content),
+        "bytes": len(fetched.signed.content),
         "seconds": round(time.perf_counter() - started, 6),
     }
     emit(document, components_text(document), as_json=as_json)
@@ -115,8 +122,8 @@ class Fetched:
 
     Attributes
     ----------
-    content
-        The result file.
+    signed
+        The result file and its envelope.
     disowned
         Why this site disowned the contribution under its name that is in it; None where not.
     """
@@ -124,7 +131,7 @@ class Fetched:
     study: Study
     state: StudyState
     result: Result
-    content: bytes
+    signed: SignedFile
     path: Path
     disowned: str | None
 
@@ -145,36 +152,37 @@ def fetch(site: Site, study_name: str, *, wait_s: float, quiet: bool = False) ->
         study, _ = agreed_study(site, client, study_name, study_file=None)
         with progress(f"Waiting for study {study.name}", enabled=not quiet) as bar:
             at_curator = client.wait(study, wait_s=wait_s, polled=bar.advance)
-        content = _content(site, client, study, at_curator, quiet=quiet)
+        signed = _download(site, client, study, at_curator, quiet=quiet)
     authority = read_authority(site.ca)
     result = verified_result(
-        content, study, ca=authority, revoked=read_revoked(site.crl, ca=authority)
+        signed, study, ca=authority, revoked=read_revoked(site.crl, ca=authority)
     )
     path = components_path(site, study.name)
     try:
         disowned = require_own_release(site.name, study, result, read_history(site.ledger))
     except ContradictionError as error:
         evidence = path.with_name("contradiction.npz")
-        save(evidence, content)
+        save(evidence, signed)
         raise ContradictionError(
             f"{error}. {_how_to_show(evidence, acknowledgement_path(site, study.name))}"
         ) from error
-    save(path, content)
+    save(path, signed)
     reason = None if disowned is None else disowned.reason
-    return Fetched(study, at_curator.state, result, content, path, reason)
+    return Fetched(study, at_curator.state, result, signed, path, reason)
 
 
-def _draw(folder: Path, site: Site, study: Study, result: Result, content: bytes) -> dict[str, str]:
+def _draw(folder: Path, site: Site, fetched: Fetched) -> dict[str, str]:
     """Pictures of the components; the rows of the biplot are those that `synthesize` would draw."""
     import numpy as np
 
     from dppca.common.shell.pictures import MOST_POINTS, biplot_figure, loadings_figure
     from dppca.owner.synthesis.rows import make_generator, synthesize
 
+    study, result = fetched.study, fetched.result
     schema, edge = study.table, result.header.noise_edge
     figures = {"loadings": loadings_figure(schema, result.vectors, result.eigenvalues, edge)}
     if result.header.count > 1:
-        rng = make_generator(site.name, hashlib.sha256(content).digest(), MOST_POINTS)
+        rng = make_generator(site.name, fetched.signed.sha256, MOST_POINTS)
         drawn = synthesize(result, study, Form.CODED, n_rows=MOST_POINTS, rng=rng)
         rows = np.concatenate(
             [np.column_stack([c.to_numpy() for c in batch.columns]) for batch in drawn.batches()]
@@ -199,14 +207,14 @@ def _how_to_show(evidence: Path, acknowledgement: Path) -> str:
     )
 
 
-def _content(
+def _download(
     site: Site, client: CuratorClient, study: Study, found: StudyProgress, *, quiet: bool
-) -> bytes:
-    """The result file: the one kept here if it has the announced digest, else the curator's."""
-    path = components_path(site, study.name)
-    if path.exists():
-        content = path.read_bytes()
-        if hashlib.sha256(content).digest() == found.sha256:
-            return content
+) -> SignedFile:
+    """The result file: the one kept here if it holds and is the one announced, or the curator's."""
+    with suppress(OSError, ArtefactError, ReceiptError, SignatureError, AlteredError):
+        kept = read_signed(components_path(site, study.name))
+        if kept.sha256 == found.sha256:
+            verified_result(kept, study, ca=read_authority(site.ca))
+            return kept
     with progress("Downloading", found.total_bytes, enabled=not quiet) as bar:
         return client.download(study, found, received=bar.advance)

@@ -20,7 +20,7 @@ from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import progress, say
 from dppca.common.study import Study
-from dppca.common.verification.models import sealed_archive
+from dppca.common.verification.models import sign_model
 from dppca.owner.client.session import load_site_credentials, require_newest_ledger
 from dppca.owner.commands.budget_totals import find_left
 from dppca.owner.commands.consent import ask, require_terminal
@@ -89,8 +89,9 @@ def release_model(
         stored, counts = _release(
             site, asked, data_set, command=command, yes=options.yes, quiet=quiet
         )
-    write_model(sealed_archive(stored.payload, signer), path)
     request, receipt = stored.reservation.request, json.loads(stored.receipt)
+    components = kept_result(site, study)[0].envelope
+    write_model(sign_model(path.name, stored.payload, receipt, components, signer), path)
     population, left = find_left(site, request)
     return {
         "command": "train",

@@ -25,7 +25,7 @@ from dppca.owner.render.outcomes import SynthesisDocument, synthesis_text
 from dppca.owner.site.config import Site, load_site
 from dppca.owner.site.kept_studies import kept_result, kept_study, make_folder
 from dppca.owner.synthesis.rows import SyntheticRows, make_generator, synthesize
-from dppca.owner.synthesis.tables import publishable, write_sealed
+from dppca.owner.synthesis.tables import publishable, write_released
 from dppca.owner.synthesis.visible_relations import judge_result
 
 _FIT_ROWS = 1 << 16
@@ -111,7 +111,7 @@ def draw_forms(
     n_rows: int,
     quiet: bool = False,
 ) -> dict[Form, SyntheticRows]:
-    """Draw synthetic rows of each form and write them, sealed, to its path."""
+    """Draw synthetic rows of each form and write them, signed, to its path."""
     total = n_rows * len(paths) + (_FIT_ROWS if Form.DECODED in paths else 0)
     made: dict[Form, SyntheticRows] = {}
     with progress("Drawing synthetic rows", total, enabled=not quiet) as bar:
@@ -128,7 +128,7 @@ def draw_forms(
                 rng=make_generator(site.name, components_sha256, n_rows),
                 progress=fitted,
             )
-            write_sealed(
+            write_released(
                 path,
                 drawn.batches(),
                 signer,

@@ -12,7 +12,6 @@ receipt names is checked; that their noise was drawn cannot be.
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -20,6 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.attestation.envelopes import SignedFile, write_signed
 from dppca.common.errors import ArtefactError
 from dppca.common.estimators.base.classifier import Classifier
 from dppca.common.privacy.labels import Label
@@ -61,8 +61,6 @@ class Model:
         How a model that stays was fitted; None for one that may leave.
     receipt
         Receipt of a model that may leave, and of no other.
-    components_receipt
-        Canonical JSON of the components' countersigned receipt, in one that may leave.
     """
 
     study_digest: str
@@ -75,7 +73,6 @@ class Model:
     space: FeatureSpace
     fit: Fit | None = None
     receipt: WeightReceipt | None = None
-    components_receipt: bytes | None = None
 
     @property
     def n_components(self) -> int:
@@ -102,7 +99,7 @@ class Model:
 
 def pack_model(model: Model) -> bytes:
     """A model's file. Not the same bytes twice: they carry the time."""
-    space, beside = model.space, model.components_receipt
+    space = model.space
     metadata = {
         "kind": KIND,
         "version": VERSION,
@@ -115,7 +112,6 @@ def pack_model(model: Model) -> bytes:
         "settings": describe_settings(model.estimator),
         "fit": None if model.fit is None else asdict(model.fit),
         "receipt": None if model.receipt is None else model.receipt.document(),
-        "components_receipt": None if beside is None else json.loads(beside),
         "scikit_learn": version("scikit-learn"),
         "software": f"dppca {version('dppca')}",
     }
@@ -123,9 +119,12 @@ def pack_model(model: Model) -> bytes:
     return pack_archive(ModelArchive(metadata, model.kind.take_state(model.estimator), members))
 
 
-def write_model(content: bytes, path: Path) -> None:
-    """Write a model's bytes; `ArtefactError` where that is not possible."""
+def write_model(content: bytes | SignedFile, path: Path) -> None:
+    """Write a model, with its envelope if it has one; `ArtefactError` where that fails."""
     try:
-        write_file(path, content)
+        if isinstance(content, SignedFile):
+            write_signed(path, content)
+        else:
+            write_file(path, content)
     except OSError as error:
         raise ArtefactError(f"the model cannot be written to {path}: {error.strerror}") from error

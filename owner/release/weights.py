@@ -227,7 +227,6 @@ class WeightRelease:
             label=Label.RELEASED,
             space=self.space,
             receipt=receipt,
-            components_receipt=self.result.receipt,
         )
         return NoisedModel(
             model_request.digest, reservation.release_id, self.n_rows, receipt, pack_model(model)

@@ -62,7 +62,7 @@ class ReleasedModelDocument(Document, CostFields):
     rows: Annotated[int, "rows that it was computed from"]
     mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
     release_id: Annotated[DigestText, "identifier of the release"]
-    bytes: Annotated[int, "size of the file without its seal"]
+    bytes: Annotated[int, "size of the file"]
     receipt: Annotated[Mapping[str, object], "the receipt that the file holds"]
     already_stored: Annotated[bool, "whether it was made and charged before"]
     coded_by_rule: Annotated[

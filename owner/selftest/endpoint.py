@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.results import result_from_bytes
-from dppca.common.attestation.verify import verify_components
+from dppca.common.attestation.verify import verify_result
 from dppca.common.errors import AlteredError, BudgetExceededError, ReceiptError, SignatureError
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study, study_from_mapping
@@ -123,7 +124,7 @@ def check_receipt(federation: ThrowAway) -> Finding:
     _write(federation.site / "survey.csv", [*_OTHERS, _KNOWN])
     _released(federation, study, "survey")
     try:
-        checked, _ = verify_components(federation.components(study), ca=federation.ca)
+        checked, _ = verify_result(federation.components(study), KnownParties(federation.ca))
         fault = "" if checked.study == study else "it is of another study"
     except (AlteredError, ReceiptError, SignatureError) as error:
         fault = str(error)
@@ -185,7 +186,7 @@ def _released(federation: ThrowAway, study: Study, data_set: str) -> NDArray[np.
 
 
 def _pooled(federation: ThrowAway, study: Study) -> NDArray[np.int64]:
-    return result_from_bytes(federation.components(study), study).pooled
+    return result_from_bytes(federation.components(study).content, study).pooled
 
 
 def _exact(table: Path, study: Study) -> NDArray[np.int64]:

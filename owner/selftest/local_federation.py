@@ -16,12 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dppca.common.attestation.envelopes import SignedFile
 from dppca.common.errors import UnreachableError
 from dppca.common.shell.files import CredentialFolder
 from dppca.common.study import Study
 from dppca.common.transport.channels import open_channel
 from dppca.common.transport.testbed import OWNER, CommandAuthority, LocalFederation, Processes
 from dppca.common.transport.tls import load_credentials
+from dppca.common.verification.downloads import receive_result
 from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc
 
@@ -50,16 +52,20 @@ class ThrowAway:
         request = pb.CreateStudyRequest(document=study.canonical_bytes())
         self.admin.CreateStudy(request, timeout=_CALL_S)
 
-    def components(self, study: Study) -> bytes:
-        """The result file, as soon as there is one."""
+    def components(self, study: Study) -> SignedFile:
+        """The result file and its envelope, as soon as there is one."""
         digest = bytes.fromhex(study.digest)
         question = pb.GetResultRequest(study_digest=digest, wait_ms=_RESULT_S * 1000)
         answer = self.federation.GetResult(question, timeout=_RESULT_S + _CALL_S)
         if answer.state != pb.STUDY_STATE_DECOMPOSED:
             raise UnreachableError(f"the throw-away curator has no result of study {study.name}")
         request = pb.DownloadComponentsRequest(study_digest=digest)
-        chunks = self.federation.DownloadComponents(request, timeout=_RESULT_S)
-        return b"".join(chunk.content for chunk in chunks)
+        return receive_result(
+            self.federation.DownloadComponents(request, timeout=_RESULT_S),
+            study,
+            total_bytes=answer.total_bytes,
+            sha256=answer.sha256,
+        )
 
     def owner(self, *arguments: str) -> dict[str, Any]:
         """Run one of the owner's commands in this process; its JSON document.

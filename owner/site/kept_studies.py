@@ -7,10 +7,10 @@ nothing goes on, and the message names the fields at fault, never a value.
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 from dppca.common.attestation.components import find_release_id
+from dppca.common.attestation.envelopes import SignedFile, read_signed, write_signed
 from dppca.common.attestation.results import Result
 from dppca.common.attestation.verify import read_authority, verified_result
 from dppca.common.documents.names import file_part, nearest_name
@@ -144,21 +144,20 @@ def kept_result(site: Site, study: Study) -> tuple[Result, bytes]:
     """
     path = components_path(site, study.name)
     try:
-        content = path.read_bytes()
+        signed = read_signed(path)
+        result = verified_result(signed, study, ca=read_authority(site.ca))
     except OSError as error:
         raise NotReadyError(
             f"no components of study {study.name} are kept here: run "
             f"`dppca-owner components {study.name}` first"
         ) from error
-    try:
-        result = verified_result(content, study, ca=read_authority(site.ca))
     except (ArtefactError, ReceiptError, SignatureError, AlteredError) as error:
         raise type(error)(
             f"the components in {path} cannot be used: {error}. Fetch them again: "
             f"`dppca-owner components {study.name}`"
         ) from error
     require_not_left_out(site.name, study, result, read_history(site.ledger))
-    return result, hashlib.sha256(content).digest()
+    return result, signed.sha256
 
 
 def require_own_release(
@@ -209,11 +208,14 @@ def require_not_left_out(owner: str, study: Study, result: Result, history: Hist
     )
 
 
-def save(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all; `SettingError` where that is not possible."""
+def save(path: Path, content: bytes | SignedFile) -> None:
+    """Write a file whole or not at all, after its envelope; `SettingError` where that fails."""
     make_folder(path.parent)
     try:
-        write_file(path, content)
+        if isinstance(content, SignedFile):
+            write_signed(path, content)
+        else:
+            write_file(path, content)
     except OSError as error:
         raise SettingError(f"cannot write {path}: {error.strerror}") from error
 

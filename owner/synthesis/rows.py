@@ -18,7 +18,6 @@ be published.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -198,9 +197,8 @@ def make_receipt(result: Result, study: Study, calibration: Calibration) -> dict
         "missing": list(header.missing),
         "count": header.count,
     }
-    envelope = None if result.receipt is None else json.loads(result.receipt)
     claims = make_claims(
-        study, calibration, components, covariance=header.covariance, envelope=envelope
+        study, calibration, components, covariance=header.covariance, envelope=result.envelope
     )
     return {**claims, "software": SOFTWARE}
 

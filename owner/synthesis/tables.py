@@ -2,7 +2,7 @@
 
 Parquet and Arrow files, and the Arrow streams that are published, carry a JSON document under the
 key ``dppca`` of their schema's metadata; its ``label`` says whether the rows may leave. CSV has
-no place for it: a CSV file is for use at the site.
+no place for it: a CSV file without an envelope is for use at the site.
 
 A file is complete under its name or not there: it is written beside it and renamed, readable by
 its owner only.
@@ -16,38 +16,27 @@ from contextlib import contextmanager
 from io import BufferedRandom
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet
 
 from dppca.common.attestation.signatures import Signer
-from dppca.common.attestation.tables import receipted_writer
 from dppca.common.documents.messages import METADATA_KEY
 from dppca.common.errors import ArtefactError, SettingError
 from dppca.common.privacy.labels import Label, require_released
-from dppca.common.schema.document import canonical_json
-from dppca.common.shell.csv_tables import CsvWriter
-from dppca.common.shell.files import PRIVATE, open_new, replacing
+from dppca.common.shell.files import PRIVATE, replacing
+from dppca.common.verification.table_files import (
+    TableWriter,
+    labelled_writer,
+    signed_writer,
+    with_metadata,
+)
 
 TABLE_SUFFIXES = (".parquet", ".arrow", ".csv")
 _GROUP_ROWS, _GROUP_BYTES = 1 << 16, 1 << 26
 """A row group ends where it has one of them."""
-
-
-class TableWriter(Protocol):
-    """Takes record batches one after the other."""
-
-    schema: Any
-
-    def write(self, batch: Any) -> None:
-        """Append rows."""
-
-
-def with_metadata(fields: Any, metadata: Mapping[str, object]) -> Any:
-    """An Arrow schema with ``metadata``, which has a ``label``, under our key."""
-    return fields.with_metadata({METADATA_KEY: canonical_json(dict(metadata))})
 
 
 @contextmanager
@@ -75,17 +64,16 @@ def open_writer(path: Path, fields: Any, metadata: Mapping[str, object]) -> Iter
     try:
         with (
             replacing(path, durable=False) as draft,
-            open_new(draft) as file,
-            _writer(path.suffix, file, schema) as writer,
+            labelled_writer(draft, path.suffix, schema, mode=PRIVATE) as writer,
         ):
-            yield _Labelled(schema, writer)
+            yield writer
     except OSError as error:
         raise SettingError(
             f"the output {path} cannot be written: {error.strerror or error}"
         ) from error
 
 
-def write_sealed(
+def write_released(
     path: Path,
     batches: Iterable[Any],
     signer: Signer,
@@ -94,7 +82,7 @@ def write_sealed(
     claims: Mapping[str, object],
     progress: Callable[[int], None] | None = None,
 ) -> None:
-    """Write a Parquet file batch by batch, with its receipt inside, sealed by this site.
+    """Write a table batch by batch, signed by this site.
 
     Parameters
     ----------
@@ -103,28 +91,25 @@ def write_sealed(
     fields
         Arrow schema without metadata.
     claims
-        The table's receipt without the digests of its columns.
+        What the table claims.
     progress
         Told how many rows more were written.
 
     Raises
     ------
     LabelError
-        The table may not leave: there is no seal for it.
+        The table may not leave: nothing is written.
     SettingError
         The file cannot be written.
     """
     require_released(_label(claims), "the table")
     try:
-        with (
-            replacing(path, durable=False) as draft,
-            receipted_writer(draft, fields, claims, signer, mode=PRIVATE) as write,
-        ):
+        with signed_writer(path, fields, claims, signer, mode=PRIVATE) as writer:
             for group in _groups(batches):
-                table = pa.Table.from_batches(group, fields)
-                write(table)
-                if progress is not None:
-                    progress(table.num_rows)
+                for batch in pa.Table.from_batches(group, fields).combine_chunks().to_batches():
+                    writer.write(batch)
+                    if progress is not None:
+                        progress(batch.num_rows)
     except OSError as error:
         raise SettingError(
             f"the output {path} cannot be written: {error.strerror or error}"
@@ -144,12 +129,12 @@ def publishable(path: Path) -> Iterator[BufferedRandom]:
     SettingError
         There is no room for the stream beside the file.
     """
-    receipt = canonical_json(document := read_metadata(path))
+    document = read_metadata(path)
     require_released(_label(document), "the table")
     with TemporaryFile(dir=path.parent) as sink:
         try:
             with pa.parquet.ParquetFile(str(path)) as file:
-                schema = file.schema_arrow.with_metadata({METADATA_KEY: receipt})
+                schema = with_metadata(file.schema_arrow, document)
                 with pa.ipc.new_stream(sink, schema) as writer:
                     # One reader for each: a reader keeps what it has read of all row groups.
                     for group in range(file.num_row_groups):
@@ -213,22 +198,3 @@ def _label(document: Mapping[str, object]) -> Label:
         return Label(str(document.get("label")))
     except ValueError as error:
         raise ArtefactError("the table's label is not one that this version knows") from error
-
-
-class _Labelled:
-    """Gives every batch the labelled schema before it is written."""
-
-    def __init__(self, schema: Any, writer: Any) -> None:
-        self.schema = schema
-        self._writer = writer
-
-    def write(self, batch: Any) -> None:
-        self._writer.write_batch(batch.replace_schema_metadata(self.schema.metadata))
-
-
-def _writer(suffix: str, sink: Any, schema: Any) -> Any:
-    if suffix == ".parquet":
-        return pa.parquet.ParquetWriter(sink, schema)
-    if suffix == ".arrow":
-        return pa.ipc.new_file(sink, schema)
-    return CsvWriter(sink, schema)

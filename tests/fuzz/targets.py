@@ -17,8 +17,9 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf.message import DecodeError, Message
 
+from dppca.common.attestation.components import check_components
+from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.results import Result, result_from_bytes, result_to_bytes
-from dppca.common.attestation.verify import verify_components
 from dppca.common.documents.messages import Form
 from dppca.common.errors import DppcaError
 from dppca.common.privacy.release import calibrate, receipt_from_bytes
@@ -34,8 +35,10 @@ from dppca.curator.study.synthetic_rows import check_rows, join_rows
 from dppca.owner.site.enrolment import enrol
 from tests.fuzz.stage import Stage
 from tests.support.census import arrow, coded_rows, decoded_rows, header_of, make_release
+from tests.support.certificates import new_authority
 from tests.support.party import to_wire
 from tests.support.pooling import contribution_of
+from tests.support.sites import proved
 from tests.support.studies import make_study
 
 STUDY = make_study()
@@ -128,8 +131,12 @@ def results(data: bytes) -> None:
     """A result file, as a curator sends it to owners."""
     with suppress(DppcaError):
         result_from_bytes(data, STUDY)
+
+
+def envelopes(data: bytes) -> None:
+    """The envelope of a result, as it comes with the file."""
     with suppress(DppcaError):
-        verify_components(data, ca=None)
+        check_components(data, KnownParties(None))
 
 
 def rows(data: bytes) -> None:
@@ -231,6 +238,10 @@ def _seeds_of_moments() -> list[bytes]:
     ]
 
 
+def _seeds_of_envelopes() -> list[bytes]:
+    return [proved(_result(), STUDY, new_authority()).envelope]
+
+
 def _seeds_of_requests() -> list[bytes]:
     site = _folder() / "site"
     if not site.exists():
@@ -260,6 +271,7 @@ TARGETS: dict[str, tuple[Target, Callable[[], list[bytes]], int]] = {
     ),
     "studies": (studies, lambda: [STUDY.canonical_bytes()], 2),
     "results": (results, lambda: [result_to_bytes(_result())], 2),
+    "envelopes": (envelopes, _seeds_of_envelopes, 1),
     "moments": (moments, _seeds_of_moments, 1),
     "requests": (requests, _seeds_of_requests, 1),
     "certificates": (certificates, _seeds_of_certificates, 1),

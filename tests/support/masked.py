@@ -20,7 +20,8 @@ from dppca.common.aggregation.pooling import show_set, unmask
 from dppca.common.aggregation.seals import OpenerKey, make_opener_key
 from dppca.common.aggregation.sum_messages import Opening, SealedSet, Upload, Vote
 from dppca.common.aggregation.terms import Terms, key_bytes
-from dppca.common.attestation.components import sealed_result
+from dppca.common.attestation.components import sign_result
+from dppca.common.attestation.envelopes import SignedFile
 from dppca.common.attestation.results import Result
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.attestation.sums import SignedRelease, SignedStatement, SumEvidence
@@ -303,15 +304,15 @@ class MaskedRound:
     def releases(self) -> list[SignedRelease]:
         return [self.parties.release(*each) for each in self.contributed.items()]
 
-    def sealed(
+    def signed(
         self,
         *,
         evidence: SumEvidence | None = None,
         releases: Sequence[SignedRelease] | None = None,
         result: Result | None = None,
-    ) -> bytes:
-        """The result file, sealed by a curator whatever it is given."""
-        return sealed_result(
+    ) -> SignedFile:
+        """The result file and its envelope, signed by a curator whatever it is given."""
+        return sign_result(
             result or self.result,
             self.parties.study,
             self.parties.calibration,

@@ -9,6 +9,7 @@ from typing import Any
 import grpc
 
 from dppca.common.aggregation.contribution import MaskedRelease
+from dppca.common.attestation.envelopes import SignedFile
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.documents.messages import Form, Header, StudyState
 from dppca.common.privacy.release import Release
@@ -101,8 +102,15 @@ class Party:
         return self.federation.GetResult(request, timeout=wait_s + WAIT_S)
 
     def components(self, study: Study) -> bytes:
+        """The result file."""
+        return self.signed_components(study).content
+
+    def signed_components(self, study: Study) -> SignedFile:
+        """The result file and its envelope."""
         request = pb.DownloadComponentsRequest(study_digest=bytes.fromhex(study.digest))
-        return _joined(self.federation.DownloadComponents(request, timeout=WAIT_S))
+        parts = list(self.federation.DownloadComponents(request, timeout=WAIT_S))
+        content = b"".join(part.chunk.content for part in parts)
+        return SignedFile(content, b"".join(part.envelope for part in parts))
 
     def sealed(self, study: Study) -> bytes:
         request = pb.DownloadSealedRequest(study_digest=bytes.fromhex(study.digest))

@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from dppca.common.attestation.components import sealed_result
+from dppca.common.attestation.components import sign_result
+from dppca.common.attestation.envelopes import SignedFile, read_signed
 from dppca.common.attestation.results import Result
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.privacy.noise.entropy import SeededEntropy
@@ -139,7 +140,7 @@ def make_enrolled_site(curator: Curator, folder: Path, *, name: str = "", **how:
     return make_site(folder / name, name=name, curator=address, credentials=issued, **how)
 
 
-def keep_components(site: OwnerSite, study: Study, components: bytes) -> None:
+def keep_components(site: OwnerSite, study: Study, components: SignedFile) -> None:
     """Keep a study and its result at a site, as `components` does."""
     at = load_site(site.folder)
     compare_ledger(at.ledger, Held(), lock=at.lock)  # as a command does that asks a curator
@@ -160,8 +161,8 @@ def make_trained_site(
     return site, study
 
 
-def proved(result: Result, study: Study, authority: Authority) -> bytes:
-    """The result file, with the receipts of the owners that it names, as if they had signed it."""
+def proved(result: Result, study: Study, authority: Authority) -> SignedFile:
+    """The result file; its envelope has receipts of the owners it names, as if they had signed."""
     signed = []
     for share in result.header.shares:
         receipt = receipt_for(
@@ -175,7 +176,7 @@ def proved(result: Result, study: Study, authority: Authority) -> bytes:
         )
         issued = authority.issue(Role.OWNER, share.owner)
         signed.append(sign_release(share.owner, receipt, issued))
-    return sealed_result(
+    return sign_result(
         result, study, calibrate(study), signed, make_signer(authority.issue(Role.CURATOR, "hub"))
     )
 
@@ -191,6 +192,11 @@ class ProvedSite:
     @property
     def components(self) -> Path:
         return components_path(load_site(self.site.folder), self.study.name)
+
+    @property
+    def signed(self) -> SignedFile:
+        """The result file and its envelope."""
+        return read_signed(self.components)
 
     @property
     def ca(self) -> bytes:
@@ -226,6 +232,6 @@ def make_proved_site(folder: Path, **changes: Any) -> ProvedSite:
         [release.packed for release in releases],
     )
     curator = make_signer(authority.issue(Role.CURATOR, "hub"))
-    components = sealed_result(result, study, calibrate(study), signed, curator)
+    components = sign_result(result, study, calibrate(study), signed, curator)
     keep_components(site, study, components)
     return ProvedSite(site, study, authority)

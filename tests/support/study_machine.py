@@ -13,7 +13,7 @@ from dppca.common.errors import DppcaError
 from dppca.common.study import Study, Trust
 from dppca.curator.study import lifecycle
 from dppca.curator.study.lifecycle import TRANSITIONS, NextAction
-from dppca.curator.study.study_record import StoredBlob, StudyRecord
+from dppca.curator.study.study_record import StoredResult, StudyRecord
 
 START = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -52,7 +52,7 @@ class StudyMachine(RuleBasedStateMachine):
                 self.attempt(lambda r: lifecycle.seal(r, taken, digest, now=now))
                 assert self.record.state is StudyState.SEALED
             case NextAction.DECOMPOSE:
-                result = StoredBlob(1, b"r" * 32)
+                result = StoredResult(1, b"r" * 32, b"envelope")
                 self.attempt(lambda r: lifecycle.decompose(r, taken, result, now=now))
                 assert self.record.state is StudyState.DECOMPOSED
             case NextAction.ABORT:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dppca.common.attestation.documents import Verification
+from dppca.common.attestation.envelopes import read_signed
 from dppca.common.attestation.verify import verified_result
 from dppca.common.documents.messages import StudyState
 from dppca.common.numerics.loadings import KeptComponent, kept_components
@@ -105,7 +106,7 @@ class OperatorPages(Pages):
                 path = Path(folder) / "components.npz"
                 self._client.download_components(study.name, path)
                 claims = verify_file(path, ca=self._ca)
-                result = verified_result(path.read_bytes(), study, ca=self._ca)
+                result = verified_result(read_signed(path), study, ca=self._ca)
             edge = result.header.noise_edge
             self._outcomes[study.digest] = Outcome(
                 values=result.eigenvalues.tolist(),

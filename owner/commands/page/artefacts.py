@@ -7,11 +7,11 @@ the signature checked. Whatever else lies in the folder must not leave.
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dppca.common.attestation.acknowledgements import read_acknowledgement
+from dppca.common.attestation.envelopes import SUFFIX, envelope_path
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.verify import read_authority
 from dppca.common.errors import DppcaError
@@ -35,6 +35,7 @@ _KINDS = {
     ".skops": "a classifier",
 }
 """What carries a label, by the end of the name."""
+_Stamp = tuple[int, int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +64,33 @@ class Artefacts:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._known: dict[tuple[Path, int, int, int], Artefact] = {}
+        self._known: dict[tuple[Path, _Stamp, _Stamp], Artefact] = {}
 
     def list(self, study: str) -> list[Artefact]:
         """What is in a study's folder, by name."""
         folder = self._site.study_folder(study)
         files = sorted(path for path in folder.glob("[!.]*") if path.is_file())
-        return [self._describe(path, path.stat()) for path in files]
+        return [self._describe(path) for path in files]
 
-    def _describe(self, path: Path, found: os.stat_result) -> Artefact:
-        key = (path, found.st_ino, found.st_size, found.st_mtime_ns)
+    def _describe(self, path: Path) -> Artefact:
+        if path.name.endswith(SUFFIX):
+            file = path.with_name(path.name.removesuffix(SUFFIX))
+            if file.is_file():
+                found = self._describe(file)
+                return replace(found, path=path, what=f"the envelope of {file.name}")
+        key = (path, _stamp(path), _stamp(envelope_path(path)))
         if key not in self._known:
             self._known[key] = _describe(path, read_authority(self._site.ca))
         return self._known[key]
+
+
+def _stamp(path: Path) -> _Stamp:
+    """What changes when a file does; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _describe(path: Path, ca: bytes | None) -> Artefact:

@@ -86,9 +86,9 @@ def test_a_study_from_its_file_to_its_tables(
 
     ca = tmp_path / "ca.pem"
     ca.write_bytes(curator.authority.pem)
-    for released, sealed_by in ((output, "curator hub"), (table, "operator alice")):
+    for released, signed_by in ((output, "curator hub"), (table, "operator alice")):
         code, verified = run_curator("verify", released, "--ca", ca)
-        assert (code, verified["sealed_by"]) == (0, sealed_by)
+        assert (code, verified["signed_by"]) == (0, signed_by)
         assert [each["owner"] for each in verified["owners"]] == list(STUDY.owners)
     ca.unlink()
 

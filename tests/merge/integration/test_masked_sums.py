@@ -6,22 +6,22 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from dppca.common.attestation import seal
-from dppca.common.attestation.results import result_from_bytes, result_to_bytes
-from dppca.common.attestation.signatures import make_signer, signed_document
+from dppca.common.attestation.envelopes import Claim, read_envelope, unchecked_predicate
+from dppca.common.attestation.signatures import make_signer
 from dppca.common.errors import AlteredError, ReceiptError, SettingError, SignatureError
 from dppca.common.schema.document import canonical_json
 from dppca.common.signing import Purpose
 from dppca.common.transport.tls import Role
 from dppca.curator.cli import cli
 from tests.support.curator import Curator
+from tests.support.envelopes import sign_again
 from tests.support.federations import MaskedFederation, make_masked_federation
 
 Change = Callable[["Done", dict[str, Any]], None]
@@ -36,11 +36,8 @@ class Done:
     folder: Path
 
     @property
-    def envelope(self) -> dict[str, Any]:
-        result = result_from_bytes(self.components.read_bytes(), self.federation.study)
-        assert result.receipt is not None
-        found: dict[str, Any] = json.loads(result.receipt)
-        return found
+    def claims(self) -> dict[str, Any]:
+        return unchecked_predicate(read_envelope(self.components))
 
     def verify(self, path: Path, *options: str) -> Any:
         """What the operator's command says, or the error it ends with."""
@@ -51,16 +48,12 @@ class Done:
         return ended.exception or json.loads(ended.output)
 
     def forge(self, change: Change) -> Path:
-        """The result with another receipt, which a curator of the authority signs and seals."""
-        document = json.loads(canonical_json(self.envelope["receipt"]))
+        """The result with other claims, which a curator of the authority signs."""
+        document = self.claims
         change(self, document)
         curator = make_signer(self.federation.curator.authority.issue(Role.CURATOR, "liar"))
-        result = result_from_bytes(self.components.read_bytes(), self.federation.study)
-        envelope = signed_document(Purpose.COMPONENTS, document, curator)
-        content = result_to_bytes(replace(result, receipt=envelope))
-        block = seal.make_block(curator.certificate)
-        path = self.folder / "forged.npz"
-        path.write_bytes(seal.sealed(seal.with_zip_comment(content, block), curator))
+        path, content = self.folder / "forged.npz", self.components.read_bytes()
+        sign_again(path, curator, content, Claim.COMPONENTS, document)
         return path
 
 
@@ -105,7 +98,7 @@ def test_who_holds_the_curators_files_adds_them_up(done: Done, tmp_path: Path) -
     assert done.verify(done.components, "--uploads", str(blobs))["added_up"] is True
     copy = tmp_path / "blobs"
     shutil.copytree(blobs, copy)
-    receipt = done.envelope["receipt"]
+    receipt = done.claims
     upload = copy / receipt["releases"][4]["receipt"]["payload_sha256"]
     total = copy / receipt["sum"]["openings"][0]["total_sha256"]
     for path in (upload, total):

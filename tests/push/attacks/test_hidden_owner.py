@@ -6,7 +6,6 @@ owner of the study, and refuses fewer releases than the study needs.
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,18 +13,22 @@ from typing import Any
 import pytest
 
 from dppca.common.attestation.claims import describe_federation
-from dppca.common.attestation.components import sealed_result
+from dppca.common.attestation.components import sign_result
+from dppca.common.attestation.envelopes import (
+    SignedFile,
+    read_envelope,
+    unchecked_predicate,
+    write_signed,
+)
 from dppca.common.attestation.results import Result, result_from_bytes
 from dppca.common.attestation.signatures import Signer, make_signer
-from dppca.common.attestation.sums import SignedRelease
 from dppca.common.attestation.verify import verified_result
 from dppca.common.errors import ReceiptError
 from dppca.common.privacy.release import calibrate
-from dppca.common.schema.document import canonical_json
 from dppca.common.transport.tls import Role
 from dppca.common.verification.files import verification_text, verify_file
 from dppca.owner.models.loader import load_model
-from dppca.owner.synthesis.tables import read_metadata
+from tests.support.envelopes import releases_in
 from tests.support.sites import ProvedSite, make_proved_site
 
 QUORUM: dict[str, Any] = {"quorum": 1, "deadline": "2030-01-01T00:00:00Z"}
@@ -38,24 +41,14 @@ class Liar:
     def __init__(self, proved: ProvedSite) -> None:
         self.proved = proved
         self.true = result_from_bytes(proved.components.read_bytes(), proved.study)
-        assert self.true.receipt is not None
-        document = json.loads(self.true.receipt)["receipt"]
-        self.releases = [
-            SignedRelease(
-                each["owner"],
-                canonical_json(each["receipt"]),
-                bytes.fromhex(each["signature"]),
-                each["certificate"].encode(),
-            )
-            for each in document["releases"]
-        ]
+        self.releases = releases_in(unchecked_predicate(proved.signed.envelope))
 
     @property
     def signer(self) -> Signer:
         return make_signer(self.proved.authority.issue(Role.CURATOR, "hub"))
 
-    def without(self, *hidden: str, **figures: Any) -> bytes:
-        """The same pooled moments, sealed as if some owners had taken no part."""
+    def without(self, *hidden: str, **figures: Any) -> SignedFile:
+        """The same pooled moments, signed as if some owners had taken no part."""
         header = replace(
             self.true.header,
             shares=tuple(s for s in self.true.header.shares if s.owner not in hidden),
@@ -63,15 +56,13 @@ class Liar:
             **figures,
         )
         kept = [each for each in self.releases if each.owner not in hidden]
-        told: Result = replace(self.true, header=header, receipt=None)
-        return sealed_result(
-            told, self.proved.study, calibrate(self.proved.study), kept, self.signer
-        )
+        told: Result = replace(self.true, header=header)
+        return sign_result(told, self.proved.study, calibrate(self.proved.study), kept, self.signer)
 
 
-def _verified(proved: ProvedSite, content: bytes, folder: Path) -> dict[str, Any]:
+def _verified(proved: ProvedSite, told: SignedFile, folder: Path) -> dict[str, Any]:
     path = folder / "told.npz"
-    path.write_bytes(content)
+    write_signed(path, told)
     return verify_file(path, ca=proved.ca)
 
 
@@ -86,13 +77,13 @@ def test_an_owner_that_the_quorum_allows_to_be_missing_is_counted_and_named(
     tmp_path: Path, overlap: bool | list[list[str]]
 ) -> None:
     proved = make_proved_site(tmp_path, overlap=overlap, **QUORUM)
-    content = Liar(proved).without(HIDDEN)
-    report = _verified(proved, content, tmp_path)
+    told = Liar(proved).without(HIDDEN)
+    report = _verified(proved, told, tmp_path)
     assert report["guarantee"]["epsilon"] == "2"
     text = verification_text(report)
     assert "took no part, by the curator's word: owner-1" in text
     assert "guarantee of the components: epsilon 2," in text
-    assert verified_result(content, proved.study, ca=proved.ca).header.epsilon == "2"
+    assert verified_result(told, proved.study, ca=proved.ca).header.epsilon == "2"
 
 
 def test_a_curator_cannot_state_less_than_the_owners_it_names_lose(tmp_path: Path) -> None:
@@ -120,12 +111,11 @@ def test_what_is_made_of_a_result_without_an_owner_carries_the_figure_of_all(
     tmp_path: Path, command: str
 ) -> None:
     proved = make_proved_site(tmp_path, overlap=True, **QUORUM)
-    proved.components.write_bytes(Liar(proved).without(HIDDEN))
+    write_signed(proved.components, Liar(proved).without(HIDDEN))
     if command == "synthesize":
         code, said = proved.site.run("synthesize", "site-test", "--rows", "20")
         path = Path(said["forms"]["decoded"])
-        guarantee: Any = read_metadata(path)["guarantee"]
-        claimed = guarantee["epsilon"]
+        claimed = unchecked_predicate(read_envelope(path))["guarantee"]["epsilon"]
     else:
         more = ["--target", "ill", "--method", "dp-svm", "--epsilon", "1", "--yes"]
         code, said = proved.site.run("train", "site-test", *more)

@@ -6,7 +6,6 @@ told over a real connection, to the site's own commands.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import tracemalloc
@@ -22,12 +21,18 @@ import numpy as np
 import pytest
 
 from dppca.common.attestation.acknowledgements import Taken, acknowledge
-from dppca.common.attestation.components import sealed_result
+from dppca.common.attestation.components import sign_result
+from dppca.common.attestation.envelopes import (
+    SignedFile,
+    read_signed,
+    unchecked_predicate,
+    write_signed,
+)
 from dppca.common.attestation.results import (
     Result,
     Share,
+    largest_envelope,
     largest_result,
-    result_from_bytes,
     result_to_bytes,
 )
 from dppca.common.attestation.signatures import Signer, make_signer
@@ -47,14 +52,16 @@ from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_studies import components_path
 from tests.support.census import header_of, make_release
 from tests.support.certificates import Authority, new_authority, taken_of
+from tests.support.envelopes import claim
 from tests.support.sites import OwnerSite, make_site
-from tests.support.sites import proved as sealed_by
+from tests.support.sites import proved as signed_by
 from tests.support.studies import make_study
 
 STUDY = "census"
 
 
 OWNERS = ("owner-1", "owner-2")
+NOTHING = SignedFile(b"", b"")
 
 
 @dataclass
@@ -62,7 +69,7 @@ class Curator(rpc.FederationServicer):
     """Answers with the bytes that it was given; keeps what an owner sends."""
 
     study: Study
-    content: bytes = b""
+    told: SignedFile = NOTHING
     announced: int | None = None
     signs: Callable[[Any], bytes] = lambda _: b""
     taken: list[tuple[Any, bytes]] = field(default_factory=list)
@@ -71,7 +78,7 @@ class Curator(rpc.FederationServicer):
         return pb.ListStudiesResponse()
 
     def GetStudy(self, _: Any, context: Any) -> pb.GetStudyResponse:  # noqa: N802
-        state = pb.STUDY_STATE_DECOMPOSED if self.content else pb.STUDY_STATE_OPEN
+        state = pb.STUDY_STATE_DECOMPOSED if self.told.content else pb.STUDY_STATE_OPEN
         return pb.GetStudyResponse(document=self.study.canonical_bytes(), state=state)
 
     def Contribute(self, request: Any, context: Any) -> pb.ContributeResponse:  # noqa: N802
@@ -85,8 +92,8 @@ class Curator(rpc.FederationServicer):
     def GetResult(self, _: Any, context: Any) -> pb.GetResultResponse:  # noqa: N802
         return pb.GetResultResponse(
             state=pb.STUDY_STATE_DECOMPOSED,
-            total_bytes=len(self.content) if self.announced is None else self.announced,
-            sha256=hashlib.sha256(self.content).digest(),
+            total_bytes=len(self.told.content) if self.announced is None else self.announced,
+            sha256=self.told.sha256,
         )
 
     def PublishSynthetic(self, _: Any, context: Any) -> pb.PublishSyntheticResponse:  # noqa: N802
@@ -95,9 +102,15 @@ class Curator(rpc.FederationServicer):
     def DownloadSynthetic(self, _: Any, context: Any) -> Iterator[pb.Chunk]:  # noqa: N802
         return iter(())
 
-    def DownloadComponents(self, _: Any, context: Any) -> Iterator[pb.Chunk]:  # noqa: N802
-        for offset in range(0, len(self.content), CHUNK_BYTES):
-            yield pb.Chunk(offset=offset, content=self.content[offset : offset + CHUNK_BYTES])
+    def DownloadComponents(  # noqa: N802
+        self, _: Any, context: Any
+    ) -> Iterator[pb.DownloadComponentsResponse]:
+        content, envelope = self.told.content, self.told.envelope
+        for start in range(0, len(envelope), CHUNK_BYTES):
+            yield pb.DownloadComponentsResponse(envelope=envelope[start : start + CHUNK_BYTES])
+        for offset in range(0, len(content), CHUNK_BYTES):
+            chunk = pb.Chunk(offset=offset, content=content[offset : offset + CHUNK_BYTES])
+            yield pb.DownloadComponentsResponse(chunk=chunk)
 
 
 @dataclass(frozen=True)
@@ -120,7 +133,7 @@ class Room:
         vectors = [np.frombuffer(payload, "<i8") for _, payload in chosen]
         return aggregate(self.study, calibrate(self.study), [c for c, _ in chosen], vectors)
 
-    def sealed(self, result: Result) -> bytes:
+    def signed(self, result: Result) -> SignedFile:
         """With the receipts of the owners that it names."""
         named = {share.owner for share in result.header.shares}
         signed = [
@@ -128,7 +141,7 @@ class Room:
             for c, _ in self.releases
             if c.owner in named
         ]
-        return sealed_result(
+        return sign_result(
             result,
             self.study,
             calibrate(self.study),
@@ -136,9 +149,15 @@ class Room:
             make_signer(self.authority.issue(Role.CURATOR, "hub")),
         )
 
-    def fetch(self, content: bytes) -> tuple[int, str]:
+    def sign_bytes(self, content: bytes) -> SignedFile:
+        """Other bytes with the true claims, signed by the curator."""
+        claims = unchecked_predicate(self.signed(self.result(*OWNERS)).envelope)
+        signer = make_signer(self.authority.issue(Role.CURATOR, "hub"))
+        return SignedFile(content, claim(claims, signer, content))
+
+    def fetch(self, told: SignedFile) -> tuple[int, str]:
         """Exit code and message of `components` where the curator sends this."""
-        self.curator.content = content
+        self.curator.told = told
         code, said = self.site.run("components", STUDY)
         return code, said["error"]["message"] if "error" in said else json.dumps(said)
 
@@ -192,57 +211,70 @@ def _contribution(name: str, header: Header, owner: Credentials) -> Contribution
     )
 
 
-def _bare(room: Room, **header: Any) -> bytes:
-    """The result without a receipt, its header changed."""
+def _changed(result: Result, **header: Any) -> Result:
+    return replace(result, header=replace(result.header, **header))
+
+
+def _bare(room: Room, **header: Any) -> SignedFile:
+    """The result without an envelope, its header changed."""
+    return SignedFile(result_to_bytes(_changed(room.result(*OWNERS), **header)), b"")
+
+
+def _of_another_authority(room: Room) -> SignedFile:
+    return signed_by(room.result(*OWNERS), room.study, new_authority())
+
+
+def _other_header(room: Room) -> SignedFile:
     true = room.result(*OWNERS)
-    return result_to_bytes(replace(true, header=replace(true.header, **header)))
+    told = result_to_bytes(_changed(true, epsilon="0.000001"))
+    return replace(room.signed(true), content=told)
 
 
-def _of_another_authority(room: Room) -> bytes:
-    return sealed_by(room.result(*OWNERS), room.study, new_authority())
+def _signed_header(room: Room) -> SignedFile:
+    return room.signed(_changed(room.result(*OWNERS), epsilon="0.000001"))
 
 
-def _other_header(room: Room) -> bytes:
-    sealed = result_from_bytes(room.sealed(room.result(*OWNERS)), room.study)
-    return result_to_bytes(replace(sealed, header=replace(sealed.header, epsilon="0.000001")))
-
-
-def _other_study(room: Room) -> bytes:
+def _other_study(room: Room) -> SignedFile:
     """A result that verifies, of another study of the same parties."""
     other = make_study(owners=list(OWNERS), name=STUDY, max_rows=1_000_000, overlap=True)
     true = room.result(*OWNERS)
     header = replace(true.header, study_digest=other.digest)
-    return sealed_by(replace(true, header=header), other, room.authority)
+    return signed_by(replace(true, header=header), other, room.authority)
 
 
-def _others_release(room: Room) -> bytes:
+def _others_release(room: Room) -> SignedFile:
     """A result with a release that was signed in this site's name, and that its ledger lacks."""
     true, other = room.result(*OWNERS), replace(room.releases[0][0], sha256=b"s" * 32)
     shares = (Share("owner-1", other.n_rows, other.sha256.hex()), *true.header.shares[1:])
     header = replace(true.header, shares=shares)
-    return sealed_by(replace(true, header=header), room.study, room.authority)
+    return signed_by(replace(true, header=header), room.study, room.authority)
 
 
-LIES: dict[str, tuple[Callable[[Room], bytes], int, str]] = {
-    "no receipt, and a tiny epsilon": (
+LIES: dict[str, tuple[Callable[[Room], SignedFile], int, str]] = {
+    "no envelope, and a tiny epsilon": (
         lambda room: _bare(room, epsilon="0.000001", assumptions=("none\x1b]0;owned\x07",)),
-        16,
-        "carries no receipt",
+        17,
+        "no JSON",
     ),
-    "no receipt, and the figure that is right": (_bare, 16, "carries no receipt"),
+    "no envelope, and the figure that is right": (_bare, 17, "no JSON"),
     "parties of another authority": (_of_another_authority, 17, "not signed by the authority"),
-    "a header that is not the receipt's": (_other_header, 18, "array header"),
+    "a header that was not signed": (_other_header, 18, "not the one that curator hub signed"),
+    "a header that is not the receipt's": (_signed_header, 16, "header of the result"),
     "another study's result": (_other_study, 15, "of another study"),
-    "a byte more": (lambda room: room.sealed(room.result(*OWNERS)) + b"\0", 18, "container"),
+    "a byte more": (
+        lambda room: _with_content(room, lambda content: content + b"\0"),
+        18,
+        "not the one that curator hub signed",
+    ),
     "another release in this owner's name": (_others_release, 15, "ledger does not know"),
-    "this owner left out": (lambda room: room.sealed(room.result("owner-2")), 51, "leaves out"),
+    "this owner left out": (lambda room: room.signed(room.result("owner-2")), 51, "leaves out"),
 }
 
 
 @pytest.mark.parametrize("lie", LIES)
 def test_what_does_not_hold_is_neither_kept_nor_shown(room: Room, lie: str) -> None:
-    content, code, says = LIES[lie]
-    found, message = room.fetch(content(room))
+    told, code, says = LIES[lie]
+    found, message = room.fetch(told(room))
     assert (found, says in message) == (code, True), message
     assert "0.000001" not in message
     kept = {path.name for path in room.kept.parent.glob("*.npz")}
@@ -250,11 +282,11 @@ def test_what_does_not_hold_is_neither_kept_nor_shown(room: Room, lie: str) -> N
 
 
 def test_what_holds_is_kept_and_its_figures_are_those_computed_anew(room: Room) -> None:
-    content = room.sealed(room.result(*OWNERS))
-    code, said = room.fetch(content)
+    told = room.signed(room.result(*OWNERS))
+    code, said = room.fetch(told)
     assert code == 0
     assert json.loads(said)["epsilon"] == "2"
-    assert room.kept.read_bytes() == content
+    assert read_signed(room.kept) == told
 
 
 @pytest.mark.parametrize(
@@ -269,37 +301,42 @@ def test_what_holds_is_kept_and_its_figures_are_those_computed_anew(room: Room) 
 def test_a_file_that_was_kept_without_proof_is_not_used_and_costs_nothing(
     room: Room, command: list[str]
 ) -> None:
-    room.kept.write_bytes(_bare(room, epsilon="0.000001"))
+    write_signed(room.kept, _bare(room, epsilon="0.000001"))
     before, files = room.site.history.length, {path.name for path in room.kept.parent.iterdir()}
     code, said = room.site.run(command[0], STUDY, *command[1:])
-    assert code == 16
+    assert code == 17
     assert f"dppca-owner components {STUDY}" in said["error"]["message"]
     assert room.site.history.length == before
     assert {path.name for path in room.kept.parent.iterdir()} == files
 
 
 def test_a_kept_file_that_leaves_this_owner_out_is_not_used(room: Room) -> None:
-    room.kept.write_bytes(room.sealed(room.result("owner-2")))
+    write_signed(room.kept, room.signed(room.result("owner-2")))
     code, said = room.site.run("synthesize", STUDY)
     assert (code, "leaves out owner-1" in said["error"]["message"]) == (51, True)
 
 
-def _with_member(room: Room, name: str, content: bytes, method: int) -> bytes:
-    """The true result with one more member, or another in the place of one it has."""
+def _with_content(room: Room, change: Callable[[bytes], bytes]) -> SignedFile:
+    """The true result's envelope with other bytes."""
+    true = room.signed(room.result(*OWNERS))
+    return replace(true, content=change(true.content))
+
+
+def _with_member(room: Room, name: str, content: bytes, method: int) -> SignedFile:
+    """The true result with one more member, or another in the place of one it has; signed."""
     buffer = io.BytesIO()
     with (
-        zipfile.ZipFile(io.BytesIO(room.sealed(room.result(*OWNERS)))) as true,
+        zipfile.ZipFile(io.BytesIO(room.signed(room.result(*OWNERS)).content)) as true,
         zipfile.ZipFile(buffer, "w") as archive,
     ):
         for entry in true.infolist():
             if entry.filename != name:
                 archive.writestr(entry, true.read(entry))
         archive.writestr(name, content, compress_type=method)
-        archive.comment = true.comment
-    return buffer.getvalue()
+    return room.sign_bytes(buffer.getvalue())
 
 
-@pytest.mark.parametrize("name", ["junk.npy", "junk", "pooled.npy", "header.npy", "receipt.npy"])
+@pytest.mark.parametrize("name", ["junk.npy", "junk", "pooled.npy", "header.npy"])
 @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_a_compressed_member_is_not_unpacked(room: Room, name: str, method: int) -> None:
     content = _with_member(room, name, bytes(1 << 25), method)
@@ -307,12 +344,12 @@ def test_a_compressed_member_is_not_unpacked(room: Room, name: str, method: int)
     code, message = room.fetch(content)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert (code, "container" in message) == (15, True), message
+    assert (code, "container" in message) == (18, True), message
     assert peak < 1 << 23
     assert not room.kept.exists()
     path = room.kept.with_name("given.npz")
-    path.write_bytes(content)
-    assert room.site.run("verify", str(path))[0] == 15
+    write_signed(path, content)
+    assert room.site.run("verify", str(path))[0] == 18
 
 
 def test_a_member_that_a_result_does_not_have_is_refused(room: Room) -> None:
@@ -321,10 +358,13 @@ def test_a_member_that_a_result_does_not_have_is_refused(room: Room) -> None:
 
 
 def test_more_than_a_result_of_the_study_can_have_is_not_downloaded(room: Room) -> None:
-    content = room.sealed(room.result(*OWNERS))
-    assert len(content) < largest_result(room.study) < 1 << 22
+    told = room.signed(room.result(*OWNERS))
+    assert len(told.content) < largest_result(room.study) < 1 << 22
+    assert len(told.envelope) < largest_envelope(room.study) < 1 << 22
+    long = replace(told, envelope=told.envelope.ljust(largest_envelope(room.study) + 1))
+    assert room.fetch(long)[0] == 47
     room.curator.announced = largest_result(room.study) + 1
-    assert room.fetch(content)[0] == 47
+    assert room.fetch(told)[0] == 47
 
 
 def _taken(header: Any, **changes: Any) -> Taken:
@@ -371,7 +411,7 @@ def test_an_owner_that_is_left_out_shows_it_to_anybody_with_two_files(
 ) -> None:
     room.curator.signs = lambda header: acknowledge(_taken(header), _signer(room.authority))
     assert room.site.run("contribute", STUDY, "--yes")[0] == 0
-    code, message = room.fetch(room.sealed(room.result("owner-2")))
+    code, message = room.fetch(room.signed(room.result("owner-2")))
     evidence, held = (
         room.kept.parent / name for name in ("contradiction.npz", "acknowledgement.json")
     )
@@ -395,10 +435,10 @@ def test_a_release_in_the_place_of_the_one_acknowledged_is_shown_too(room: Room)
     room.curator.signs = lambda header: acknowledge(_taken(header), _signer(room.authority))
     assert room.site.run("contribute", STUDY, "--yes")[0] == 0
     path = room.kept.parent / "other.npz"
-    path.write_bytes(_others_release(room))
+    write_signed(path, _others_release(room))
     code, said = room.site.run("verify", str(path))
     assert (code, "in its place" in said["error"]["message"]) == (51, True)
-    path.write_bytes(room.sealed(room.result(*OWNERS)))
+    write_signed(path, room.signed(room.result(*OWNERS)))
     code, said = room.site.run("verify", str(path))
     assert code == 0
     assert [each["owner"] for each in said["acknowledged"]] == ["owner-1"]

@@ -25,7 +25,7 @@ from dppca.curator.study.study_record import (
     LedgerHead,
     OwnerHistory,
     Settlement,
-    StoredBlob,
+    StoredResult,
     StudyRecord,
 )
 from tests.support.census import header_of, make_release
@@ -82,7 +82,9 @@ def decompose(store: SqliteStore, record: StudyRecord) -> StudyRecord:
     with store.spool() as spool:
         spool.write(b"result")
         after = replace(
-            record, state=StudyState.DECOMPOSED, result=StoredBlob(spool.n_bytes, spool.sha256)
+            record,
+            state=StudyState.DECOMPOSED,
+            result=StoredResult(spool.n_bytes, spool.sha256, b"envelope"),
         )
         store.save(after, spool)
     return after

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dppca.common.attestation.components import check_envelope
+from dppca.common.attestation.components import check_components
+from dppca.common.attestation.envelopes import unchecked_predicate
 from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.results import result_from_bytes
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
 from dppca.common.schema.document import canonical_json
-from dppca.common.signing import Purpose
 from dppca.common.transport.tls import Role
 from tests.support.certificates import new_authority
+from tests.support.envelopes import claim
 from tests.support.examples import examples
 from tests.support.masked import CertifiedStudy, MaskedRound, carry_out, make_masked_study
 
@@ -44,22 +44,14 @@ def _round() -> MaskedRound:
 
 @cache
 def _document() -> bytes:
-    done = _round()
-    receipt = result_from_bytes(done.sealed(), done.parties.study).receipt
-    assert receipt is not None
-    return canonical_json(json.loads(receipt)["receipt"])
+    return canonical_json(unchecked_predicate(_round().signed().envelope))
 
 
 def _check(document: dict[str, Any]) -> None:
     """Check a receipt that a curator of the authority signed, whatever it says."""
     authority = _round().parties.authority
     curator = make_signer(authority.issue(Role.CURATOR, "hub"))
-    envelope = {
-        "receipt": document,
-        "signature": curator.sign(Purpose.COMPONENTS, canonical_json(document)).hex(),
-        "certificate": curator.certificate.decode(),
-    }
-    check_envelope(envelope, KnownParties(authority.pem))
+    check_components(claim(document, curator), KnownParties(authority.pem))
 
 
 def _places(value: Any, at: Place = ()) -> Iterator[Place]:

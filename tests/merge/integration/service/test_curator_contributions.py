@@ -137,7 +137,7 @@ def test_a_release_is_taken_only_if_the_caller_signed_its_receipt(
     for signature in (
         b"",
         owners["owner-2"].signer.sign(Purpose.RELEASE, header.receipt),
-        owner.signer.sign(Purpose.FILE, header.receipt),
+        owner.signer.sign(Purpose.VOTE, header.receipt),
         owner.signer.sign(Purpose.RELEASE, header.receipt + b" "),
     ):
         parts = iter(list(upload(replace(header, signature=signature), release.payload())))

@@ -20,11 +20,11 @@ def test_a_signature_is_for_one_purpose(other: Purpose) -> None:
 
 
 def test_what_is_no_signature_of_this_key_and_content_is_refused() -> None:
-    signature = sign(KEY, Purpose.FILE, b"a")
+    signature = sign(KEY, Purpose.VOTE, b"a")
     stranger = ec.derive_private_key(8, ec.SECP256R1()).public_key()
-    assert not is_signed(stranger, Purpose.FILE, b"a", signature)
-    assert not is_signed(KEY.public_key(), Purpose.FILE, b"b", signature)
-    assert not is_signed(KEY.public_key(), Purpose.FILE, b"a", b"")
+    assert not is_signed(stranger, Purpose.VOTE, b"a", signature)
+    assert not is_signed(KEY.public_key(), Purpose.VOTE, b"b", signature)
+    assert not is_signed(KEY.public_key(), Purpose.VOTE, b"a", b"")
 
 
 def test_the_first_line_says_what_is_signed() -> None:

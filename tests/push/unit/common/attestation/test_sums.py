@@ -14,11 +14,13 @@ import pytest
 from click.testing import CliRunner
 
 from dppca.common.aggregation.sum_messages import SignedOpening
-from dppca.common.attestation.components import Checked, check_envelope, sealed_result
+from dppca.common.attestation.components import Checked, check_components, sign_result
+from dppca.common.attestation.envelopes import unchecked_predicate, write_signed
 from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.results import largest_result, result_from_bytes
+from dppca.common.attestation.results import largest_envelope
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.attestation.sums import SignedRelease, SumEvidence, require_sum
+from dppca.common.attestation.verify import verify_result
 from dppca.common.errors import AlteredError, ReceiptError, SettingError, SignatureError
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import draw
@@ -29,6 +31,7 @@ from dppca.common.verification.files import verify_file
 from dppca.curator.cli import cli
 from dppca.owner.records import moments_of_table, open_table
 from tests.support.certificates import Authority
+from tests.support.envelopes import claim
 from tests.support.masked import CertifiedStudy, MaskedRound, carry_out, make_masked_study
 from tests.support.sites import make_proved_site
 from tests.support.studies import CENSUS
@@ -82,18 +85,10 @@ def _check(
     done: MaskedRound, change: Callable[[Any], None] = lambda _: None, **given: Any
 ) -> Checked:
     """Check the receipt that a curator made and signed, after a change of its document."""
-    content = done.sealed(**given)
-    receipt = result_from_bytes(content, done.parties.study).receipt
-    assert receipt is not None
-    document = json.loads(receipt)["receipt"]
+    document = unchecked_predicate(done.signed(**given).envelope)
     change(document)
     curator = make_signer(done.parties.authority.issue(Role.CURATOR, "hub"))
-    envelope = {
-        "receipt": document,
-        "signature": curator.sign(Purpose.COMPONENTS, canonical_json(document)).hex(),
-        "certificate": curator.certificate.decode(),
-    }
-    return check_envelope(envelope, KnownParties(done.parties.authority.pem))
+    return check_components(claim(document, curator), KnownParties(done.parties.authority.pem))
 
 
 def _with_statement(evidence: SumEvidence, place: int, **changes: Any) -> SumEvidence:
@@ -130,7 +125,7 @@ def test_what_was_signed_of_a_sum_holds(name: str, request: pytest.FixtureReques
         "share_variance": -(-done.parties.calibration.law.parameters()["variance"] // 3) + 1,
     }
     assert {release["receipt"]["label"] for release in checked.document["releases"]} == {"masked"}
-    assert len(done.sealed()) < largest_result(study)
+    assert len(done.signed().envelope) < largest_envelope(study)
 
 
 def test_evidence_belongs_to_masked_sums(
@@ -138,7 +133,7 @@ def test_evidence_belongs_to_masked_sums(
 ) -> None:
     parties = plain.parties
     with pytest.raises(SettingError, match="belongs to trust: aggregate"):
-        sealed_result(
+        sign_result(
             plain.result,
             parties.study,
             parties.calibration,
@@ -464,9 +459,7 @@ def test_openings_that_do_not_fit_the_uploads_leave_guards(
 
 def test_the_sum_of_unmasked_contributions_can_be_checked_too(tmp_path: Path) -> None:
     proved = make_proved_site(tmp_path)
-    result = result_from_bytes(proved.components.read_bytes(), proved.study)
-    assert result.receipt is not None
-    checked = check_envelope(json.loads(result.receipt), KnownParties(proved.ca))
+    checked, result = verify_result(proved.signed, KnownParties(proved.ca))
 
     def check() -> None:
         require_sum(proved.study, checked.releases, None, result.pooled, tmp_path)
@@ -497,7 +490,7 @@ def test_the_command_adds_up_what_was_sent_and_says_so(
 ) -> None:
     where = tmp_path_factory.mktemp("file")
     path, ca = where / "masked.npz", where / "ca.pem"
-    path.write_bytes(plain.sealed())
+    write_signed(path, plain.signed())
     ca.write_bytes(plain.parties.authority.pem)
 
     def run(*options: str) -> Any:

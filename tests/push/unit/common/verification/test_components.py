@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import dppca
-from dppca.common.attestation.results import result_from_bytes, result_to_bytes
+from dppca.common.attestation.envelopes import write_signed
+from dppca.common.attestation.results import result_from_bytes
 from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
 from tests.support.certificates import new_authority
 from tests.support.sites import ProvedSite
@@ -34,12 +35,11 @@ def test_a_result_is_read_with_the_names_of_its_columns(proved: ProvedSite) -> N
     assert abs(largest.loading) == np.abs(result.vectors[0]).max()
 
 
-def test_a_file_without_a_receipt_is_refused(proved: ProvedSite, tmp_path: Path) -> None:
-    result = result_from_bytes(proved.components.read_bytes(), proved.study)
+def test_a_file_without_an_envelope_is_refused(proved: ProvedSite, tmp_path: Path) -> None:
     path = tmp_path / "bare.npz"
-    path.write_bytes(result_to_bytes(replace(result, receipt=None)))
+    path.write_bytes(proved.components.read_bytes())
     for study in (None, proved.study):
-        with pytest.raises(ReceiptError, match="no receipt"):
+        with pytest.raises(ReceiptError, match="no envelope"):
             dppca.read_result(path, study=study)
 
 
@@ -51,12 +51,12 @@ def test_nothing_is_read_of_a_file_that_does_not_verify(proved: ProvedSite, tmp_
     with pytest.raises(ArtefactError, match="cannot be read"):
         dppca.read_result(tmp_path / "none.npz")
     (tmp_path / "study.yaml").write_text("name: trial")
-    with pytest.raises(ArtefactError, match=r"study\.yaml: .*not an archive"):
+    with pytest.raises(ReceiptError, match=r"study\.yaml has no envelope"):
         dppca.read_result(tmp_path / "study.yaml")
     content = bytearray(proved.components.read_bytes())
     place = content.index(b"vectors.npy") + 300
     content[place] ^= 1
-    (tmp_path / "changed.npz").write_bytes(content)
+    write_signed(tmp_path / "changed.npz", replace(proved.signed, content=bytes(content)))
     for study in (None, proved.study):
         with pytest.raises((AlteredError, ArtefactError, SignatureError)):
             dppca.read_result(tmp_path / "changed.npz", study=study)

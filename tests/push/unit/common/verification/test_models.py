@@ -10,14 +10,19 @@ from typing import Any
 import pytest
 import skops.io
 
-from dppca.common.attestation import seal
+from dppca.common.attestation.envelopes import (
+    Claim,
+    digest_file,
+    read_envelope,
+    unchecked_predicate,
+)
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
 from dppca.common.transport.tls import Role
 from dppca.common.verification.files import verification_text, verify_file
-from dppca.common.verification.models import sealed_archive
 from dppca.owner.models.loader import load_model
 from tests.support.documents import require_documented
+from tests.support.envelopes import claim, sign_again
 from tests.support.sites import ProvedSite, make_proved_site
 
 LAPLACE, GAUSSIAN = ("--epsilon", "1"), ("--epsilon", "1", "--delta", "1e-6")
@@ -49,7 +54,7 @@ def test_every_method_that_may_leave_verifies(
     proved: ProvedSite, name: str, target: str, tmp_path: Path
 ) -> None:
     report = verify_file(_made(proved, name, target, tmp_path), ca=proved.ca)
-    assert (report["kind"], report["sealed_by"]) == ("model", "owner owner-1")
+    assert (report["kind"], report["signed_by"]) == ("model", "owner owner-1")
     assert (report["model"]["method"], report["model"]["target"]) == (METHODS[name][0], target)
     printed = {"command": "verify", "file": "model", **report, "acknowledged": []}
     require_documented("dppca-owner", printed)
@@ -68,15 +73,16 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
 
 
 @pytest.mark.parametrize("change", sorted(CHANGES))
-def test_a_claim_that_does_not_follow_is_found_even_if_its_owner_sealed_it(
+def test_a_claim_that_does_not_follow_is_found_even_if_its_owner_signed_it(
     proved: ProvedSite, change: str, tmp_path: Path
 ) -> None:
     path = _made(proved, "dp-svm, Laplace", "ill", tmp_path)
     archive = skops.io.loads(path.read_bytes(), trusted=[])
-    metadata = json.loads(archive["metadata"])
-    CHANGES[change](metadata["receipt"])
+    metadata, claims = json.loads(archive["metadata"]), unchecked_predicate(read_envelope(path))
+    for receipt in (metadata["receipt"], claims["receipt"]):
+        CHANGES[change](receipt)
     archive["metadata"] = json.dumps(metadata)
-    _seal_again(proved, archive, path)
+    _sign_again(proved, archive, path, claims)
     with pytest.raises(ReceiptError, match="receipt of the model"):
         verify_file(path, ca=proved.ca)
 
@@ -87,7 +93,7 @@ def test_weights_that_are_not_those_of_the_receipt_are_found(
     path = _made(proved, "dp-svm, Laplace", "ill", tmp_path)
     archive = skops.io.loads(path.read_bytes(), trusted=[])
     archive["state"]["noised_"][0, 0] += 1
-    _seal_again(proved, archive, path)
+    _sign_again(proved, archive, path)
     with pytest.raises(AlteredError, match=r"^array noised: "):
         verify_file(path, ca=proved.ca)
 
@@ -96,20 +102,20 @@ def test_labels_in_another_order_are_found(proved: ProvedSite, tmp_path: Path) -
     path = _made(proved, "dp-svm, Laplace", "ill", tmp_path)
     archive = skops.io.loads(path.read_bytes(), trusted=[])
     archive["state"]["classes_"] = archive["state"]["classes_"][::-1].copy()
-    _seal_again(proved, archive, path)
+    _sign_again(proved, archive, path)
     with pytest.raises(AlteredError, match=r"^array classes_: "):
         verify_file(path, ca=proved.ca)
     with pytest.raises(ArtefactError, match="not a model"):
         load_model(path)
 
 
-def test_a_model_is_sealed_by_an_owner_of_the_study(proved: ProvedSite, tmp_path: Path) -> None:
+def test_a_model_is_signed_by_an_owner_of_the_study(proved: ProvedSite, tmp_path: Path) -> None:
     path = _made(proved, "dp-svm, Laplace", "ill", tmp_path)
     archive = skops.io.loads(path.read_bytes(), trusted=[])
     for role, name in ((Role.OWNER, "stranger"), (Role.CURATOR, "hub")):
         signer = make_signer(proved.authority.issue(role, name))
-        path.write_bytes(sealed_archive(skops.io.dumps(archive), signer))
-        with pytest.raises(SignatureError, match=f"sealed by {role.value} {name}"):
+        sign_again(path, signer, skops.io.dumps(archive), Claim.MODEL)
+        with pytest.raises(SignatureError, match=f"signed by {role.value} {name}"):
             verify_file(path, ca=proved.ca)
 
 
@@ -117,21 +123,36 @@ def test_a_model_that_stays_has_no_receipt(proved: ProvedSite, tmp_path: Path) -
     path = tmp_path / "stays.skops"
     asked = ("train", "site-test", "--target", "ill", "--method", "dppca-svm")
     assert proved.site.run(*asked, "--output", str(path))[0] == 0
-    with pytest.raises(ReceiptError, match="site-only"):
+    with pytest.raises(ReceiptError, match="has no envelope"):
+        verify_file(path, ca=proved.ca)
+    released = read_envelope(_made(proved, "dp-svm, Laplace", "ill", tmp_path))
+    signer = make_signer(proved.authority.issue(Role.OWNER, "owner-1"))
+    claims = unchecked_predicate(released)
+    sign_again(path, signer, path.read_bytes(), Claim.MODEL, claims)
+    with pytest.raises(ReceiptError, match="inside that it is site-only"):
         verify_file(path, ca=proved.ca)
 
 
-def test_the_file_without_its_seal_is_what_the_ledger_stores(
-    proved: ProvedSite, tmp_path: Path
-) -> None:
-    path = _made(proved, "dp-svm, Gaussian", "ill", tmp_path)
-    content = path.read_bytes()
-    start = content.rindex(b'{"certificate"')
-    payload = content[: start - 2] + bytes(2)  # an archive ends with the length of its comment
-    assert payload + content[start:] != content
-    assert seal.with_zip_comment(payload, content[start:]) == content
-
-
-def _seal_again(proved: ProvedSite, archive: Any, path: Path) -> None:
+def test_a_model_of_other_components_is_found(proved: ProvedSite, tmp_path: Path) -> None:
+    path = _made(proved, "dp-svm, Laplace", "ill", tmp_path)
+    claims = unchecked_predicate(read_envelope(path))
+    other, curator = b"others", make_signer(proved.authority.issue(Role.CURATOR, "hub"))
+    components = unchecked_predicate(json.dumps(claims["components_envelope"]).encode())
+    claims["components_envelope"] = json.loads(claim(components, curator, other))
     owner = make_signer(proved.authority.issue(Role.OWNER, "owner-1"))
-    path.write_bytes(sealed_archive(skops.io.dumps(archive), owner))
+    sign_again(path, owner, path.read_bytes(), Claim.MODEL, claims)
+    with pytest.raises(ReceiptError, match="components_sha256"):
+        verify_file(path, ca=proved.ca)
+
+
+def test_the_file_is_what_the_ledger_stores(proved: ProvedSite, tmp_path: Path) -> None:
+    path = _made(proved, "dp-svm, Gaussian", "ill", tmp_path)
+    committed = proved.site.history.commitments.values()
+    assert digest_file(path) in {each.payload_sha256 for each in committed}
+
+
+def _sign_again(
+    proved: ProvedSite, archive: Any, path: Path, claims: dict[str, Any] | None = None
+) -> None:
+    owner = make_signer(proved.authority.issue(Role.OWNER, "owner-1"))
+    sign_again(path, owner, skops.io.dumps(archive), Claim.MODEL, claims)

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dppca.common.attestation.envelopes import envelope_path, unchecked_predicate
 from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.documents.messages import Form
 from dppca.common.errors import (
     ArtefactError,
-    LimitError,
     ReceiptError,
     SettingError,
     SignatureError,
@@ -26,7 +26,6 @@ from dppca.curator.study.synthetic_rows import check_rows, join_rows, table_sche
 from tests.support.census import arrow, coded_rows, decoded_rows
 from tests.support.certificates import new_authority
 from tests.support.studies import make_study
-from tests.support.tables import digest_columns
 
 STUDY = make_study()
 SCHEMA = STUDY.table
@@ -101,7 +100,7 @@ def test_rows_that_say_they_may_not_leave_are_refused(tmp_path: Path, said: byte
 def test_a_download_becomes_the_file_its_name_says(tmp_path: Path, suffix: str) -> None:
     path = write(tmp_path, decoded_rows())
     stream = tmp_path / "stream"
-    receipt = b'{"label":"released"}'
+    receipt = b'{"form":"decoded","label":"released","n_rows":6}'
     stream.write_bytes(b"".join(join_rows([path, path], SCHEMA, Form.DECODED, receipt)))
     output = tmp_path / f"table{suffix}"
     assert write_table(stream, output, signer()) == 6
@@ -113,9 +112,11 @@ def test_a_download_becomes_the_file_its_name_says(tmp_path: Path, suffix: str) 
         else:
             read = pa.ipc.open_file(output.read_bytes()).read_all()
         document = json.loads(read.schema.metadata[b"dppca"])
-        assert document == {"label": "released", "parts": digest_columns(read)}
+        assert document == {"label": "released", "form": "decoded"}
     assert read["work"].to_pylist() == ["state"] * 6
-    assert {file.name for file in tmp_path.iterdir()} == {"rows", "stream", output.name}
+    envelope = envelope_path(output)
+    assert unchecked_predicate(envelope.read_bytes()) == json.loads(receipt)
+    assert {*tmp_path.iterdir()} == {path, stream, output, envelope}
 
 
 def test_other_endings_and_damaged_downloads_are_refused(tmp_path: Path) -> None:
@@ -127,9 +128,9 @@ def test_other_endings_and_damaged_downloads_are_refused(tmp_path: Path) -> None
     assert not (tmp_path / "table.csv").exists()
 
 
-def test_an_operator_seals_no_rows_whose_claims_do_not_follow(tmp_path: Path) -> None:
+def test_an_operator_signs_no_rows_whose_claims_do_not_follow(tmp_path: Path) -> None:
     rows, stream, ca = write(tmp_path, decoded_rows()), tmp_path / "stream", new_authority().pem
-    for receipt in (b"{}", b'{"label":"released"}', b'{"components_receipt":{},"guarantee":{}}'):
+    for receipt in (b"{}", b'{"label":"released"}', b'{"components_envelope":{},"guarantee":{}}'):
         stream.write_bytes(b"".join(join_rows([rows], SCHEMA, Form.DECODED, receipt)))
         with pytest.raises((ReceiptError, SignatureError)):
             require_proved(stream, ca=ca)
@@ -138,18 +139,13 @@ def test_an_operator_seals_no_rows_whose_claims_do_not_follow(tmp_path: Path) ->
         require_proved(compressed, ca=ca)
 
 
-def test_a_download_that_does_not_verify_or_does_not_end_gets_no_name(tmp_path: Path) -> None:
-    def refuse(_: Path) -> None:
-        raise ReceiptError
-
+def test_a_download_that_has_a_gap_gets_no_name(tmp_path: Path) -> None:
     chunks = [pb.Chunk(offset=0, content=b"1234"), pb.Chunk(offset=4, content=b"5678")]
-    path = tmp_path / "components.npz"
-    with pytest.raises(ReceiptError):
-        _save(chunks, path, sha256=None, check=refuse)
-    with pytest.raises(LimitError):
-        _save(chunks, path, sha256=None, cap=7)
+    path = tmp_path / "rows"
+    with pytest.raises(UploadError, match="begins at byte 4"):
+        _save(chunks[1:], path)
     assert not list(tmp_path.iterdir())
-    assert _save(chunks, path, sha256=None, cap=8) == 8
+    assert _save(chunks, path) == 8
     assert path.read_bytes() == b"12345678"
 
 

@@ -35,7 +35,7 @@ from dppca.curator.study.study_record import (
     LedgerHead,
     OwnerHistory,
     Publication,
-    StoredBlob,
+    StoredResult,
     StudyRecord,
 )
 from tests.support.census import header_of, make_release, with_receipt
@@ -53,7 +53,7 @@ RELEASE = make_release(STUDY)
 HEADER = header_of(RELEASE)
 OPEN = lifecycle.create(None, STUDY, now=NOW)
 ONE, _ = contribute(OPEN, "owner-1", HEADER, NONE, now=NOW)
-RESULT = StoredBlob(10, b"r" * 32)
+RESULT = StoredResult(10, b"r" * 32, b"envelope")
 
 
 def second(**ledger: Any) -> tuple[Release, Header]:

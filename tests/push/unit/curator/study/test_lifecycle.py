@@ -23,8 +23,8 @@ from dppca.curator.study import lifecycle
 from dppca.curator.study.lifecycle import TRANSITIONS, NextAction, Transition, next_state
 from dppca.curator.study.study_record import (
     Sealing,
-    StoredBlob,
     StoredOpening,
+    StoredResult,
     StudyRecord,
 )
 from tests.support.census import make_release
@@ -35,7 +35,7 @@ from tests.support.studies import make_study
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 DEADLINE = NOW + timedelta(hours=1)
 OPEN_BY = NOW + timedelta(days=1)
-RESULT = StoredBlob(10, b"r" * 32)
+RESULT = StoredResult(10, b"r" * 32, b"envelope")
 RELEASE = make_release(make_study())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from datetime import date
 from pathlib import Path
@@ -12,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dppca.common.attestation.tables import ColumnDigests
 from dppca.common.documents.messages import Form
 from dppca.common.errors import UploadError
 from dppca.curator.study.synthetic_rows import check_rows, join_rows, table_schema
@@ -73,11 +71,3 @@ def test_values_that_the_study_does_not_have_are_refused(
 ) -> None:
     with pytest.raises(UploadError, match=says):
         check_rows(upload(tmp_path, **columns), SCHEMA, Form.DECODED, n_rows=2)
-
-
-def test_the_digest_of_a_date_is_that_of_its_text() -> None:
-    digests = ColumnDigests(["day"])
-    digests.add(pa.record_batch({"day": SOUND["day"]}))
-    lengths = np.array([10, 10], "<i8").tobytes()
-    parts = (hashlib.sha256(each).digest() for each in (lengths, b"2020-01-012020-12-31"))
-    assert digests.hexdigests() == {"day": hashlib.sha256(b"".join(parts)).hexdigest()}

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dppca.common.attestation.claims import describe_federation
+from dppca.common.attestation.envelopes import envelope_path, read_envelope, unchecked_predicate
 from dppca.common.attestation.results import Result, Share
 from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.documents.messages import Form
@@ -39,13 +40,13 @@ from dppca.owner.synthesis.tables import (
     publishable,
     read_metadata,
     with_metadata,
-    write_sealed,
+    write_released,
 )
 from tests.support.certificates import new_authority
 from tests.support.latent_rows import make_result, make_rows, save_rows
 from tests.support.pooling import pooled_result
 from tests.support.studies import make_study
-from tests.support.tables import digest_columns, drawn_table
+from tests.support.tables import drawn_table
 
 N_ROWS = 400
 FALSE_ALARMS = 0.0  # all draws have seeds
@@ -81,7 +82,7 @@ def _decoded(result: Result, study: Study, n_rows: int, seed: int = 1) -> Synthe
 
 
 def _write(rows: SyntheticRows, path: Path, signer: Signer) -> Path:
-    write_sealed(path, rows.batches(), signer, fields=rows.fields, claims=rows.claims)
+    write_released(path, rows.batches(), signer, fields=rows.fields, claims=rows.claims)
     return path
 
 
@@ -109,10 +110,8 @@ def test_published_rows_are_those_of_the_file_and_what_a_curator_accepts(
     with pa.memory_map(str(upload)) as source, pa.ipc.open_stream(source) as stream:
         sent = stream.read_all()
     assert sent.equals(drawn_table(rows))
-    document = parse_metadata(sent.schema)
-    assert document == read_metadata(path)
-    assert document["parts"] == digest_columns(sent)
-    assert set(tmp_path.iterdir()) == {path, upload}
+    assert parse_metadata(sent.schema) == read_metadata(path)
+    assert set(tmp_path.iterdir()) == {path, envelope_path(path), upload}
 
 
 @pytest.mark.parametrize("form", list(Form))
@@ -120,9 +119,10 @@ def test_file_says_that_it_may_leave_and_what_it_cost(
     made: dict[Form, SyntheticRows], study: Study, tmp_path: Path, signer: Signer, form: Form
 ) -> None:
     path = _write(made[form], tmp_path / "rows.parquet", signer)
-    assert read_metadata(path)["label"] == Label.RELEASED
-    found = read_metadata(path)
-    assert found["study_digest"] == study.digest
+    inside = read_metadata(path)
+    assert (inside["label"], inside["form"]) == (Label.RELEASED, form.value)
+    found = unchecked_predicate(read_envelope(path))
+    assert inside["study_digest"] == found["study_digest"] == study.digest
     assert found["schema_digest"] == study.table.digest
     assert found["form"] == form.value
     assert found["guarantee"] == describe_federation(study, calibrate(study))
@@ -130,7 +130,8 @@ def test_file_says_that_it_may_leave_and_what_it_cost(
     assert isinstance(mechanism, dict)
     assert mechanism["name"] == "laplace"
     assert mechanism["parameters"] == {"scale": mechanism["l1"]}, "at epsilon 1"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    for each in (path, envelope_path(path)):
+        assert stat.S_IMODE(each.stat().st_mode) == 0o600
 
 
 def test_memory_does_not_grow_with_the_rows(
@@ -140,7 +141,7 @@ def test_memory_does_not_grow_with_the_rows(
     for n_rows in (140_000, 200_000):
         rows, arrow = _decoded(result, study, n_rows), [0]
         tracemalloc.start()
-        write_sealed(
+        write_released(
             tmp_path / "rows.parquet",
             rows.batches(),
             signer,
@@ -165,7 +166,7 @@ def test_what_fails_while_rows_are_drawn_leaves_no_file(
         raise MemoryError
 
     with pytest.raises(MemoryError):
-        write_sealed(
+        write_released(
             tmp_path / "rows.parquet", broken(), signer, fields=rows.fields, claims=rows.claims
         )
     assert not list(tmp_path.iterdir())

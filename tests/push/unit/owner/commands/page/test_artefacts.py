@@ -14,13 +14,14 @@ from dppca.owner.site.kept_studies import ACKNOWLEDGEMENT
 from dppca.owner.synthesis.tables import read_metadata
 from tests.support.sites import OwnerSite, make_trained_site
 
-RELEASED = {
+SIGNED = {
     "components.npz",
     "synthetic-coded.parquet",
     "synthetic-decoded.parquet",
     "model-ill-dp-svm.skops",
-    "study.json",
 }
+ENVELOPES = {f"{name}.intoto.json" for name in SIGNED}
+RELEASED = {*SIGNED, *ENVELOPES, "study.json"}
 SITE_ONLY = {"model-ill-linear.skops", "notes.txt"}
 
 
@@ -68,8 +69,8 @@ def test_a_file_that_does_not_verify_must_not_leave(made: OwnerSite, name: str) 
     try:
         path.write_bytes(before[: len(before) // 2] + b"x" + before[len(before) // 2 :])
         found = {each.path.name: each for each in listing.list("site-test")}
-        assert found[name].label is Label.SITE_ONLY
-        assert found[name].wrong
+        both = {name, name.removesuffix(".intoto.json")} | ENVELOPES & {f"{name}.intoto.json"}
+        assert all(found[each].label is Label.SITE_ONLY and found[each].wrong for each in both)
     finally:
         path.write_bytes(before)
 

@@ -1,0 +1,317 @@
+"""Envelopes: what a party claims of a file, signed, in a small file beside it.
+
+An envelope is DSSE (Dead Simple Signing Envelope, version 1.0) around a Statement of in-toto,
+version 1. The statement's subject has the file's name, which is for people, and its SHA-256, which
+decides. Its predicate holds the claims, and its ``predicateType`` says which claims they are. There
+is one signature; the certificate of its key stands beside it under ``cert``, as in ITE-7 of
+in-toto. `securesystemslib` encodes, signs and checks; a tool of somebody else's can do the same.
+
+The order is part of the design: size and form of the envelope, signature, certificate, revocation
+and the SHA-256 of the file's bytes come before anything in the file is read.
+
+Envelopes of the same statement may differ (JSON can be written in many ways, and an ECDSA
+signature has a second valid form). So no digest is ever taken over an envelope.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from securesystemslib.dsse import Envelope
+from securesystemslib.exceptions import Error as SigningError
+from securesystemslib.signer import Key, SecretsHandler, Signature, SSlibKey
+from securesystemslib.signer import Signer as BaseSigner
+
+from dppca.common.attestation.parties import KnownParties
+from dppca.common.attestation.signatures import Signer, load_certificate, party_of
+from dppca.common.errors import AlteredError, ReceiptError, SettingError, SignatureError
+from dppca.common.schema.document import canonical_json
+from dppca.common.shell.files import PRIVATE, replacing, write_file
+from dppca.common.transport.tls import Identity
+
+SUFFIX = ".intoto.json"
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+MAX_BYTES = 1 << 27
+_MOST_MARKS = 64
+_MARKS = re.compile(rb"[\[{,:]")
+"""An envelope has a dozen of them, whatever it holds: the rest is base64 and PEM."""
+_HASHES: dict[str, type[hashes.SHA256 | hashes.SHA384 | hashes.SHA512]] = {
+    "secp256r1": hashes.SHA256,
+    "secp384r1": hashes.SHA384,
+    "secp521r1": hashes.SHA512,
+}
+
+
+class Claim(StrEnum):
+    """What a statement claims: its ``predicateType``."""
+
+    COMPONENTS = "urn:dppca:predicate:components:1"
+    """A curator's, of the components of a study."""
+    ROWS = "urn:dppca:predicate:synthetic-rows:1"
+    """Of synthetic rows, by the owner that drew them or the operator that joined them."""
+    MODEL = "urn:dppca:predicate:model:1"
+    """An owner's, of a model that may leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignedFile:
+    """A released file and its envelope, in memory."""
+
+    content: bytes
+    envelope: bytes
+
+    @property
+    def sha256(self) -> bytes:
+        """Of the file alone; 32 bytes."""
+        return hashlib.sha256(self.content).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What an envelope says, once its signature holds and its certificate counts.
+
+    Attributes
+    ----------
+    name
+        The file's, when it was signed; for people.
+    sha256
+        The file's, in hexadecimal.
+    signed_by
+        Whose certificate it is.
+    """
+
+    name: str
+    sha256: str
+    predicate: Mapping[str, Any]
+    signed_by: Identity
+
+    def require_digest(self, sha256: str) -> None:
+        """Raise `AlteredError` unless a file with this SHA-256 (hexadecimal) was signed."""
+        if sha256 != self.sha256:
+            raise AlteredError(
+                f"the file is not the one that {self.signed_by.role.value} {self.signed_by.name} "
+                "signed: it was changed since, or this is the envelope of another file"
+            )
+
+
+def envelope_path(path: Path) -> Path:
+    """Where the envelope of a file is."""
+    return path.with_name(path.name + SUFFIX)
+
+
+def sign_statement(
+    name: str, sha256: str, claim: Claim, predicate: Mapping[str, object], signer: Signer
+) -> bytes:
+    """The envelope of a file; the same bytes each time.
+
+    Parameters
+    ----------
+    name
+        Of the file, without a folder.
+    sha256
+        Of the file, in hexadecimal.
+    """
+    statement = {
+        "_type": STATEMENT_TYPE,
+        "subject": [{"name": name, "digest": {"sha256": sha256}}],
+        "predicateType": claim.value,
+        "predicate": predicate,
+    }
+    envelope = Envelope(canonical_json(statement), PAYLOAD_TYPE, {})
+    signature = envelope.sign(_PartySigner(signer))
+    signature.unrecognized_fields["cert"] = signer.certificate.decode("ascii")
+    return canonical_json(envelope.to_dict())
+
+
+def open_envelope(content: bytes, claim: Claim, parties: KnownParties, *, what: str) -> Statement:
+    """What an envelope says, once it is signed by a party that counts.
+
+    Parameters
+    ----------
+    what
+        Named in messages, such as "the envelope of the table".
+
+    Raises
+    ------
+    SignatureError
+        It is no envelope of one signature, the signature does not hold, or the certificate does
+        not count.
+    ReceiptError
+        It is the envelope of something else.
+    """
+    damaged = SignatureError(f"{what} is damaged, or is no envelope of this software")
+    document = _load_envelope(content)
+    try:
+        (entry,) = document["signatures"]
+        certificate = str(entry["cert"]).encode("ascii")
+        keyid = str(entry["keyid"])
+        envelope = Envelope.from_dict(document)
+    except (SigningError, ValueError, TypeError, LookupError, AttributeError) as error:
+        raise damaged from error
+    key = load_certificate(certificate, what=what).public_key()
+    if not isinstance(key, ec.EllipticCurvePublicKey):
+        raise SignatureError(f"the certificate of {what} holds no key on an elliptic curve")
+    try:
+        envelope.verify([SSlibKey.from_crypto(key, keyid=keyid)], threshold=1)
+    except (SigningError, ValueError, TypeError, LookupError, AttributeError) as error:
+        raise SignatureError(
+            f"{what} was changed, or not signed by the key of its certificate"
+        ) from error
+    parties.require(certificate, what=what)
+    return _read_statement(envelope, claim, party_of(certificate, what=what), what=what)
+
+
+def unchecked_predicate(content: bytes) -> dict[str, Any]:
+    """The claims in an envelope that was verified before."""
+    payload = Envelope.from_dict(_load_envelope(content)).payload
+    predicate: dict[str, Any] = json.loads(payload)["predicate"]
+    return predicate
+
+
+def embedded(envelope: object, *, what: str) -> bytes | None:
+    """The bytes of an envelope that stands decoded in another one's claims; None for null."""
+    if envelope is None:
+        return None
+    try:
+        return canonical_json(envelope)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SignatureError(f"{what} is damaged") from error
+
+
+def read_envelope(path: Path) -> bytes:
+    """The envelope beside a file.
+
+    Raises
+    ------
+    ReceiptError
+        There is none.
+    OSError
+        It cannot be read.
+    """
+    beside = envelope_path(path)
+    try:
+        with beside.open("rb") as file:  # room for what is asked for is made before it is read
+            return file.read(min(beside.stat().st_size, MAX_BYTES) + 1)
+    except FileNotFoundError as error:
+        raise ReceiptError(
+            f"{path.name} has no envelope: {beside.name} has to lie beside it"
+        ) from error
+
+
+def read_signed(path: Path) -> SignedFile:
+    """A file and its envelope; raises as `read_envelope`."""
+    return SignedFile(path.read_bytes(), read_envelope(path))
+
+
+def digest_file(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_signed(path: Path, signed: SignedFile, *, mode: int = PRIVATE) -> None:
+    """Write a file and its envelope, the envelope first; `OSError` where that is not possible."""
+    write_file(envelope_path(path), signed.envelope, mode=mode)
+    write_file(path, signed.content, mode=mode)
+
+
+@contextmanager
+def signing(
+    path: Path, claim: Claim, predicate: Mapping[str, object], signer: Signer, *, mode: int
+) -> Iterator[Path]:
+    """The path of a draft; if the block ends well it is signed and takes its name.
+
+    The envelope is written before the file has its name. A process that is killed between the two
+    leaves an envelope of another file, which no verification takes; the same command mends it.
+
+    Parameters
+    ----------
+    mode
+        Permissions of the envelope, before the process's mask.
+
+    Raises
+    ------
+    OSError
+        A file cannot be written.
+    """
+    with replacing(path, durable=False) as draft:
+        yield draft
+        envelope = sign_statement(path.name, digest_file(draft), claim, predicate, signer)
+        write_file(envelope_path(path), envelope, mode=mode, durable=False)
+
+
+def _load_envelope(content: bytes) -> Any:
+    """The decoded JSON of an envelope, whose form was looked at before; `SignatureError`."""
+    marks = _MARKS.finditer(content)
+    if len(content) > MAX_BYTES or any(number >= _MOST_MARKS for number, _ in enumerate(marks)):
+        raise SignatureError("what should be an envelope has another form")
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise SignatureError("what should be an envelope is no JSON") from error
+    return document
+
+
+def _read_statement(envelope: Envelope, claim: Claim, who: Identity, *, what: str) -> Statement:
+    """The statement in an envelope; the payload is read only after it was verified."""
+    try:
+        statement = json.loads(envelope.payload)
+        kind, stated = statement["_type"], statement["predicateType"]
+        (subject,) = statement["subject"]
+        name, sha256, predicate = (
+            subject["name"],
+            subject["digest"]["sha256"],
+            statement["predicate"],
+        )
+        sound = (
+            (envelope.payload_type, kind) == (PAYLOAD_TYPE, STATEMENT_TYPE)
+            and isinstance(name, str)
+            and isinstance(predicate, dict)
+            and re.fullmatch("[0-9a-f]{64}", sha256) is not None
+        )
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
+        raise ReceiptError(f"{what} holds no statement of in-toto") from error
+    if not sound:
+        raise ReceiptError(f"{what} holds no statement of in-toto")
+    if stated != claim.value:
+        raise ReceiptError(f"{what} is of another kind of file, or of another version")
+    return Statement(name, sha256, predicate, who)
+
+
+class _PartySigner(BaseSigner):
+    """A party's key under the library's interface. RFC 6979: the same bytes, the same signature."""
+
+    def __init__(self, signer: Signer) -> None:
+        self._key = signer.key
+        try:
+            self._public = SSlibKey.from_crypto(signer.key.public_key())
+        except (SigningError, ValueError) as error:
+            raise SettingError(
+                "key.pem is on a curve that no envelope can be signed with"
+            ) from error
+
+    @property
+    def public_key(self) -> Key:
+        return self._public
+
+    @classmethod
+    def from_priv_key_uri(
+        cls, priv_key_uri: str, public_key: Key, secrets_handler: SecretsHandler | None = None
+    ) -> BaseSigner:
+        raise NotImplementedError("a party's key comes from its own folder")
+
+    def sign(self, payload: bytes) -> Signature:
+        algorithm = _HASHES[self._key.curve.name]()
+        made = self._key.sign(payload, ec.ECDSA(algorithm, deterministic_signing=True))
+        return Signature(self._public.keyid, made.hex())

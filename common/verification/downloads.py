@@ -1,0 +1,53 @@
+"""A result file and its envelope as they come from a curator, which is believed in nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from dppca.common.attestation.envelopes import SignedFile
+from dppca.common.attestation.results import largest_envelope, largest_result
+from dppca.common.errors import LimitError, UploadError
+from dppca.common.study import Study
+from dppca.common.transport.codec import Reassembly
+from dppca.common.wire import federation_pb2 as pb
+
+
+def receive_result(
+    parts: Iterable[pb.DownloadComponentsResponse],
+    study: Study,
+    *,
+    total_bytes: int,
+    sha256: bytes,
+    received: Callable[[int], None] | None = None,
+) -> SignedFile:
+    """The result file, of the size and digest that were announced, and its envelope.
+
+    Parameters
+    ----------
+    sha256
+        Of the result file, 32 bytes.
+    received
+        Told the size of each piece of the file.
+
+    Raises
+    ------
+    LimitError
+        More is announced, or has come, than a result of this study can have.
+    UploadError
+        Something else came than was announced.
+    """
+    whole = Reassembly(total_bytes=total_bytes, sha256=sha256, cap=largest_result(study))
+    envelope, content, most = bytearray(), list[bytes](), largest_envelope(study)
+    for part in parts:
+        if part.WhichOneof("part") == "envelope":
+            envelope += part.envelope
+            if len(envelope) > most:
+                raise LimitError(f"an envelope of this study has at most {most} bytes")
+        elif part.WhichOneof("part") == "chunk":
+            content.append(whole.add(part.chunk))
+            if received is not None:
+                received(len(content[-1]))
+        else:
+            raise UploadError("a message of the download is empty")
+    whole.finish()
+    return SignedFile(b"".join(content), bytes(envelope))

@@ -1,0 +1,52 @@
+"""Envelopes that a liar signs: any claims, for any file."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from dppca.common.attestation.envelopes import (
+    Claim,
+    SignedFile,
+    read_envelope,
+    sign_statement,
+    unchecked_predicate,
+    write_signed,
+)
+from dppca.common.attestation.signatures import Signer
+from dppca.common.attestation.sums import SignedRelease
+from dppca.common.schema.document import canonical_json
+
+
+def claim(
+    document: dict[str, Any],
+    signer: Signer,
+    content: bytes = b"",
+    *,
+    kind: Claim = Claim.COMPONENTS,
+    name: str = "file",
+) -> bytes:
+    """An envelope with these claims of a file."""
+    return sign_statement(name, hashlib.sha256(content).hexdigest(), kind, document, signer)
+
+
+def sign_again(
+    path: Path, signer: Signer, content: bytes, kind: Claim, document: dict[str, Any] | None = None
+) -> None:
+    """Put another file in the place of one, and sign it, with the claims it had or others."""
+    claims = unchecked_predicate(read_envelope(path)) if document is None else document
+    write_signed(path, SignedFile(content, claim(claims, signer, content, kind=kind)))
+
+
+def releases_in(document: dict[str, Any]) -> list[SignedRelease]:
+    """The owners' releases that the claims of a result list."""
+    return [
+        SignedRelease(
+            each["owner"],
+            canonical_json(each["receipt"]),
+            bytes.fromhex(each["signature"]),
+            each["certificate"].encode(),
+        )
+        for each in document["releases"]
+    ]
