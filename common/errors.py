@@ -25,7 +25,7 @@ Each class carries
     │   ├── InvalidRowsError        14  `check` found values the schema does not allow
     │   │   └── TooManyFaultsError 28  more of them than the study agreed on
     │   ├── ArtefactError           15  a file of this software is damaged or of another kind
-    │   ├── ReceiptError            16  a file carries no receipt, or claims what does not follow
+    │   ├── ReceiptError            16  a file has no envelope, or claims what does not follow
     │   ├── SignatureError          17  a signature or certificate does not verify
     │   ├── AlteredError            18  a part of a file is not what its receipt says
     │   ├── SealError               27  a seal is not this owner's, for this opener and study
@@ -134,7 +134,7 @@ class ArtefactError(InputError):
 
 
 class ReceiptError(InputError):
-    """A file carries no receipt, or claims what does not follow from its study's document."""
+    """A file has no envelope, or claims what does not follow from its study's document."""
 
     public = "The receipt does not hold."
     exit_code = 16
