@@ -28,7 +28,7 @@ from dppca.common.attestation.documents import ProvedGuarantee, ProvedMechanism
 from dppca.common.attestation.envelopes import (
     Claim,
     SignedFile,
-    Statement,
+    FileStatement,
     open_envelope,
     sign_statement,
     unchecked_predicate,
@@ -119,7 +119,7 @@ class Checked:
     """
 
     document: ComponentsReceipt
-    statement: Statement
+    statement: FileStatement
     study: Study
     calibration: Calibration
     releases: tuple[SignedRelease, ...]

@@ -78,7 +78,7 @@ class SignedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class FileStatement:
     """What an envelope says, once its signature holds and its certificate counts.
 
     Attributes
@@ -134,7 +134,7 @@ def sign_statement(
     return canonical_json(envelope.to_dict())
 
 
-def open_envelope(content: bytes, claim: Claim, parties: KnownParties, *, what: str) -> Statement:
+def open_envelope(content: bytes, claim: Claim, parties: KnownParties, *, what: str) -> FileStatement:
     """What an envelope says, once it is signed by a party that counts.
 
     Parameters
@@ -263,7 +263,7 @@ def _load_envelope(content: bytes) -> Any:
     return document
 
 
-def _read_statement(envelope: Envelope, claim: Claim, who: Identity, *, what: str) -> Statement:
+def _read_statement(envelope: Envelope, claim: Claim, who: Identity, *, what: str) -> FileStatement:
     """The statement in an envelope; the payload is read only after it was verified."""
     try:
         statement = json.loads(envelope.payload)
@@ -286,7 +286,7 @@ def _read_statement(envelope: Envelope, claim: Claim, who: Identity, *, what: st
         raise ReceiptError(f"{what} holds no statement of in-toto")
     if stated != claim.value:
         raise ReceiptError(f"{what} is of another kind of file, or of another version")
-    return Statement(name, sha256, predicate, who)
+    return FileStatement(name, sha256, predicate, who)
 
 
 class _PartySigner(BaseSigner):

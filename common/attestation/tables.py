@@ -30,7 +30,7 @@ from dppca.common.attestation.components import (
     list_shares,
 )
 from dppca.common.attestation.documents import ProvedGuarantee, ProvedMechanism
-from dppca.common.attestation.envelopes import Statement, embedded
+from dppca.common.attestation.envelopes import FileStatement, embedded
 from dppca.common.attestation.file_headers import require_plain_arrow, require_small_pages
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.documents.messages import METADATA_KEY, Form
@@ -128,7 +128,7 @@ def label_inside(claims: Mapping[str, object]) -> dict[str, object]:
 
 
 def verify_table(
-    path: Path, statement: Statement, parties: KnownParties
+    path: Path, statement: FileStatement, parties: KnownParties
 ) -> tuple[Checked, TableReceipt]:
     """Check a synthetic table whose bytes are those that were signed.
 

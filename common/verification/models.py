@@ -24,7 +24,7 @@ from dppca.common.attestation.components import Checked, check_components
 from dppca.common.attestation.envelopes import (
     Claim,
     SignedFile,
-    Statement,
+    FileStatement,
     embedded,
     sign_statement,
 )
@@ -89,7 +89,7 @@ def sign_model(
 
 
 def verify_model(
-    content: bytes, statement: Statement, parties: KnownParties
+    content: bytes, statement: FileStatement, parties: KnownParties
 ) -> tuple[Checked, WeightReceipt]:
     """Check a model that may leave, whose bytes are those that were signed.
 

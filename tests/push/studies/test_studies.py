@@ -44,7 +44,7 @@ def test_a_study_comes_to_files_that_verify(trust: str, tmp_path: Path) -> None:
     for site in sites:
         assert len(site.history.charges) == len(site.history.commitments) == 1
     made = sorted((sites[-1].folder / "studies" / study.name).glob("*.[np]*"))
-    assert {path.suffix for path in made} == {".npz", ".parquet"}
+    assert {path.suffix for path in made} == {".npz", ".parquet", ".json"}, "files and envelopes"
     for path in made:
         code, verified = sites[-1].run("verify", str(path))
         assert (code, verified["label"], verified["guarantee"]["epsilon"]) == (0, "released", "1")
