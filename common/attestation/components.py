@@ -27,8 +27,8 @@ from dppca.common.attestation.claims import (
 from dppca.common.attestation.documents import ProvedGuarantee, ProvedMechanism
 from dppca.common.attestation.envelopes import (
     Claim,
-    SignedFile,
     FileStatement,
+    SignedFile,
     open_envelope,
     sign_statement,
     unchecked_predicate,

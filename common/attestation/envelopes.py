@@ -134,7 +134,9 @@ def sign_statement(
     return canonical_json(envelope.to_dict())
 
 
-def open_envelope(content: bytes, claim: Claim, parties: KnownParties, *, what: str) -> FileStatement:
+def open_envelope(
+    content: bytes, claim: Claim, parties: KnownParties, *, what: str
+) -> FileStatement:
     """What an envelope says, once it is signed by a party that counts.
 
     Parameters

@@ -20,8 +20,8 @@ from dppca.common.attestation.documents import (
 from dppca.common.attestation.envelopes import (
     SUFFIX,
     Claim,
-    SignedFile,
     FileStatement,
+    SignedFile,
     digest_file,
     open_envelope,
     read_envelope,
@@ -115,7 +115,9 @@ def _verify_kind(
 ) -> tuple[Checked, VerifiedClaims]:
     """The components' receipt, and what the file claims."""
 
-    def begin(statement: FileStatement, label: str, software: str, **digests: str) -> VerifiedClaims:
+    def begin(
+        statement: FileStatement, label: str, software: str, **digests: str
+    ) -> VerifiedClaims:
         who = statement.signed_by
         return {
             "kind": kind,

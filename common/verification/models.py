@@ -23,8 +23,8 @@ from dppca.common.attestation.claims import require_equal
 from dppca.common.attestation.components import Checked, check_components
 from dppca.common.attestation.envelopes import (
     Claim,
-    SignedFile,
     FileStatement,
+    SignedFile,
     embedded,
     sign_statement,
 )
