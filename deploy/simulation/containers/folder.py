@@ -58,6 +58,7 @@ In `results/`:
 | --- | --- |
 | `components.npz`, `study.json` | the released components, and the study as the curator shows it |
 | `synthetic-coded.parquet`, `synthetic-decoded.parquet` | rows that the owners published |
+| `*.intoto.json` | the envelopes of these files: digest, receipt, signature |
 | `OWNER/contribute.json` | what was charged to the owner's ledger |
 | `OWNER/components.json`, `OWNER/synthesize.json` | what the owner's other commands reported |
 | `OWNER/milliseconds.json` | how long the owner's commands took in the last `up` |{judged}
