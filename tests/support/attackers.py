@@ -36,6 +36,13 @@ def silent(address: str, *, source: str = "127.0.0.1", first: bytes = b"") -> so
     return plain
 
 
+class _Closing(ssl.SSLSocket):
+    """Closed with its last use; Python leaves one open whose peer was gone before TLS began."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
 class Enrolled:
     """Opens connections with a certificate that get as far as HTTP/2, and make no call."""
 
@@ -43,6 +50,7 @@ class Enrolled:
         self._context = context_of(
             ssl.PROTOCOL_TLS_CLIENT, credentials, folder, ssl.TLSVersion.TLSv1_3
         )
+        self._context.sslsocket_class = _Closing
 
     def __call__(self, address: str, *, source: str = "127.0.0.1") -> socket.socket:
         open_now = silent(address, source=source)

@@ -107,8 +107,8 @@ def test_a_study_from_its_file_to_its_tables(
     assert (code, failed["error"]["class"]) == (44, "StudyStateError")
     assert {path.name for path in tmp_path.iterdir()} == {
         "study.yaml",
-        "components.npz",
-        "rows.parquet",
+        *("components.npz", "components.npz.intoto.json"),
+        *("rows.parquet", "rows.parquet.intoto.json"),
     }
 
 
