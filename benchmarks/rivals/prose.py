@@ -4,8 +4,8 @@ from __future__ import annotations
 
 HEAD = """# Beside what you could take instead
 
-Made by `python -m benchmarks.rivals NAME --write` from [comparison.json](comparison.json)
-([why so](models.md)). Take something else where
+Made by `python -m benchmarks.rivals NAME --write` from [comparison.json](comparison.json), which
+has rows at ε = 0.1 and 0.5 too ([why so](models.md)). Take something else where
 
 1. **nothing has to be kept private**: scikit-learn has exact components, and real rows need no
    generator;

@@ -24,7 +24,7 @@ def synthetic_cell(**changes: Any) -> dict[str, Any]:
         "contestant": "DPPCA",
         "owners": 3,
         "neighbours": "one row replaced",
-        "epsilon": "0.1",
+        "epsilon": "0.2",
         "runs": 3,
         "faults": {},
         "linear": {"money": [0.8, 0.01]},
@@ -42,9 +42,10 @@ def test_each_relation_has_a_table_of_its_own() -> None:
     text = page.section_text("nltcs", section(synthetic_cell(), added))
     first, second = text.split("Neighbours: one row added or removed.")
     assert "Neighbours: one row replaced." in first
-    assert "| DPPCA | 3 | 0.1 | 0.800 ± 0.010 | 0.700 | 0.100 | 0.200 | 12.3 | 1,234 | 3 |" in first
+    assert "| DPPCA | 3 | 0.2 | 0.800 ± 0.010 | 0.700 | 0.100 | 0.200 | 12.3 | 1,234 | 3 |" in first
     assert "MST" in second
     assert "MST" not in first
+    assert page.section_text("nltcs", section(synthetic_cell(epsilon="0.5"))).count("DPPCA") == 0
 
 
 def test_what_was_not_run_says_why() -> None:
@@ -82,7 +83,7 @@ def test_the_page_is_made_from_the_committed_figures() -> None:
     assert page.PAGE.read_text() == page.page(sections)
 
 
-def test_every_cell_of_a_full_run_is_on_the_page() -> None:
+def test_every_cell_of_a_full_run_is_in_the_file() -> None:
     sections = json.loads(page.JSON_FILE.read_text())
     for name in page.NAMES:
         cells, by = page.list_cells(name, splits=1, only="", neighbours="")
