@@ -20,8 +20,6 @@ class Purpose(StrEnum):
 
     RELEASE = "release"
     """An owner's receipt of its release."""
-    ACKNOWLEDGEMENT = "acknowledgement"
-    """The curator's receipt of a contribution that it has stored."""
     OPENER = "opener"
     """The key to which owners seal seeds, by the opener whose key it is."""
     UPLOAD = "masked upload"

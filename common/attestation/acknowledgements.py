@@ -1,7 +1,7 @@
 """A curator's acknowledgement of a contribution, signed: what its owner can show to anybody.
 
-The curator signs that it has stored one release of one owner for one study. The sealed result lists
-every release that it is of. Where a result leaves out a release that the same authority's curator
+The curator signs that it has stored one release of one owner for one study. The result lists every
+release that it is of. Where a result leaves out a release that the same authority's curator
 acknowledged, or lists another in its place, both documents together are the evidence: no word of
 the owner or of the curator is needed.
 
@@ -14,21 +14,21 @@ in a result: a release may be listed and not used, or used and not listed.
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from dppca.common.attestation.documents import Acknowledged, VerifiedClaims
+from dppca.common.attestation.envelopes import (
+    Claim,
+    open_envelope,
+    sign_statement,
+    unchecked_predicate,
+)
 from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.signatures import Signer, require_document, signed_document
+from dppca.common.attestation.signatures import Signer
 from dppca.common.errors import ContradictionError, ReceiptError, SettingError, SignatureError
-from dppca.common.schema.document import canonical_json
-from dppca.common.signing import Purpose
 from dppca.common.transport.tls import Identity, Role
 
-KIND = "acknowledgement"
 MAX_BYTES = 64 << 10
-_VERSION = 1
 _WHAT = "the acknowledgement"
 
 
@@ -44,8 +44,9 @@ class Taken:
 
 
 def acknowledge(taken: Taken, signer: Signer) -> bytes:
-    """The curator's signed acknowledgement: canonical JSON, the same each time."""
-    return signed_document(Purpose.ACKNOWLEDGEMENT, _document(taken), signer)
+    """The envelope in which a curator says so; the same bytes each time."""
+    name = f"contribution of {taken.owner}"
+    return sign_statement(name, taken.payload_sha256, Claim.ACKNOWLEDGEMENT, asdict(taken), signer)
 
 
 def read_acknowledgement(content: bytes, parties: KnownParties) -> tuple[Taken, Identity]:
@@ -58,31 +59,27 @@ def read_acknowledgement(content: bytes, parties: KnownParties) -> tuple[Taken, 
     SignatureError
         It was not signed by a curator of the authority.
     """
-    try:
-        envelope = json.loads(content) if len(content) <= MAX_BYTES else None
-        sound = canonical_json(envelope) == content
-    except (ValueError, TypeError, RecursionError):
-        sound = False
-    if not sound:
-        raise ReceiptError(f"{_WHAT} is not one of this software, or is damaged")
-    document, curator, certificate = require_document(Purpose.ACKNOWLEDGEMENT, envelope, what=_WHAT)
+    if len(content) > MAX_BYTES:
+        raise ReceiptError(f"{_WHAT} has more than {MAX_BYTES} bytes")
+    statement = open_envelope(content, Claim.ACKNOWLEDGEMENT, parties, what=_WHAT)
+    curator, claims = statement.signed_by, statement.predicate
     if curator.role is not Role.CURATOR:
         raise SignatureError(
             f"{_WHAT} was signed by {curator.role.value} {curator.name}, who is no curator"
         )
-    parties.require(certificate, what=_WHAT)
-    fields: dict[str, Any] = {name: document.get(name) for name in Taken.__dataclass_fields__}
-    taken = Taken(**fields)
-    if canonical_json(_document(taken)) != canonical_json(document) or not _is_typed(taken):
+    kinds = dict.fromkeys(Taken.__dataclass_fields__, str) | {"n_rows": int}
+    if {name: type(value) for name, value in claims.items()} != kinds:
         raise ReceiptError(f"{_WHAT} does not have the fields of an acknowledgement")
+    taken = Taken(**claims)
+    statement.require_digest(taken.payload_sha256)
     return taken, curator
 
 
 def read_study_digest(content: bytes) -> str | None:
     """Digest of the study that an acknowledgement says it is of; nothing is checked."""
     try:
-        return str(json.loads(content)["receipt"]["study_digest"])
-    except (ValueError, TypeError, KeyError, RecursionError):
+        return str(unchecked_predicate(content)["study_digest"])
+    except (SignatureError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return None
 
 
@@ -144,12 +141,3 @@ def compare(content: bytes, report: VerifiedClaims, parties: KnownParties) -> Ac
         f"study, and curator {report['countersigned_by']} signed a result without it: {fault}. "
         "The two files show this to anybody who has the authority's certificate"
     )
-
-
-def _document(taken: Taken) -> dict[str, object]:
-    return {"kind": KIND, "version": _VERSION, **asdict(taken)}
-
-
-def _is_typed(taken: Taken) -> bool:
-    texts = (taken.study_digest, taken.owner, taken.release_id, taken.payload_sha256)
-    return all(type(text) is str for text in texts) and type(taken.n_rows) is int

@@ -62,6 +62,8 @@ class Claim(StrEnum):
     """Of synthetic rows, by the owner that drew them or the operator that joined them."""
     MODEL = "urn:dppca:predicate:model:1"
     """An owner's, of a model that may leave."""
+    ACKNOWLEDGEMENT = "urn:dppca:predicate:acknowledgement:1"
+    """A curator's, of a contribution that it has stored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,7 @@ revoked, `dppca.common.attestation.parties` says.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -21,7 +19,6 @@ from cryptography.x509.oid import NameOID
 from dppca.common.attestation.documents import VouchingAuthority
 from dppca.common.documents.names import one_line
 from dppca.common.errors import IdentityError, SignatureError
-from dppca.common.schema.document import canonical_json
 from dppca.common.signing import Purpose, is_signed, sign
 from dppca.common.transport.tls import (
     Credentials,
@@ -65,47 +62,6 @@ def make_signer(credentials: Credentials) -> Signer:
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise IdentityError("key.pem is not on an elliptic curve: make it with `dppca-owner init`")
     return Signer(credentials.certificate, key)
-
-
-def signed_document(purpose: Purpose, document: Mapping[str, object], signer: Signer) -> bytes:
-    """A document with its signature and the signer's certificate, as canonical JSON."""
-    return canonical_json(
-        {
-            "receipt": document,
-            "signature": signer.sign(purpose, canonical_json(document)).hex(),
-            "certificate": signer.certificate.decode("ascii"),
-        }
-    )
-
-
-def require_document(
-    purpose: Purpose, envelope: object, *, what: str
-) -> tuple[dict[str, Any], Identity, bytes]:
-    """A document that a party signed, who that was, and the certificate (PEM).
-
-    Parameters
-    ----------
-    envelope
-        What `signed_document` makes, decoded.
-
-    Raises
-    ------
-    SignatureError
-        It is no such envelope, or the signature does not hold.
-    """
-    damaged = SignatureError(f"{what} is damaged")
-    if not isinstance(envelope, dict) or set(envelope) != {"receipt", "signature", "certificate"}:
-        raise damaged
-    document, said = envelope["receipt"], envelope["signature"]
-    try:
-        signature = bytes.fromhex(said)
-        certificate: bytes = envelope["certificate"].encode("ascii")
-    except (TypeError, ValueError, AttributeError) as error:
-        raise damaged from error
-    if not isinstance(document, dict) or signature.hex() != said:
-        raise damaged
-    who = require_signed(purpose, canonical_json(document), signature, certificate, what=what)
-    return document, who, certificate
 
 
 def require_signed(

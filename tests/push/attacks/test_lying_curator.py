@@ -388,7 +388,7 @@ FALSE: dict[str, tuple[Callable[[Room, Any], bytes], int, str]] = {
         16,
         "another contribution",
     ),
-    "none at all": (lambda *_: b"", 16, "damaged"),
+    "none at all": (lambda *_: b"", 17, "no JSON"),
 }
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-import dppca
+import dppca.common.papers
 from dppca.common.errors import LabelError, SettingError
 from dppca.common.privacy.labels import Label
 from dppca.owner.models.catalogue import IN_PYTHON, METHODS, Method, TrainOptions, resolve
