@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ import yaml
 from numpy.typing import NDArray
 
 from benchmarks.studies import PublicData, adult, nltcs, study_document, write_csv
+from dppca.common.attestation.envelopes import envelope_path
 from dppca.common.documents.messages import Form
 from dppca.common.errors import SettingError
 from dppca.common.schema import encode
@@ -33,6 +35,7 @@ from dppca.deploy.simulation.evaluate import evaluate
 from dppca.deploy.simulation.experiment import read_columns
 from dppca.deploy.simulation.holdings import divide
 from dppca.owner.synthesis.rows import synthesize
+from tests.support.by_hand import check_by_hand
 from tests.support.checkout import SEEDED
 from tests.support.documents import require_documented
 from tests.support.patience import WAIT_S, run_watched, wait_until
@@ -133,13 +136,23 @@ def test_every_owner_of_the_demo_was_charged_what_the_study_says(demo: dict[str,
     assert all(0.6 <= owner["dppca_svm_accuracy"] <= 1 for owner in demo["owners"])
 
 
-def test_the_demo_leaves_a_report_plots_and_released_results(demo: dict[str, Any]) -> None:
+_RELEASED = ("components", "synthetic_coded", "synthetic_decoded")
+
+
+def test_the_demo_leaves_a_report_plots_and_released_results(
+    demo: dict[str, Any], tmp_path: Path
+) -> None:
     paths = [Path(path) for path in {**demo["files"], **demo["plots"]}.values()]
     assert len({path.parent for path in paths}) == 1
     vector = [Path(path).with_suffix(".svg") for path in demo["plots"].values()]
     left = {*paths[0].parent.iterdir()}
-    assert {*paths, *vector} == left
+    released = [Path(demo["files"][name]) for name in _RELEASED]
+    assert {*paths, *vector, *map(envelope_path, released)} == left
     assert all(path.stat().st_size > 0 for path in left)
+    for path in released:
+        folder = Path(shutil.copytree(path.parent, tmp_path / path.stem))
+        (folder / "ca.pem").touch()
+        assert "Verified OK" in check_by_hand(folder, path.name)[1]
 
 
 def test_nltcs_runs_end_to_end(survey: PublicData, tmp_path: Path) -> None:

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from dppca.common.attestation.envelopes import SUFFIX
-from tests.support.checkout import ROOT
-from tests.support.requirements import miss
+from tests.support.by_hand import check_by_hand
 from tests.support.sites import ProvedSite, make_proved_site
-
-PAGE = ROOT / "docs/reference/receipts.md"
-HAND = PAGE.read_text().split("## By hand")[1]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where a reader has a released file of each kind, its envelope, and the authority."""
-    if shutil.which("openssl") is None:
-        miss("OpenSSL", "apt-get install openssl")
     made: ProvedSite = make_proved_site(tmp_path_factory.mktemp("site"))
     assert made.site.run("synthesize", "site-test", "--rows", "20")[0] == 0
     there = tmp_path_factory.mktemp("reader")
@@ -31,20 +23,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(path, there)
     (there / "ca.pem").write_bytes(made.ca)
     return there
-
-
-def _check(folder: Path, name: str) -> list[str]:
-    """What the page's commands say of a file; the example of the page is of components."""
-    (block,) = re.findall(r"^```python\n(.*?)^```$", HAND, re.MULTILINE | re.DOTALL)
-    if name != "components.npz":
-        block = block.replace("components.npz", name).split("for release in")[0]
-    subprocess.run([sys.executable, "-I", "-c", block], cwd=folder, check=True)
-    commands = re.findall(r"^    (openssl .*)$", HAND, re.MULTILINE)
-    said = []
-    for command in commands:
-        ran = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True)
-        said.append(ran.stdout + ran.stderr)
-    return said
 
 
 @pytest.mark.parametrize(
@@ -57,14 +35,14 @@ def _check(folder: Path, name: str) -> list[str]:
 def test_a_tool_that_knows_nothing_of_us_finds_the_signature_good(
     folder: Path, name: str, signer: str
 ) -> None:
-    _, verified, certified, names = _check(folder, name)
+    _, verified, certified, names = check_by_hand(folder, name)
     assert "Verified OK" in verified
     assert "certificate.pem: OK" in certified
     assert signer in names
 
 
 def test_it_finds_a_changed_statement_and_the_page_a_changed_file(folder: Path) -> None:
-    _check(folder, "components.npz")
+    check_by_hand(folder, "components.npz")
     (folder / "signed").write_bytes((folder / "signed").read_bytes() + b" ")
     line = "openssl dgst -sha256 -verify key.pem -signature signature signed"
     ran = subprocess.run(line.split(), cwd=folder, capture_output=True, text=True)
@@ -73,4 +51,4 @@ def test_it_finds_a_changed_statement_and_the_page_a_changed_file(folder: Path) 
         shutil.copy(folder / f"components.npz{end}", folder / f"changed.npz{end}")
     (folder / "changed.npz").write_bytes(b"changed")
     with pytest.raises(subprocess.CalledProcessError):
-        _check(folder, "changed.npz")
+        check_by_hand(folder, "changed.npz")
