@@ -150,3 +150,58 @@ def test_impossible_counts_are_refused() -> None:
             BoxShape(*counts)
     with pytest.raises(SettingError, match="at least one column"):
         BallShape(0, with_sums=False)
+
+
+@pytest.mark.parametrize("omega", [2, 3, 5])
+@pytest.mark.parametrize("w", [Fraction(1, 2), Fraction(1), Fraction(5)])
+def test_the_largest_corner_with_targets_is_that_of_a_search_through_all(
+    w: Fraction, omega: int
+) -> None:
+    weights = ((1, omega), (omega, omega))
+
+    def move(
+        there: tuple[int, int, int, int], corner: tuple[int, ...], power: int, pair: Fraction
+    ) -> Fraction:
+        """By scalars and categoricals, targets last: how many there are, and how many change."""
+        scalars, labels, r, t = there[:2], there[2:], corner[:2], corner[2:]
+        total = w**power * (sum(r) + 2 * sum(t))
+        for i, j in product(range(2), range(2)):
+            v = weights[i][j] ** power
+            total += 2 * pair * v * t[i] * scalars[j] + v * (labels[i] - t[i]) * r[j]
+            total += pair * v * r[i] * (scalars[j] - r[j])
+            if i == j:
+                total += 2 * v * (comb(labels[i], 2) - comb(labels[i] - t[i], 2))
+        both = labels[0] * labels[1] - (labels[0] - t[0]) * (labels[1] - t[1])
+        return total + 2 * omega**power * both
+
+    for there in product(range(4), range(3), range(3), range(4)):
+        q0, q1, c0, c1 = there
+        if q1 + c1 == 0:
+            continue
+        every = list(product(*(range(count + 1) for count in there)))
+        shape = BoxShape(
+            q0 + q1, 0, c0 + c1, sum_weight=w, target_counts=(q1, 0, c1), target_weight=omega
+        )
+        assert real_l1(shape) == max(move(there, each, 1, Fraction(1, 2)) for each in every)
+        l2_squared = max(move(there, each, 2, Fraction(1, 4)) for each in every)
+        assert real_l2_squared(shape) == l2_squared
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [(3, 2, 0), (2, 2, 2), (1, 0, 0), (2, 0, 2), (0, 0, -1), (0, 1, 0), (-1, 0, 0), (1, 1, 2)],
+)
+def test_targets_that_are_not_among_the_attributes_are_refused(
+    counts: tuple[int, int, int],
+) -> None:
+    with pytest.raises(SettingError, match="not among"):
+        BoxShape(2, 2, 1, target_counts=counts, target_weight=2)
+
+
+@pytest.mark.parametrize("counts", [(1, 1, 0), (0, 0, 1)])
+@pytest.mark.parametrize(("omega", "weight"), [(1, Fraction(1)), (2, Fraction(7, 16))])
+def test_targets_ask_for_their_weight_and_for_that_of_the_sums(
+    counts: tuple[int, int, int], omega: int, weight: Fraction
+) -> None:
+    with pytest.raises(SettingError, match="targets need"):
+        BoxShape(2, 2, 1, sum_weight=weight, target_counts=counts, target_weight=omega)

@@ -118,6 +118,7 @@ def test_who_comes_late_is_refused_though_nobody_has_looked_at_the_clock_yet() -
         ("owner-1", {"n_rows": 7}, ConflictError, "another release"),
         ("owner-2", {"n_entries": 3}, SchemaMismatchError, "3 entries from owner-2"),
         ("owner-2", {"total_bytes": 23}, UploadError, "23 bytes from owner-2"),
+        ("owner-2", {"total_bytes": 25}, UploadError, "25 bytes from owner-2"),
         ("owner-2", {"n_rows": 0}, UploadError, "0 rows from owner-2; it must have"),
         ("owner-2", {"n_rows": 1501}, TooManyRowsError, "owner-2 has 1501 rows, .* at most 1500"),
         ("owner-2", {"n_rows": 1 << 63}, TooManyRowsError, "max_rows"),
