@@ -11,7 +11,6 @@ For ``trust: aggregate`` it is of version 2, and holds what was signed of the ma
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from dppca.common.attestation.envelopes import (
     FileStatement,
     SignedFile,
     open_envelope,
-    sign_statement,
+    sign_file,
     unchecked_predicate,
 )
 from dppca.common.attestation.parties import KnownParties
@@ -168,9 +167,7 @@ def sign_result(
         count=result.header.count,
         software=SOFTWARE,
     )
-    content = result_to_bytes(result)
-    sha256 = hashlib.sha256(content).hexdigest()
-    return SignedFile(content, sign_statement(FILE, sha256, Claim.COMPONENTS, document, signer))
+    return sign_file(FILE, result_to_bytes(result), Claim.COMPONENTS, document, signer)
 
 
 def find_release_id(result: Result, owner: str) -> bytes | None:

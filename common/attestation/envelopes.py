@@ -136,6 +136,14 @@ def sign_statement(
     return canonical_json(envelope.to_dict())
 
 
+def sign_file(
+    name: str, content: bytes, claim: Claim, predicate: Mapping[str, object], signer: Signer
+) -> SignedFile:
+    """A file in memory with its envelope; as `sign_statement`."""
+    sha256 = hashlib.sha256(content).hexdigest()
+    return SignedFile(content, sign_statement(name, sha256, claim, predicate, signer))
+
+
 def open_envelope(
     content: bytes, claim: Claim, parties: KnownParties, *, what: str
 ) -> FileStatement:
@@ -183,8 +191,13 @@ def unchecked_predicate(content: bytes) -> dict[str, Any]:
     return predicate
 
 
+def embed(envelope: bytes | None) -> object:
+    """An envelope as it stands, decoded, in another one's claims; None for none."""
+    return None if envelope is None else json.loads(envelope)
+
+
 def embedded(envelope: object, *, what: str) -> bytes | None:
-    """The bytes of an envelope that stands decoded in another one's claims; None for null."""
+    """The bytes of what `embed` made; None for null."""
     if envelope is None:
         return None
     try:
@@ -224,10 +237,12 @@ def digest_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write_signed(path: Path, signed: SignedFile, *, mode: int = PRIVATE) -> None:
-    """Write a file and its envelope, the envelope first; `OSError` where that is not possible."""
-    write_file(envelope_path(path), signed.envelope, mode=mode)
-    write_file(path, signed.content, mode=mode)
+def write_signed(path: Path, file: SignedFile | bytes, *, mode: int = PRIVATE) -> None:
+    """Write a file, its envelope first if it has one; `OSError` where that is not possible."""
+    if isinstance(file, SignedFile):
+        write_file(envelope_path(path), file.envelope, mode=mode)
+        file = file.content
+    write_file(path, file, mode=mode)
 
 
 @contextmanager

@@ -30,7 +30,7 @@ from dppca.common.attestation.components import (
     list_shares,
 )
 from dppca.common.attestation.documents import ProvedGuarantee, ProvedMechanism
-from dppca.common.attestation.envelopes import FileStatement, embedded
+from dppca.common.attestation.envelopes import FileStatement, embed, embedded
 from dppca.common.attestation.file_headers import require_plain_arrow, require_small_pages
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.documents.messages import METADATA_KEY, Form
@@ -118,7 +118,7 @@ def make_claims(
         "missing": components["missing"],
         "components": components["count"],
         "covariance": covariance,
-        "components_envelope": None if envelope is None else json.loads(envelope),
+        "components_envelope": embed(envelope),
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -21,10 +20,10 @@ from dppca.common.attestation.envelopes import (
     SUFFIX,
     Claim,
     FileStatement,
-    SignedFile,
     digest_file,
     open_envelope,
     read_envelope,
+    read_signed,
 )
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.sums import require_sum
@@ -132,7 +131,7 @@ def _verify_kind(
         }
 
     if kind == _COMPONENTS:
-        checked, result = verify_result(SignedFile(path.read_bytes(), read_envelope(path)), parties)
+        checked, result = verify_result(read_signed(path), parties)
         own = checked.document
         digests = {"study": own["study_digest"], "schema": own["schema_digest"]}
         claims = begin(checked.statement, own["label"], own["software"], **digests)
@@ -152,10 +151,10 @@ def _verify_kind(
     else:
         from dppca.common.verification.models import verify_model
 
-        what, content = "the envelope of the model", path.read_bytes()
-        statement = open_envelope(read_envelope(path), Claim.MODEL, parties, what=what)
-        statement.require_digest(hashlib.sha256(content).hexdigest())
-        checked, model = verify_model(content, statement, parties)
+        what, signed = "the envelope of the model", read_signed(path)
+        statement = open_envelope(signed.envelope, Claim.MODEL, parties, what=what)
+        statement.require_digest(signed.sha256.hex())
+        checked, model = verify_model(signed.content, statement, parties)
         digests = {"study": model.study_digest, "schema": model.schema_digest}
         claims = begin(statement, model.label, model.software, **digests)
         claims["model"] = _describe_model(model)

@@ -10,8 +10,6 @@ of their file is compared with what the model says.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
@@ -25,8 +23,9 @@ from dppca.common.attestation.envelopes import (
     Claim,
     FileStatement,
     SignedFile,
+    embed,
     embedded,
-    sign_statement,
+    sign_file,
 )
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import Signer
@@ -82,10 +81,9 @@ def sign_model(
         "version": VERSION,
         "label": Label.RELEASED.value,
         "receipt": receipt,
-        "components_envelope": None if components is None else json.loads(components),
+        "components_envelope": embed(components),
     }
-    sha256 = hashlib.sha256(archive).hexdigest()
-    return SignedFile(archive, sign_statement(name, sha256, Claim.MODEL, claims, signer))
+    return sign_file(name, archive, Claim.MODEL, claims, signer)
 
 
 def verify_model(

@@ -142,20 +142,18 @@ class SqliteStore:
         openings = [opening for opening in record.openings if opening not in before.openings]
         sealing = record.sealing if before.sealing is None else None
         self._blobs.keep(*uploads)
-        result = record.result
+        result = record.result if before.result is None else None
         with self._transaction() as database:
             database.execute(
-                "UPDATE studies SET state = ?, reason = ?, result_sha256 = ?, result_bytes = ?, "
-                "result_envelope = ? WHERE digest = ?",
-                (
-                    record.state.value,
-                    record.reason,
-                    None if result is None else result.sha256,
-                    None if result is None else result.n_bytes,
-                    None if result is None else result.envelope,
-                    digest,
-                ),
+                "UPDATE studies SET state = ?, reason = ? WHERE digest = ?",
+                (record.state.value, record.reason, digest),
             )
+            if result is not None:
+                database.execute(
+                    "UPDATE studies SET result_sha256 = ?, result_bytes = ?, result_envelope = ? "
+                    "WHERE digest = ?",
+                    (result.sha256, result.n_bytes, result.envelope, digest),
+                )
             database.executemany(
                 "INSERT INTO contributions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [table_row(digest, each) for each in contributions],

@@ -152,11 +152,7 @@ def fetch(site: Site, study_name: str, *, wait_s: float, quiet: bool = False) ->
         study, _ = agreed_study(site, client, study_name, study_file=None)
         with progress(f"Waiting for study {study.name}", enabled=not quiet) as bar:
             at_curator = client.wait(study, wait_s=wait_s, polled=bar.advance)
-        signed = _download(site, client, study, at_curator, quiet=quiet)
-    authority = read_authority(site.ca)
-    result = verified_result(
-        signed, study, ca=authority, revoked=read_revoked(site.crl, ca=authority)
-    )
+        signed, result = _obtain(site, client, study, at_curator, quiet=quiet)
     path = components_path(site, study.name)
     try:
         disowned = require_own_release(site.name, study, result, read_history(site.ledger))
@@ -207,14 +203,16 @@ def _how_to_show(evidence: Path, acknowledgement: Path) -> str:
     )
 
 
-def _download(
+def _obtain(
     site: Site, client: CuratorClient, study: Study, found: StudyProgress, *, quiet: bool
-) -> SignedFile:
-    """The result file: the one kept here if it holds and is the one announced, or the curator's."""
+) -> tuple[SignedFile, Result]:
+    """The result, verified: the one kept here if it is the one announced and holds, or another."""
+    authority = read_authority(site.ca)
+    revoked = read_revoked(site.crl, ca=authority)
     with suppress(OSError, ArtefactError, ReceiptError, SignatureError, AlteredError):
         kept = read_signed(components_path(site, study.name))
         if kept.sha256 == found.sha256:
-            verified_result(kept, study, ca=read_authority(site.ca))
-            return kept
+            return kept, verified_result(kept, study, ca=authority, revoked=revoked)
     with progress("Downloading", found.total_bytes, enabled=not quiet) as bar:
-        return client.download(study, found, received=bar.advance)
+        signed = client.download(study, found, received=bar.advance)
+    return signed, verified_result(signed, study, ca=authority, revoked=revoked)

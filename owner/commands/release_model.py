@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from dppca.common.attestation.results import Result
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.documents.values import CodedByRule
 from dppca.common.privacy.labels import Label
@@ -77,9 +78,10 @@ def release_model(
         C=resolved.C,
     )
     path = output or model_path(site, study.name, target, resolved.method.name)
-    # Both before the charge: where they fail, nothing was spent.
+    # All before the charge: where they fail, nothing was spent.
     signer = make_signer(load_site_credentials(site))
     make_folder(path.parent)
+    components = kept_result(site, study)
     already_stored = decide_step(history, asked.digest) is NextStep.SEND
     if already_stored:
         with open_ledger(site.ledger, lock=site.lock) as ledger:
@@ -87,11 +89,11 @@ def release_model(
     else:
         command = options.command(study.name, target=target, data_set=data_set.name)
         stored, counts = _release(
-            site, asked, data_set, command=command, yes=options.yes, quiet=quiet
+            site, asked, data_set, components, command=command, yes=options.yes, quiet=quiet
         )
     request, receipt = stored.reservation.request, json.loads(stored.receipt)
-    components = kept_result(site, study)[0].envelope
-    write_model(sign_model(path.name, stored.payload, receipt, components, signer), path)
+    envelope = components[0].envelope
+    write_model(sign_model(path.name, stored.payload, receipt, envelope, signer), path)
     population, left = find_left(site, request)
     return {
         "command": "train",
@@ -120,13 +122,20 @@ def release_model(
 
 
 def _release(
-    site: Site, asked: WeightRequest, data_set: DataSet, *, command: str, yes: bool, quiet: bool
+    site: Site,
+    asked: WeightRequest,
+    data_set: DataSet,
+    components: tuple[Result, bytes],
+    *,
+    command: str,
+    yes: bool,
+    quiet: bool,
 ) -> tuple[StoredRelease, CodedByRule]:
     """Review, ask, charge, draw and store; the second is what was coded by rule."""
     require_newest_ledger(site)
     history, study = read_history(site.ledger), asked.study
     table = open_table(data_set.source, study.table)
-    result, digest = kept_result(site, study)
+    result, digest = components
     release = plan_release(asked, result, n_rows=table.n_rows, components_sha256=digest.hex())
     request = replace(
         release.request(account=data_set.account, command=command),

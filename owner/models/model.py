@@ -24,7 +24,6 @@ from dppca.common.errors import ArtefactError
 from dppca.common.estimators.base.classifier import Classifier
 from dppca.common.privacy.labels import Label
 from dppca.common.schema import Binary, Categorical, Column, Schema
-from dppca.common.shell.files import write_file
 from dppca.common.verification.model_archives import KIND, VERSION, ModelArchive, pack_archive
 from dppca.common.verification.weights import WeightReceipt
 from dppca.owner.models.estimators import KINDS, ModelKind, describe_settings
@@ -122,9 +121,6 @@ def pack_model(model: Model) -> bytes:
 def write_model(content: bytes | SignedFile, path: Path) -> None:
     """Write a model, with its envelope if it has one; `ArtefactError` where that fails."""
     try:
-        if isinstance(content, SignedFile):
-            write_signed(path, content)
-        else:
-            write_file(path, content)
+        write_signed(path, content)
     except OSError as error:
         raise ArtefactError(f"the model cannot be written to {path}: {error.strerror}") from error

@@ -25,7 +25,6 @@ from dppca.common.errors import (
     SignatureError,
     StudyError,
 )
-from dppca.common.shell.files import write_file
 from dppca.common.study import Study, differences, study_from_canonical, study_from_yaml
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Disowning
@@ -212,10 +211,7 @@ def save(path: Path, content: bytes | SignedFile) -> None:
     """Write a file whole or not at all, after its envelope; `SettingError` where that fails."""
     make_folder(path.parent)
     try:
-        if isinstance(content, SignedFile):
-            write_signed(path, content)
-        else:
-            write_file(path, content)
+        write_signed(path, content)
     except OSError as error:
         raise SettingError(f"cannot write {path}: {error.strerror}") from error
 

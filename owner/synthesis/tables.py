@@ -23,6 +23,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from dppca.common.attestation.signatures import Signer
+from dppca.common.attestation.tables import SUFFIXES
 from dppca.common.documents.messages import METADATA_KEY
 from dppca.common.errors import ArtefactError, SettingError
 from dppca.common.privacy.labels import Label, require_released
@@ -34,7 +35,6 @@ from dppca.common.verification.table_files import (
     with_metadata,
 )
 
-TABLE_SUFFIXES = (".parquet", ".arrow", ".csv")
 _GROUP_ROWS, _GROUP_BYTES = 1 << 16, 1 << 26
 """A row group ends where it has one of them."""
 
@@ -58,8 +58,8 @@ def open_writer(path: Path, fields: Any, metadata: Mapping[str, object]) -> Iter
         The suffix is of no format, the file cannot be written, or a spreadsheet would run a cell
         of the CSV file.
     """
-    if path.suffix not in TABLE_SUFFIXES:
-        raise SettingError(f"the output {path.name} must end in one of {', '.join(TABLE_SUFFIXES)}")
+    if path.suffix not in SUFFIXES:
+        raise SettingError(f"the output {path.name} must end in one of {', '.join(SUFFIXES)}")
     schema = with_metadata(fields, metadata)
     try:
         with (

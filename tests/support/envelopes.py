@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ from dppca.common.attestation.envelopes import (
     Claim,
     SignedFile,
     read_envelope,
-    sign_statement,
+    sign_file,
     unchecked_predicate,
     write_signed,
 )
@@ -28,7 +27,7 @@ def claim(
     name: str = "file",
 ) -> bytes:
     """An envelope with these claims of a file."""
-    return sign_statement(name, hashlib.sha256(content).hexdigest(), kind, document, signer)
+    return sign_file(name, content, kind, document, signer).envelope
 
 
 def sign_again(
