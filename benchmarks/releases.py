@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 
 from dppca.common.aggregation.seals import OpenerKey, make_opener_key
 from dppca.common.aggregation.terms import key_bytes
+from dppca.common.attestation.releases import SignedRelease
 from dppca.common.attestation.results import Result
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise.entropy import EntropySource
+from dppca.common.privacy.receipts import SOFTWARE
+from dppca.common.privacy.release import MomentReceipt, receipt_for
 from dppca.common.schema import Schema
 from dppca.common.signing import Purpose, sign
 from dppca.common.study import Study, study_from_mapping
@@ -26,6 +29,7 @@ from dppca.deploy.simulation.aggregation import Aggregation, write_draft
 
 BITS = 10
 """Bits of the grid, unless a study says otherwise."""
+_CHAIN = LedgerHead(0, b"")
 
 
 def state_study(
@@ -78,6 +82,18 @@ def plain_attributes(schema: Schema) -> list[dict[str, Any]]:
     return [{name: each[name] for name in known if name in each} for each in documents]
 
 
+def _receipt(study: Study, calibration: Calibration, n_rows: int) -> MomentReceipt:
+    return receipt_for(
+        study,
+        calibration,
+        release_id=bytes(16),
+        n_rows=n_rows,
+        payload_sha256="",
+        ledger_sequence=1,
+        software=SOFTWARE,
+    )
+
+
 def pool(
     study: Study,
     calibration: Calibration,
@@ -86,7 +102,7 @@ def pool(
 ) -> Result:
     """What the curator makes of the owners' noised sums."""
     contributions = [
-        Contribution(owner, b"", n, 0, b"", LedgerHead(0, b""), b"", 0)
+        Contribution(SignedRelease(owner, _receipt(study, calibration, n), b""), 0, _CHAIN, 0)
         for owner, n in zip(study.owners, n_rows, strict=True)
     ]
     return aggregate(study, calibration, contributions, vectors)

@@ -18,8 +18,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 class Purpose(StrEnum):
     """What a signature is for; the first line of what is signed."""
 
-    RELEASE = "release"
-    """An owner's receipt of its release."""
     OPENER = "opener"
     """The key to which owners seal seeds, by the opener whose key it is."""
     UPLOAD = "masked upload"

@@ -25,9 +25,9 @@ from benchmarks.performance.federation import (
     make_release,
 )
 from benchmarks.releases import owner_name
+from dppca.common.attestation.releases import sign_release
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.errors import ConflictError
-from dppca.common.signing import Purpose
 from dppca.common.study import Study
 from dppca.common.transport.channels import open_channel, with_retries
 from dppca.common.transport.codec import contribution_parts
@@ -70,12 +70,7 @@ def _sender(federation: CuratorProcess, study: Study, number: int, path: Path) -
     credentials = credentials_in(federation.enrol(owner_name(number)))
     parts = contribution_parts(
         payload=stored.payload,
-        receipt=stored.receipt,
-        signature=make_signer(credentials).sign(Purpose.RELEASE, stored.receipt),
-        study_digest=bytes.fromhex(study.digest),
-        release_id=stored.reservation.release_id,
-        n_rows=stored.commitment.n_rows,
-        n_entries=len(stored.payload) // 8,
+        envelope=sign_release(owner_name(number), stored.receipt, make_signer(credentials)),
         ledger_length=history.length,
         ledger_head=history.head,
     )

@@ -12,7 +12,7 @@ from dppca.common.attestation.documents import (
 )
 from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.values import differing_keys
-from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, StudyError
+from dppca.common.errors import AlteredError, ReceiptError, StudyError
 from dppca.common.privacy.collusion import describe_collusion, foresee_collusion
 from dppca.common.privacy.composition import compose_guarantee
 from dppca.common.privacy.mechanisms import Calibration
@@ -20,7 +20,6 @@ from dppca.common.privacy.release import (
     MaskedClaims,
     MomentReceipt,
     receipt_for,
-    receipt_from_bytes,
     sensitivity_shape,
 )
 from dppca.common.privacy.sensitivity import BallShape
@@ -122,32 +121,27 @@ def study_in(document: object, *, digest: object, schema_digest: object) -> Stud
 
 
 def require_implied(
-    study: Study, calibration: Calibration, content: bytes, *, owner: str
-) -> MomentReceipt:
-    """An owner's receipt, once sensitivity, scale and charge were computed again.
+    study: Study, calibration: Calibration, receipt: MomentReceipt, *, owner: str
+) -> None:
+    """Compute sensitivity, scale and charge of an owner's receipt again, and compare.
 
     Raises
     ------
     ReceiptError
         It is not the receipt that a release of this study has; names the fields at fault.
     """
-    try:
-        receipt = receipt_from_bytes(content)
-        claims = receipt.claims
-        expected = receipt_for(
-            study,
-            calibration,
-            release_id=bytes.fromhex(receipt.release_id),
-            n_rows=receipt.n_rows,
-            payload_sha256=claims.payload_sha256,
-            ledger_sequence=receipt.ledger_sequence,
-            software=receipt.software,
-            statement_sha256=claims.statement_sha256 if isinstance(claims, MaskedClaims) else None,
-        )
-    except (ArtefactError, ValueError, TypeError) as error:
-        raise ReceiptError(f"the receipt of {owner}: {error}") from error
+    claims = receipt.claims
+    expected = receipt_for(
+        study,
+        calibration,
+        release_id=bytes.fromhex(receipt.release_id),
+        n_rows=receipt.n_rows,
+        payload_sha256=claims.payload_sha256,
+        ledger_sequence=receipt.ledger_sequence,
+        software=receipt.software,
+        statement_sha256=claims.statement_sha256 if isinstance(claims, MaskedClaims) else None,
+    )
     require_equal(expected.document(), receipt.document(), what=f"the receipt of {owner}")
-    return receipt
 
 
 def require_equal(

@@ -1,6 +1,6 @@
 """The receipt of a study's components: made by the curator, checked by anybody.
 
-The receipt holds the study's document, every owner's receipt with its signature and certificate,
+The receipt holds the study's document, every owner's receipt in the envelope that the owner signed,
 and the federation's guarantee with its assumptions. The curator signs it together with the SHA-256
 of the result file, in the envelope of that file, which travels on with everything that is made of
 the components.
@@ -12,8 +12,8 @@ For ``trust: aggregate`` it is of version 2, and holds what was signed of the ma
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, NotRequired, TypedDict
 
 from dppca.common.attestation.claims import (
@@ -28,16 +28,17 @@ from dppca.common.attestation.envelopes import (
     Claim,
     FileStatement,
     SignedFile,
+    embed,
     open_envelope,
     sign_file,
     unchecked_predicate,
 )
 from dppca.common.attestation.parties import KnownParties
+from dppca.common.attestation.releases import SignedRelease, open_release, unchecked_receipt
 from dppca.common.attestation.results import Result, result_to_bytes
-from dppca.common.attestation.signatures import Signer, require_signed
+from dppca.common.attestation.signatures import Signer
 from dppca.common.attestation.sums import (
     ListedSum,
-    SignedRelease,
     SumEvidence,
     describe_sum,
     read_sum,
@@ -48,9 +49,8 @@ from dppca.common.errors import ReceiptError, SettingError, SignatureError, Stud
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
-from dppca.common.privacy.release import calibrate, receipt_from_bytes
+from dppca.common.privacy.release import calibrate
 from dppca.common.schema.document import canonical_json
-from dppca.common.signing import Purpose
 from dppca.common.study import Study, Trust
 from dppca.common.transport.tls import Identity, Role
 
@@ -58,21 +58,11 @@ KIND, FILE = "components", "components.npz"
 _VERSION, _VERSION_OF_SUMS = 1, 2
 
 
-class StatedContribution(TypedDict):
-    """What is read of an owner's receipt, which has other keys too."""
-
-    n_rows: int
-    release_id: str
-    payload_sha256: str
-
-
 class ListedRelease(TypedDict):
-    """One owner's part: its receipt, its signature (DER, hexadecimal), its certificate (PEM)."""
+    """One owner's part: the envelope that it signed, which holds its receipt."""
 
     owner: str
-    receipt: StatedContribution
-    signature: str
-    certificate: str
+    envelope: object
 
 
 class ReleaseShare(TypedDict):
@@ -174,11 +164,11 @@ def find_release_id(result: Result, owner: str) -> bytes | None:
     """Identifier of an owner's release in a result that was verified; None where it is not in."""
     if result.envelope is None:
         return None
-    releases = unchecked_predicate(result.envelope)["releases"]
-    identifiers = (
-        bytes.fromhex(r["receipt"]["release_id"]) for r in releases if r["owner"] == owner
-    )
-    return next(identifiers, None)
+    for each in unchecked_predicate(result.envelope)["releases"]:
+        if each["owner"] == owner:
+            receipt = unchecked_receipt(canonical_json(each["envelope"]))
+            return bytes.fromhex(receipt.release_id)
+    return None
 
 
 def check_components(envelope: bytes | None, parties: KnownParties) -> Checked:
@@ -215,7 +205,7 @@ def check_components(envelope: bytes | None, parties: KnownParties) -> Checked:
     calibration = _calibrate(study)
     terms = read_terms(study)
     try:
-        releases = [_release(each) for each in document["releases"]]
+        releases = [_open_listed(each, parties) for each in document["releases"]]
         evidence = None if terms is None else read_sum(document["sum"], terms)
         missing = [str(name) for name in document["missing"]]
         taking_part = [release.owner for release in releases]
@@ -232,7 +222,7 @@ def check_components(envelope: bytes | None, parties: KnownParties) -> Checked:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ReceiptError(f"{what} lacks a field that every receipt has") from error
     for release in releases:
-        _check_release(study, calibration, release, parties)
+        require_implied(study, calibration, release.receipt, owner=release.owner)
     if terms is not None and evidence is not None:
         require_evidence(terms, evidence, releases)
     require_equal(rebuilt, document, what=what)
@@ -250,17 +240,14 @@ def check_result(result: Result, checked: Checked) -> None:
             "max_rows_per_person": header.max_rows_per_person,
             "assumptions": list(header.assumptions),
         },
-        "releases": [(s.owner, s.n_rows, s.payload_sha256) for s in header.shares],
+        "releases": [asdict(share) for share in header.shares],
         "missing": list(header.missing),
         "count": header.count,
         "label": header.label,
     }
     follows = {
         "guarantee": document["guarantee"],
-        "releases": [
-            (r["owner"], r["receipt"]["n_rows"], r["receipt"]["payload_sha256"])
-            for r in document["releases"]
-        ],
+        "releases": list_shares(checked.releases),
         "missing": document["missing"],
         "count": document["count"],
         "label": document["label"],
@@ -268,15 +255,15 @@ def check_result(result: Result, checked: Checked) -> None:
     require_equal(follows, stated, what="the header of the result")
 
 
-def list_shares(document: ComponentsReceipt) -> list[ReleaseShare]:
+def list_shares(releases: Iterable[SignedRelease]) -> list[ReleaseShare]:
     """Owner, number of rows and digest of each release, as results and tables list them."""
     return [
         {
-            "owner": each["owner"],
-            "n_rows": each["receipt"]["n_rows"],
-            "payload_sha256": each["receipt"]["payload_sha256"],
+            "owner": each.owner,
+            "n_rows": each.receipt.n_rows,
+            "payload_sha256": each.receipt.claims.payload_sha256,
         }
-        for each in document["releases"]
+        for each in releases
     ]
 
 
@@ -299,16 +286,8 @@ def _document(
         "study_digest": study.digest,
         "schema_digest": study.table.digest,
         "owners": len(releases),
-        "rows": sum(receipt_from_bytes(each.receipt).n_rows for each in releases),
-        "releases": [
-            {
-                "owner": each.owner,
-                "receipt": json.loads(each.receipt),
-                "signature": each.signature.hex(),
-                "certificate": each.certificate.decode("ascii"),
-            }
-            for each in releases
-        ],
+        "rows": sum(each.receipt.n_rows for each in releases),
+        "releases": [{"owner": each.owner, "envelope": embed(each.envelope)} for each in releases],
         "missing": list(missing),
         "guarantee": describe_federation(study, calibration),
         "mechanism": describe_mechanism(study, calibration),
@@ -340,23 +319,7 @@ def _require_owners(study: Study, taking_part: Sequence[str], missing: Sequence[
         )
 
 
-def _release(document: Mapping[str, Any]) -> SignedRelease:
-    return SignedRelease(
-        owner=str(document["owner"]),
-        receipt=canonical_json(document["receipt"]),
-        signature=bytes.fromhex(document["signature"]),
-        certificate=document["certificate"].encode("ascii"),
-    )
-
-
-def _check_release(
-    study: Study, calibration: Calibration, release: SignedRelease, parties: KnownParties
-) -> None:
-    what = f"the receipt of {release.owner}"
-    owner = require_signed(
-        Purpose.RELEASE, release.receipt, release.signature, release.certificate, what=what
-    )
-    if owner != Identity(release.owner, Role.OWNER):
-        raise SignatureError(f"{what} was signed by {owner.role.value} {owner.name}")
-    parties.require(release.certificate, what=what)
-    require_implied(study, calibration, release.receipt, owner=release.owner)
+def _open_listed(document: Mapping[str, Any], parties: KnownParties) -> SignedRelease:
+    """One owner's part, signed by that owner."""
+    owner = str(document["owner"])
+    return open_release(canonical_json(document["envelope"]), owner, parties)

@@ -44,6 +44,7 @@ PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 MAX_BYTES = 1 << 27
 _MOST_MARKS = 64
+_FIELDS, _SIGNATURE_FIELDS = {"payload", "payloadType", "signatures"}, {"cert", "keyid", "sig"}
 _MARKS = re.compile(rb"[\[{,:]")
 """An envelope has a dozen of them, whatever it holds: the rest is base64 and PEM."""
 _HASHES: dict[str, type[hashes.SHA256 | hashes.SHA384 | hashes.SHA512]] = {
@@ -62,6 +63,8 @@ class Claim(StrEnum):
     """Of synthetic rows, by the owner that drew them or the operator that joined them."""
     MODEL = "urn:dppca:predicate:model:1"
     """An owner's, of a model that may leave."""
+    RELEASE = "urn:dppca:predicate:release:1"
+    """An owner's, of its contribution to a study."""
     ACKNOWLEDGEMENT = "urn:dppca:predicate:acknowledgement:1"
     """A curator's, of a contribution that it has stored."""
 
@@ -145,7 +148,7 @@ def sign_file(
 
 
 def open_envelope(
-    content: bytes, claim: Claim, parties: KnownParties, *, what: str
+    content: bytes, claim: Claim, parties: KnownParties, *, what: str, as_written: bool = False
 ) -> FileStatement:
     """What an envelope says, once it is signed by a party that counts.
 
@@ -153,6 +156,9 @@ def open_envelope(
     ----------
     what
         Named in messages, such as "the envelope of the table".
+    as_written
+        Whether it must have the fields that this software writes and no others: of an envelope
+        inside another one's claims, all of which are compared.
 
     Raises
     ------
@@ -166,8 +172,9 @@ def open_envelope(
     document = _load_envelope(content)
     try:
         (entry,) = document["signatures"]
-        certificate = str(entry["cert"]).encode("ascii")
-        keyid = str(entry["keyid"])
+        if as_written and (document.keys(), entry.keys()) != (_FIELDS, _SIGNATURE_FIELDS):
+            raise damaged
+        certificate, keyid = str(entry["cert"]).encode("ascii"), str(entry["keyid"])
         envelope = Envelope.from_dict(document)
     except (SigningError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise damaged from error
@@ -175,7 +182,11 @@ def open_envelope(
     if not isinstance(key, ec.EllipticCurvePublicKey):
         raise SignatureError(f"the certificate of {what} holds no key on an elliptic curve")
     try:
-        envelope.verify([SSlibKey.from_crypto(key, keyid=keyid)], threshold=1)
+        known = SSlibKey.from_crypto(key)
+        if as_written and keyid != known.keyid:
+            raise damaged
+        known.keyid = keyid
+        envelope.verify([known], threshold=1)
     except (SigningError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise SignatureError(
             f"{what} was changed, or not signed by the key of its certificate"
@@ -185,10 +196,33 @@ def open_envelope(
 
 
 def unchecked_predicate(content: bytes) -> dict[str, Any]:
-    """The claims in an envelope that was verified before."""
-    payload = Envelope.from_dict(_load_envelope(content)).payload
-    predicate: dict[str, Any] = json.loads(payload)["predicate"]
+    """The claims in an envelope that was verified before, or whose signature does not hold.
+
+    Raises
+    ------
+    SignatureError, ReceiptError
+        It is no envelope, or has no claims.
+    """
+    document = _load_envelope(content)
+    try:
+        predicate = json.loads(Envelope.from_dict(document).payload)["predicate"]
+    except (
+        SigningError,
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        RecursionError,
+    ) as error:
+        raise ReceiptError("an envelope without a statement of in-toto") from error
+    if not isinstance(predicate, dict):
+        raise ReceiptError("an envelope without claims")
     return predicate
+
+
+def signing_certificate(envelope: bytes) -> bytes:
+    """The certificate (PEM) in an envelope that was verified before."""
+    return str(json.loads(envelope)["signatures"][0]["cert"]).encode("ascii")
 
 
 def embed(envelope: bytes | None) -> object:

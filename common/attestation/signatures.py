@@ -19,7 +19,6 @@ from cryptography.x509.oid import NameOID
 from dppca.common.attestation.documents import VouchingAuthority
 from dppca.common.documents.names import one_line
 from dppca.common.errors import IdentityError, SignatureError
-from dppca.common.signing import Purpose, is_signed, sign
 from dppca.common.transport.tls import (
     Credentials,
     Identity,
@@ -46,10 +45,6 @@ class Signer:
     def __repr__(self) -> str:
         return "Signer(...)"
 
-    def sign(self, purpose: Purpose, content: bytes) -> bytes:
-        """Signature in DER; the same each time."""
-        return sign(self.key, purpose, content)
-
 
 def make_signer(credentials: Credentials) -> Signer:
     """The party of some credentials; `IdentityError` where its key cannot sign."""
@@ -62,36 +57,6 @@ def make_signer(credentials: Credentials) -> Signer:
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise IdentityError("key.pem is not on an elliptic curve: make it with `dppca-owner init`")
     return Signer(credentials.certificate, key)
-
-
-def require_signed(
-    purpose: Purpose, content: bytes, signature: bytes, certificate: bytes, *, what: str
-) -> Identity:
-    """The party that signed a content.
-
-    Parameters
-    ----------
-    signature
-        DER.
-    certificate
-        PEM.
-    what
-        Named in messages, such as "the release of owner-1".
-
-    Raises
-    ------
-    SignatureError
-        No signature, a certificate that cannot be read, or one whose key did not sign this.
-    """
-    if not signature:
-        raise SignatureError(f"{what} is not signed")
-    document = load_certificate(certificate, what=what)
-    key = document.public_key()
-    if not isinstance(key, ec.EllipticCurvePublicKey):
-        raise SignatureError(f"the certificate of {what} holds no key on an elliptic curve")
-    if not is_signed(key, purpose, content, signature):
-        raise SignatureError(f"{what} was changed, or not signed by the key of its certificate")
-    return party_of(certificate, what=what)
 
 
 def party_of(certificate: bytes, *, what: str) -> Identity:

@@ -37,6 +37,8 @@ from dppca.common.aggregation.sum_messages import (
     set_digest,
 )
 from dppca.common.aggregation.terms import Terms
+from dppca.common.attestation.envelopes import signing_certificate
+from dppca.common.attestation.releases import SignedRelease
 from dppca.common.attestation.signatures import load_certificate
 from dppca.common.errors import (
     AlteredError,
@@ -49,21 +51,11 @@ from dppca.common.errors import (
     StudyError,
     UploadError,
 )
-from dppca.common.privacy.release import MaskedClaims, receipt_from_bytes
+from dppca.common.privacy.release import MaskedClaims
 from dppca.common.signing import Purpose
 from dppca.common.study import Study, Trust
 
 _WHAT = "the receipt of the components"
-
-
-@dataclass(frozen=True, slots=True)
-class SignedRelease:
-    """One owner's part: receipt (canonical JSON), signature (DER), certificate (PEM)."""
-
-    owner: str
-    receipt: bytes
-    signature: bytes
-    certificate: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +298,7 @@ def _vectors(
 ) -> Iterator[bytes]:
     """What is to be added up."""
     for release in releases:
-        named = receipt_from_bytes(release.receipt).claims.payload_sha256
+        named = release.receipt.claims.payload_sha256
         content = _named(folder, named, f"the contribution of {release.owner}")
         yield content if terms is None else _masked(terms, content, release.owner, evidence)
     for opening in () if evidence is None else evidence.openings:
@@ -350,12 +342,12 @@ def _require_statement(terms: Terms, signed: SignedStatement, release: SignedRel
         key = terms.public_key(owner)
     except (PermissionDeniedError, UploadError, LimitError) as error:
         raise ReceiptError(f"{what}: {error}") from error
-    certificate = load_certificate(release.certificate, what=f"the receipt of {owner}")
-    if certificate.public_key() != key:
+    certificate = signing_certificate(release.envelope)
+    if load_certificate(certificate, what=what).public_key() != key:
         raise SignatureError(
             f"the receipt of {owner} was signed by another key than the study names for it"
         )
-    claims = receipt_from_bytes(release.receipt).claims
+    claims = release.receipt.claims
     stated = claims.statement_sha256 if isinstance(claims, MaskedClaims) else None
     if stated != hashlib.sha256(content).hexdigest():
         raise ReceiptError(f"{what} is not the one that its receipt names")

@@ -169,7 +169,7 @@ def require_claims(document: Mapping[str, Any], parties: KnownParties) -> Checke
         checked.calibration,
         {
             "guarantee": checked.guarantee,
-            "releases": list_shares(receipt),
+            "releases": list_shares(checked.releases),
             "missing": receipt["missing"],
             "count": receipt["count"],
         },

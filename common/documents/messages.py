@@ -1,4 +1,4 @@
-"""Values that both sides speak of: states of a study, forms of synthetic rows, upload headers.
+"""Values that both sides speak of: states of a study, forms of synthetic rows.
 
 Plain values without a trace of how they travel, so that pure decisions can be taken on them.
 `dppca.common.transport.codec` turns messages into these and back.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 
 RELEASE_ID_BYTES = 16
@@ -37,24 +36,3 @@ class Form(StrEnum):
 
     CODED = "coded"
     DECODED = "decoded"
-
-
-@dataclass(frozen=True, slots=True)
-class Header:
-    """What an owner says of its release before the first byte of it. Digests are raw bytes.
-
-    ``signature`` (DER) is the owner's over the receipt; ``certificate`` (PEM) is that of the call
-    it came by and not said by anybody.
-    """
-
-    study_digest: bytes
-    release_id: bytes
-    n_rows: int
-    n_entries: int
-    total_bytes: int
-    sha256: bytes
-    ledger_length: int
-    ledger_head: bytes
-    receipt: bytes
-    signature: bytes = b""
-    certificate: bytes = b""

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,20 +77,46 @@ class MaskedClaims(MomentClaims):
 
 MomentReceipt = Receipt[MomentClaims]
 _MASKED_VERSION = 2
+_MAX_SOFTWARE_LENGTH = 128
+
+
+def read_moment_receipt(document: Mapping[str, Any]) -> MomentReceipt:
+    """The receipt of a contribution; `ArtefactError` where the document is none.
+
+    What the study does not decide has its form: whole numbers, digests, a short text. All else is
+    for `receipt_for` to say.
+    """
+    try:
+        masked = "statement_sha256" in document
+        receipt: MomentReceipt = (
+            read_receipt(document, MaskedClaims) if masked else read_receipt(document, MomentClaims)
+        )
+        receipt.canonical_bytes()  # which refuses NaN and halves of characters
+        sound = (
+            all(
+                type(number) is int and 0 <= number < 1 << 63
+                for number in (receipt.n_rows, receipt.ledger_sequence, receipt.claims.n_entries)
+            )
+            and re.fullmatch("[0-9a-f]{64}", receipt.study_digest) is not None
+            and re.fullmatch("[0-9a-f]{64}", receipt.claims.payload_sha256) is not None
+            and re.fullmatch("[0-9a-f]{32}", receipt.release_id) is not None
+            and type(receipt.software) is str
+            and len(receipt.software) <= _MAX_SOFTWARE_LENGTH
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ArtefactError("the receipt is not one this version can read") from error
+    if not sound:
+        raise ArtefactError("the receipt has a field of another form than this version can read")
+    return receipt
 
 
 def receipt_from_bytes(content: bytes) -> MomentReceipt:
     """Read a contribution's receipt; `ArtefactError` where it is not one."""
     try:
-        document = json.loads(content)
-        masked = "statement_sha256" in document
-        receipt: MomentReceipt = (
-            read_receipt(document, MaskedClaims) if masked else read_receipt(document, MomentClaims)
-        )
-        again = receipt.canonical_bytes()  # which refuses NaN and halves of characters
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        receipt = read_moment_receipt(json.loads(content))
+    except (ValueError, RecursionError) as error:
         raise ArtefactError("the receipt is not one this version can read") from error
-    if again != content:
+    if receipt.canonical_bytes() != content:
         raise ArtefactError("the receipt is not in canonical form")
     return receipt
 

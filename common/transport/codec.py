@@ -17,9 +17,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from google.protobuf.message import Message
 
-from dppca.common.documents.messages import RELEASE_ID_BYTES
 from dppca.common.documents.messages import Form as Form
-from dppca.common.documents.messages import Header as Header
 from dppca.common.documents.messages import StudyState as StudyState
 from dppca.common.documents.names import one_line
 from dppca.common.errors import LimitError, UploadError
@@ -29,8 +27,6 @@ from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.wire import federation_pb2 as pb
 
 DIGEST_BYTES = 32
-MAX_RECEIPT_BYTES = 64 << 10
-MAX_SIGNATURE_BYTES = 144
 
 _Value = TypeVar("_Value")
 
@@ -109,47 +105,10 @@ def _read_value(kind: Any, value: Any) -> Any:
     return kind(value)
 
 
-def header_from_wire(message: pb.ContributionHeader) -> Header:
-    """Check the form of a header; whether it is *right* is the protocol's to decide."""
-    for name, size in (
-        ("study_digest", DIGEST_BYTES),
-        ("release_id", RELEASE_ID_BYTES),
-        ("sha256", DIGEST_BYTES),
-        ("ledger_head", DIGEST_BYTES),
-    ):
-        if len(getattr(message, name)) != size:
-            raise UploadError(f"{name} has {len(getattr(message, name))} bytes, not {size}")
-    if len(message.receipt) > MAX_RECEIPT_BYTES:
-        raise LimitError(
-            f"the receipt has {len(message.receipt)} bytes; {MAX_RECEIPT_BYTES} are allowed"
-        )
-    if len(message.signature) > MAX_SIGNATURE_BYTES:
-        raise LimitError(
-            f"a signature of {len(message.signature)} bytes; {MAX_SIGNATURE_BYTES} are allowed"
-        )
-    return Header(
-        study_digest=message.study_digest,
-        release_id=message.release_id,
-        n_rows=message.n_rows,
-        n_entries=message.n_entries,
-        total_bytes=message.total_bytes,
-        sha256=message.sha256,
-        ledger_length=message.ledger_length,
-        ledger_head=message.ledger_head,
-        receipt=message.receipt,
-        signature=message.signature,
-    )
-
-
 def contribution_parts(
     *,
     payload: bytes,
-    receipt: bytes,
-    signature: bytes,
-    study_digest: bytes,
-    release_id: bytes,
-    n_rows: int,
-    n_entries: int,
+    envelope: bytes,
     ledger_length: int,
     ledger_head: bytes,
     sent: Callable[[int], None] | None = None,
@@ -160,25 +119,17 @@ def contribution_parts(
     ----------
     payload
         The bytes the ledger holds, never anything recomputed.
-    signature
-        The owner's signature over the receipt, DER.
-    n_entries
-        Entries of the vector in the payload.
+    envelope
+        With the receipt, signed by the owner.
     sent
         Told the size of every chunk taken from here.
     """
     yield pb.ContributeRequest(
         header=pb.ContributionHeader(
-            study_digest=study_digest,
-            release_id=release_id,
-            n_rows=n_rows,
-            n_entries=n_entries,
+            envelope=envelope,
             total_bytes=len(payload),
-            sha256=hashlib.sha256(payload).digest(),
             ledger_length=ledger_length,
             ledger_head=ledger_head,
-            receipt=receipt,
-            signature=signature,
         )
     )
     checkpoint("send")

@@ -168,12 +168,12 @@ def _add_components(claims: VerifiedClaims, checked: Checked) -> None:
     claims["study"] = checked.study.name
     claims["owners"] = [
         {
-            "owner": each["owner"],
-            "rows": each["receipt"]["n_rows"],
-            "release_id": each["receipt"]["release_id"],
-            "payload_sha256": each["receipt"]["payload_sha256"],
+            "owner": each.owner,
+            "rows": each.receipt.n_rows,
+            "release_id": each.receipt.release_id,
+            "payload_sha256": each.receipt.claims.payload_sha256,
         }
-        for each in document["releases"]
+        for each in checked.releases
     ]
     claims["missing"] = document["missing"]
     claims["guarantee"] = checked.guarantee

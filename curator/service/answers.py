@@ -67,11 +67,7 @@ def held_contribution(
     """A contribution as its owner may read it, with what the curator signs of it."""
     return pb.HeldContribution(
         study=record.study.name,
-        study_digest=record.digest,
-        release_id=contribution.release_id,
-        receipt=contribution.receipt,
-        signature=contribution.signature,
-        certificate=contribution.certificate,
+        envelope=contribution.release.envelope,
         received_s=contribution.received_s,
         acknowledgement=acknowledgement,
     )

@@ -32,7 +32,6 @@ from grpc.aio import AbortError, ServerInterceptor, ServicerContext
 from dppca.common.documents.yaml_text import MAX_DOCUMENT_BYTES
 from dppca.common.errors import BusyError, DppcaError, InputError, LimitError
 from dppca.common.transport.channels import CHUNK_BYTES
-from dppca.common.transport.codec import MAX_RECEIPT_BYTES
 from dppca.common.transport.tls import Identity, Role
 from dppca.curator.config import Limits
 from dppca.curator.service.authenticator import Authenticator, PeerCertificate
@@ -41,7 +40,7 @@ from dppca.curator.service.recent_refusals import RecentRefusals
 
 SMALL_BYTES = 64 << 10
 LARGE_BYTES: Mapping[str, int] = {
-    "Contribute": CHUNK_BYTES + MAX_RECEIPT_BYTES,
+    "Contribute": CHUNK_BYTES + SMALL_BYTES,
     "PublishSynthetic": CHUNK_BYTES + SMALL_BYTES,
     "CreateStudy": 2 * MAX_DOCUMENT_BYTES,
     "Open": CHUNK_BYTES + SMALL_BYTES,

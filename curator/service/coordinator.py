@@ -34,8 +34,7 @@ from dppca.common.attestation.acknowledgements import Taken, acknowledge
 from dppca.common.attestation.components import sign_result
 from dppca.common.attestation.envelopes import SignedFile
 from dppca.common.attestation.signatures import Signer
-from dppca.common.attestation.sums import SignedRelease
-from dppca.common.documents.messages import Header, StudyState
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import (
     DppcaError,
     GarbledSumError,
@@ -66,6 +65,7 @@ from dppca.curator.study.openings import OpeningDecision, OpeningHeader
 from dppca.curator.study.sealed_set import missing_openers
 from dppca.curator.study.study_record import (
     Contribution,
+    Header,
     LedgerHead,
     Settlement,
     StoredResult,
@@ -178,39 +178,36 @@ class StudyCoordinator:
             self._calibrations[record.digest] = calibration
         return calibration
 
-    async def admit(self, owner: str, header: Header) -> tuple[StudyRecord, UploadDecision]:
+    async def admit(self, header: Header) -> tuple[StudyRecord, UploadDecision]:
         """Decide on a contribution before its bytes are taken."""
         record = self.require(header.study_digest)
         calibration = await self.calibration(record)
-        record, history = self.require(header.study_digest), self.store.history(owner)
+        record, history = self.require(header.study_digest), self.store.history(header.owner)
         return record, admission.admit(
-            record, owner, header, history, calibration=calibration, now=self._clock()
+            record, header, history, calibration=calibration, now=self._clock()
         )
 
-    async def contribute(
-        self, owner: str, header: Header, upload: Spool
-    ) -> tuple[StudyRecord, UploadDecision]:
+    async def contribute(self, header: Header, upload: Spool) -> tuple[StudyRecord, UploadDecision]:
         """Store a contribution whose bytes have all come; decided upon once more.
 
         Whatever else waits for the writing thread by then is stored with it
         (`dppca.curator.service.group_commit`).
         """
         calibration = await self.calibration(self.require(header.study_digest))
-        pending = self._group_commit.add(owner, header, upload, calibration)
+        pending = self._group_commit.add(header, upload, calibration)
         return await self._write(
             lambda: self._group_commit.commit(pending), changes=header.study_digest
         )
 
-    def acknowledgement(
-        self, owner: str, study_digest: bytes, stored: Header | Contribution
-    ) -> bytes:
+    def acknowledgement(self, stored: Header) -> bytes:
         """What the curator signs of a contribution that is stored; the same each time."""
+        receipt = stored.release.receipt
         terms = Taken(
-            study_digest=study_digest.hex(),
-            owner=owner,
-            release_id=stored.release_id.hex(),
-            n_rows=stored.n_rows,
-            payload_sha256=stored.sha256.hex(),
+            study_digest=receipt.study_digest,
+            owner=stored.owner,
+            release_id=receipt.release_id,
+            n_rows=receipt.n_rows,
+            payload_sha256=receipt.claims.payload_sha256,
         )
         return acknowledge(terms, self._signer())
 
@@ -457,9 +454,7 @@ class StudyCoordinator:
         else:
             vectors = self._vectors(contributions)
             result = aggregate(study, calibration, contributions, vectors)
-        releases = [
-            SignedRelease(c.owner, c.receipt, c.signature, c.certificate) for c in contributions
-        ]
+        releases = [each.release for each in contributions]
         return sign_result(result, study, calibration, releases, self._signer(), evidence)
 
     def _vectors(self, contributions: tuple[Contribution, ...]) -> Iterator[NDArray[np.int64]]:

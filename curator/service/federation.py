@@ -11,21 +11,27 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 
-from dppca.common.attestation.signatures import require_signed
-from dppca.common.errors import InputError, NotReadyError, UploadError
-from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.attestation.envelopes import signing_certificate
+from dppca.common.attestation.parties import KnownParties
+from dppca.common.attestation.releases import MAX_BYTES, open_release
+from dppca.common.attestation.signatures import load_certificate
+from dppca.common.errors import (
+    InputError,
+    LimitError,
+    NotReadyError,
+    ReceiptError,
+    SignatureError,
+    UploadError,
+)
 from dppca.common.shell.checkpoints import checkpoint
-from dppca.common.signing import Purpose
 from dppca.common.study import Trust
 from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.transport.codec import (
     DIGEST_BYTES,
     ChunkVerifier,
     form_from_wire,
-    header_from_wire,
     state_to_wire,
 )
 from dppca.common.transport.tls import Role
@@ -67,7 +73,7 @@ from dppca.curator.study.sealed_set import (
     require_sealed,
     wanted_streams,
 )
-from dppca.curator.study.study_record import LedgerHead, Publication, StudyRecord
+from dppca.curator.study.study_record import Header, LedgerHead, StudyRecord
 from dppca.curator.study.synthetic_rows import check_rows, join_rows, make_joined_receipt
 
 ANSWER_MARGIN_S = 0.25
@@ -126,34 +132,27 @@ class FederationService(rpc.FederationServicer):
         """Take one release."""
         parts = aiter(request)
         first = await receive_header(parts, idle_timeout_s=self._limits.idle_timeout_s)
-        header = replace(header_from_wire(first.header), certificate=caller.certificate)
+        header = _contribution_header(first.header, caller)
         self._require_visible(header.study_digest, caller)
         verifier = ChunkVerifier(
-            total_bytes=header.total_bytes,
+            total_bytes=header.n_bytes,
             sha256=header.sha256,
             cap=self._limits.max_contribution_bytes,
         )
-        record, verdict = await self._studies.admit(caller.name, header)
+        record, verdict = await self._studies.admit(header)
         if verdict is UploadDecision.ACCEPT:
-            require_signed(
-                Purpose.RELEASE,
-                header.receipt,
-                header.signature,
-                header.certificate,
-                what=f"the receipt of {caller.name}",
-            )
             masked = record.study.trust is Trust.AGGREGATE
             if masked:
-                require_identity(record.study, caller.name, header.certificate)
+                require_identity(record.study, caller.name, caller.certificate)
             async with self._open_upload(caller) as spool:
                 checkpoint("receive")
                 await receive_chunks(
                     parts, verifier, spool, limits=self._limits, threads=self._threads
                 )
                 if masked:
-                    check = partial(check_upload, spool.path, record.study, caller.name, header)
+                    check = partial(check_upload, spool.path, record.study, header)
                     await asyncio.get_running_loop().run_in_executor(self._threads, check)
-                record, verdict = await self._studies.contribute(caller.name, header, spool)
+                record, verdict = await self._studies.contribute(header, spool)
         stored_before = verdict is UploadDecision.ALREADY_STORED
         log_event(
             "contribution",
@@ -161,13 +160,13 @@ class FederationService(rpc.FederationServicer):
             study=record.study.name,
             owner=caller.name,
             rows=header.n_rows,
-            bytes=header.total_bytes,
+            bytes=header.n_bytes,
             already_stored=stored_before,
         )
         return pb.ContributeResponse(
             already_stored=stored_before,
             state=state_to_wire(record.state),
-            acknowledgement=self._studies.acknowledgement(caller.name, header.study_digest, header),
+            acknowledgement=self._studies.acknowledgement(header),
         )
 
     @streams(Role.OWNER)
@@ -332,7 +331,7 @@ class FederationService(rpc.FederationServicer):
         calibration = await self._studies.calibration(record)
         with self._download_limiter.take(caller.name):
             async with self._one_result:  # it is in memory until the receipt is made
-                receipt = await asyncio.to_thread(self._receipt_of_rows, record, calibration, parts)
+                receipt = await asyncio.to_thread(make_joined_receipt, record, calibration, parts)
             async for chunk in iterate_chunks(join_rows(paths, record.study.table, form, receipt)):
                 yield chunk
 
@@ -344,7 +343,7 @@ class FederationService(rpc.FederationServicer):
         for record in reversed(self._studies.store.studies()):
             contribution = record.find_contribution(caller.name)
             if contribution is not None:
-                signed = self._studies.acknowledgement(caller.name, record.digest, contribution)
+                signed = self._studies.acknowledgement(contribution)
                 yield held_contribution(record, contribution, signed)
 
     @answers(Role.OWNER)
@@ -375,19 +374,31 @@ class FederationService(rpc.FederationServicer):
             async with open_spool(self._studies.store, self._threads) as spool:
                 yield spool
 
-    def _receipt_of_rows(
-        self, record: StudyRecord, calibration: Calibration, parts: list[Publication]
-    ) -> bytes:
-        """What joined rows claim: it follows from the components that they were drawn from."""
-        envelope = lifecycle.require_result(record).envelope
-        return make_joined_receipt(record.study, calibration, envelope, parts)
-
     def _require_visible(self, digest: bytes, caller: Caller) -> StudyRecord:
         if len(digest) != DIGEST_BYTES:
             raise InputError(f"a study's digest has {DIGEST_BYTES} bytes, not {len(digest)}")
         record = self._studies.require(digest)
         require_visible(caller, record)
         return record
+
+
+def _contribution_header(message: pb.ContributionHeader, caller: Caller) -> Header:
+    """The header of a contribution, its receipt signed with the certificate of the call."""
+    if len(message.ledger_head) != DIGEST_BYTES:
+        raise UploadError(f"ledger_head has {len(message.ledger_head)} bytes, not {DIGEST_BYTES}")
+    if len(message.envelope) > MAX_BYTES:
+        raise LimitError(f"the envelope has {len(message.envelope)} bytes; {MAX_BYTES} are allowed")
+    try:
+        release = open_release(message.envelope, caller.name, KnownParties(None))
+    except ReceiptError as error:
+        raise UploadError(str(error)) from error
+    what = f"the receipt of {caller.name}"
+    certificates = (signing_certificate(release.envelope), caller.certificate)
+    signed, used = (load_certificate(each, what=what) for each in certificates)
+    if signed != used:
+        raise SignatureError(f"{what} was signed with another certificate than that of the call")
+    chain = LedgerHead(message.ledger_length, message.ledger_head)
+    return Header(release, message.total_bytes, chain)
 
 
 def _opening_header(message: pb.OpenHeader) -> OpeningHeader:

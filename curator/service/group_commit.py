@@ -27,21 +27,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from dppca.common.documents.messages import Header
 from dppca.common.errors import DppcaError, UnknownStudyError
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.shell.checkpoints import checkpoint
 from dppca.curator.store import Spool, SqliteStore
 from dppca.curator.study import admission
 from dppca.curator.study.admission import UploadDecision
-from dppca.curator.study.study_record import StudyRecord
+from dppca.curator.study.study_record import Header, StudyRecord
 
 
 @dataclass(eq=False, slots=True)
 class PendingContribution:
     """A contribution whose bytes are stored, and its outcome once it is known."""
 
-    owner: str
     header: Header
     upload: Spool
     calibration: Calibration
@@ -65,11 +63,9 @@ class GroupCommit:
         self._added: deque[PendingContribution] = deque()
         self._waiting: list[PendingContribution] = []  # of the writing thread
 
-    def add(
-        self, owner: str, header: Header, upload: Spool, calibration: Calibration
-    ) -> PendingContribution:
+    def add(self, header: Header, upload: Spool, calibration: Calibration) -> PendingContribution:
         """Add a contribution; pass the returned value to `commit` in the writing thread."""
-        pending = PendingContribution(owner, header, upload, calibration)
+        pending = PendingContribution(header, upload, calibration)
         self._added.append(pending)
         return pending
 
@@ -121,10 +117,10 @@ class GroupCommit:
         outcomes: list[UploadDecision | DppcaError] = []
         uploads: list[Spool] = []
         for each in group:
-            history = self._store.history(each.owner)
+            history = self._store.history(each.header.owner)
             try:
                 record, verdict = admission.contribute(
-                    record, each.owner, each.header, history, calibration=each.calibration, now=now
+                    record, each.header, history, calibration=each.calibration, now=now
                 )
                 if verdict is UploadDecision.ACCEPT:
                     uploads.append(each.upload)

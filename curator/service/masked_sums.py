@@ -25,13 +25,12 @@ from dppca.common.aggregation.sum_messages import (
 )
 from dppca.common.attestation.signatures import load_certificate
 from dppca.common.attestation.sums import SignedStatement, SumEvidence
-from dppca.common.documents.messages import Header
 from dppca.common.errors import LimitError, SignatureError, StoreError, UploadError
 from dppca.common.study import Study
 from dppca.curator.store import Spool, SqliteStore
 from dppca.curator.study.admission import require_masked
 from dppca.curator.study.sealed_set import make_terms, require_sealed
-from dppca.curator.study.study_record import Contribution, StudyRecord
+from dppca.curator.study.study_record import Contribution, Header, StudyRecord
 
 
 class OpeningSpool:
@@ -91,7 +90,7 @@ def require_identity(study: Study, owner: str, certificate: bytes) -> None:
         )
 
 
-def check_upload(path: Path, study: Study, owner: str, header: Header) -> None:
+def check_upload(path: Path, study: Study, header: Header) -> None:
     """Check a masked contribution whose bytes lie in a file; its vector is hashed in pieces.
 
     Raises
@@ -105,13 +104,13 @@ def check_upload(path: Path, study: Study, owner: str, header: Header) -> None:
             upload = Upload.read_head(file.read(head_limit(terms)), terms)
             head = upload.head(terms)
             file.seek(0)
-            whole = len(head) + 8 * terms.n_words == header.total_bytes
+            whole = len(head) + 8 * terms.n_words == header.n_bytes
             if not whole or file.read(len(head)) != head:
-                raise UploadError(f"the masked upload of {owner} is not as long as it says")
+                raise UploadError(f"the masked upload of {header.owner} is not as long as it says")
             payload_sha256 = hashlib.file_digest(file, "sha256").digest()
     except OSError as error:
         raise StoreError(f"cannot read an upload: {error.strerror}") from error
-    require_masked(study, owner, header, upload, payload_sha256)
+    require_masked(study, header, upload, payload_sha256)
 
 
 def digest_set(store: SqliteStore, record: StudyRecord) -> bytes:

@@ -39,6 +39,7 @@ from dppca.common.shell.files import create_private
 from dppca.curator.store.blobs import Blobs, Spool
 from dppca.curator.store.stored_records import (
     connect,
+    contribution_row,
     load,
     load_histories,
     table_row,
@@ -155,8 +156,8 @@ class SqliteStore:
                     (result.sha256, result.n_bytes, result.envelope, digest),
                 )
             database.executemany(
-                "INSERT INTO contributions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [table_row(digest, each) for each in contributions],
+                "INSERT INTO contributions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [contribution_row(digest, each) for each in contributions],
             )
             database.executemany(
                 "INSERT INTO publications VALUES (?, ?, ?, ?, ?, ?, ?)",

@@ -9,8 +9,9 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from dppca.common.attestation.releases import SignedRelease, unchecked_receipt
 from dppca.common.documents.messages import Form, StudyState
-from dppca.common.errors import StoreError, StudyError
+from dppca.common.errors import ReceiptError, SignatureError, StoreError, StudyError
 from dppca.common.shell.files import create_private
 from dppca.common.study import study_from_canonical
 from dppca.curator.store.tables import create_tables, has_tables
@@ -82,7 +83,7 @@ def load(database: sqlite3.Connection) -> dict[bytes, StudyRecord]:
         raise StoreError(
             f"the database cannot be read: {error}: restore the state folder from a copy"
         ) from error
-    except StudyError as error:
+    except (StudyError, SignatureError, ReceiptError) as error:
         raise StoreError(
             f"a stored study is not valid for this version of the software: {error}"
         ) from error
@@ -137,6 +138,21 @@ def table_row(key: str | bytes, record: object) -> tuple[object, ...]:
     return tuple(values)
 
 
+def contribution_row(study: bytes, contribution: Contribution) -> tuple[object, ...]:
+    """Values of a contribution's row; what else is known of it, its envelope says."""
+    return (
+        study,
+        contribution.owner,
+        contribution.release_id,
+        contribution.sha256,
+        contribution.release.envelope,
+        contribution.n_bytes,
+        contribution.chain.length,
+        contribution.chain.head,
+        contribution.received_s,
+    )
+
+
 def _with_parts(database: sqlite3.Connection, study: bytes, record: StudyRecord) -> StudyRecord:
     """The study with what its parties have sent."""
 
@@ -145,8 +161,7 @@ def _with_parts(database: sqlite3.Connection, study: bytes, record: StudyRecord)
         return database.execute(query, (study,)).fetchall()
 
     contributions = select(
-        "owner, release_id, n_rows, n_bytes, sha256, ledger_length, ledger_head, receipt, "
-        "received_s, signature, certificate FROM contributions",
+        "owner, envelope, n_bytes, ledger_length, ledger_head, received_s FROM contributions",
         "ORDER BY owner",
     )
     publications = select(
@@ -161,7 +176,13 @@ def _with_parts(database: sqlite3.Connection, study: bytes, record: StudyRecord)
     return replace(
         record,
         contributions=tuple(
-            Contribution(*(*row[:5], LedgerHead(*row[5:7]), *row[7:])) for row in contributions
+            Contribution(
+                SignedRelease(owner, unchecked_receipt(envelope), envelope),
+                n_bytes,
+                LedgerHead(length, head),
+                received_s,
+            )
+            for owner, envelope, n_bytes, length, head, received_s in contributions
         ),
         publications=tuple(Publication(row[0], Form(row[1]), *row[2:]) for row in publications),
         sealing=Sealing(*sealed[0]) if sealed else None,

@@ -16,7 +16,7 @@ from dppca.common.errors import StoreError, StoreVersionError
 
 APPLICATION_ID = 0x44505053
 """``DPPS``."""
-STORE_VERSION = 8
+STORE_VERSION = 9
 """Version of the tables that this software reads and writes."""
 
 _TABLES = """
@@ -35,15 +35,12 @@ CREATE TABLE contributions (
     study BLOB NOT NULL REFERENCES studies (digest),
     owner TEXT NOT NULL,
     release_id BLOB NOT NULL,
-    n_rows INTEGER NOT NULL,
-    n_bytes INTEGER NOT NULL,
     sha256 BLOB NOT NULL,
+    envelope BLOB NOT NULL,
+    n_bytes INTEGER NOT NULL,
     ledger_length INTEGER NOT NULL,
     ledger_head BLOB NOT NULL,
-    receipt BLOB NOT NULL,
     received_s INTEGER NOT NULL,
-    signature BLOB NOT NULL,
-    certificate BLOB NOT NULL,
     PRIMARY KEY (study, owner),
     UNIQUE (owner, release_id)
 ) STRICT;

@@ -3,8 +3,8 @@
 Rules for a contribution, in the order in which they are applied:
 
 1. The study names the caller. To anybody else there is no such study.
-2. The header announces as many entries as the study's schema has, and 8 bytes for each; with
-   ``trust: aggregate`` as many bytes as a masked upload may have.
+2. The receipt names as many entries as the study's schema has, and the header announces 8 bytes
+   for each; with ``trust: aggregate`` as many bytes as a masked upload may have.
 3. The very same release is acknowledged in every state, without effect: an owner whose
    acknowledgement was lost asks again. Other bytes, or another release, from an owner that has
    contributed are refused; so is a release that was made for another study.
@@ -16,11 +16,12 @@ Rules for a contribution, in the order in which they are applied:
    (`dppca.curator.study.settlement`). A longer chain may still be another one: the curator has no
    entries to compare. So the owner asks what was seen, and compares it with its own entries before
    it charges or sends anything.
-7. The receipt is, byte for byte, the one the study implies; noise and charge are computed again.
+7. The receipt is the one that the study implies; noise and charge are computed again.
 
-The service then compares the signature over the receipt with the key of the call's certificate.
-With ``trust: aggregate`` this key is the one that the study names for the caller; and once all
-bytes have come, `require_masked` compares them with the caller's statement and the receipt.
+Before them the service has opened the envelope around the receipt, which the key of the call's
+certificate signed. With ``trust: aggregate`` this key is the one that the study names for the
+caller; and once all bytes have come, `require_masked` compares them with the caller's statement and
+the receipt.
 
 They are applied before the first byte is taken and once more when the last has come, in one
 transaction with what is stored: of two uploads at once, one is refused.
@@ -39,38 +40,33 @@ from enum import Enum, auto
 from dppca.common.aggregation.contribution import statement_sha256
 from dppca.common.aggregation.pooling import require_upload
 from dppca.common.aggregation.sum_messages import Upload, upload_limit
-from dppca.common.documents.messages import Form, Header
+from dppca.common.attestation.claims import require_implied
+from dppca.common.documents.messages import Form
 from dppca.common.errors import (
-    ArtefactError,
     ChainError,
     ConflictError,
     LimitError,
+    ReceiptError,
     SchemaMismatchError,
     StudyStateError,
     UnknownStudyError,
     UploadError,
 )
 from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.release import (
-    MaskedClaims,
-    MomentReceipt,
-    receipt_for,
-    receipt_from_bytes,
-)
+from dppca.common.privacy.release import MaskedClaims
 from dppca.common.study import Study, Trust
 from dppca.curator.study.lifecycle import Transition, next_state
 from dppca.curator.study.sealed_set import make_terms
 from dppca.curator.study.study_record import (
     MAX_LEDGER_LENGTH,
     Contribution,
+    Header,
     LedgerHead,
     OwnerHistory,
     Publication,
     StudyRecord,
     by_owner,
 )
-
-MAX_SOFTWARE_LENGTH = 128
 
 
 class UploadDecision(Enum):
@@ -94,7 +90,6 @@ class SyntheticHeader:
 
 def admit(
     record: StudyRecord,
-    owner: str,
     header: Header,
     history: OwnerHistory,
     *,
@@ -105,10 +100,8 @@ def admit(
 
     Parameters
     ----------
-    owner
-        From the certificate.
     header
-        Well formed, but not believed.
+        Signed by its owner, but not believed.
     history
         History of this owner, over all studies.
     calibration
@@ -122,15 +115,16 @@ def admit(
     TooManyRowsError
         By the rule that is broken.
     """
-    study = record.study
+    study, owner = record.study, header.owner
     require_named(record, owner)
     expected = study.table.layout.n_entries
-    if header.n_entries != expected:
+    n_entries = header.release.receipt.claims.n_entries
+    if n_entries != expected:
         raise SchemaMismatchError(
-            f"{header.n_entries} entries from {owner}; the study's schema has {expected}"
+            f"{n_entries} entries from {owner}; the study's schema has {expected}"
         )
-    _check_size(study, owner, header)
-    if _is_stored(record, owner, header, history):
+    _check_size(study, header)
+    if _is_stored(record, header, history):
         return UploadDecision.ALREADY_STORED
     next_state(record, Transition.CONTRIBUTE)
     if study.deadline_passed(now):
@@ -138,14 +132,13 @@ def admit(
     if header.n_rows < 1:
         raise UploadError(f"{header.n_rows} rows from {owner}; it must have at least 1")
     study.require_room(owner, header.n_rows)
-    _check_chain(owner, LedgerHead(header.ledger_length, header.ledger_head), history.chain)
+    _check_chain(owner, header.chain, history.chain)
     _check_receipt(study, calibration, header)
     return UploadDecision.ACCEPT
 
 
 def contribute(
     record: StudyRecord,
-    owner: str,
     header: Header,
     history: OwnerHistory,
     *,
@@ -156,23 +149,12 @@ def contribute(
 
     All bytes that the header announces have come.
     """
-    verdict = admit(record, owner, header, history, calibration=calibration, now=now)
+    verdict = admit(record, header, history, calibration=calibration, now=now)
     if verdict is UploadDecision.ALREADY_STORED:
         return record, verdict
-    accepted = Contribution(
-        owner=owner,
-        release_id=header.release_id,
-        n_rows=header.n_rows,
-        n_bytes=header.total_bytes,
-        sha256=header.sha256,
-        chain=LedgerHead(header.ledger_length, header.ledger_head),
-        receipt=header.receipt,
-        received_s=int(now.timestamp()),
-        signature=header.signature,
-        certificate=header.certificate,
-    )
+    accepted = Contribution(header.release, header.n_bytes, header.chain, int(now.timestamp()))
     state, before = next_state(record, Transition.CONTRIBUTE), record.contributions
-    place = bisect(before, owner, key=by_owner)
+    place = bisect(before, header.owner, key=by_owner)
     together = (*before[:place], accepted, *before[place:])
     return replace(record, state=state, contributions=together), verdict
 
@@ -233,9 +215,7 @@ def largest_contribution(study: Study) -> int:
     return 8 * study.table.layout.n_entries
 
 
-def require_masked(
-    study: Study, owner: str, header: Header, upload: Upload, payload_sha256: bytes
-) -> None:
+def require_masked(study: Study, header: Header, upload: Upload, payload_sha256: bytes) -> None:
     """Raise unless a masked upload is what its owner signed, and what its receipt names.
 
     Parameters
@@ -252,31 +232,33 @@ def require_masked(
     SignatureError
         The statement is not signed by the owner's key in the study.
     """
+    owner = header.owner
     if upload.statement.owner != owner:
         raise UploadError(f"an upload of {upload.statement.owner} came from {owner}")
     require_upload(make_terms(study), upload, payload_sha256)
-    claims = receipt_from_bytes(header.receipt).claims
+    claims = header.release.receipt.claims
     named = claims.statement_sha256 if isinstance(claims, MaskedClaims) else None
     if named != statement_sha256(upload):
         raise UploadError(f"the receipt of {owner} names another statement than its upload has")
 
 
-def _check_size(study: Study, owner: str, header: Header) -> None:
+def _check_size(study: Study, header: Header) -> None:
     """The end of rule 2."""
-    least, most = 8 * header.n_entries, largest_contribution(study)
+    owner, n_entries = header.owner, study.table.layout.n_entries
+    least, most = 8 * n_entries, largest_contribution(study)
     if study.trust is Trust.AGGREGATE:
         least = 8 * make_terms(study).n_words
-        if header.total_bytes > most:
-            raise LimitError(f"{header.total_bytes:,} bytes from {owner}; {most:,} are allowed")
-    if not least <= header.total_bytes <= most:
-        raise UploadError(f"{header.total_bytes} bytes from {owner} for {header.n_entries} entries")
+        if header.n_bytes > most:
+            raise LimitError(f"{header.n_bytes:,} bytes from {owner}; {most:,} are allowed")
+    if not least <= header.n_bytes <= most:
+        raise UploadError(f"{header.n_bytes} bytes from {owner} for {n_entries} entries")
 
 
-def _is_stored(record: StudyRecord, owner: str, header: Header, history: OwnerHistory) -> bool:
+def _is_stored(record: StudyRecord, header: Header, history: OwnerHistory) -> bool:
+    owner = header.owner
     stored = record.find_contribution(owner)
     if stored is not None:
-        same = (stored.release_id, stored.sha256, stored.n_rows, stored.receipt)
-        if same == (header.release_id, header.sha256, header.n_rows, header.receipt):
+        if stored.release.receipt == header.release.receipt:
             return True
         raise ConflictError(f"{owner} has contributed another release to study {record.study.name}")
     if header.release_id in history.releases:
@@ -299,41 +281,11 @@ def _check_chain(owner: str, said: LedgerHead, seen: LedgerHead | None) -> None:
 
 
 def _check_receipt(study: Study, calibration: Calibration, header: Header) -> None:
-    """Rule 7. A field the study decides: the parties' documents differ; another: a bad upload."""
-    try:
-        receipt = receipt_from_bytes(header.receipt)
-    except ArtefactError as error:
-        raise UploadError(str(error)) from error
-    _check_free_fields(receipt, header)
-    claims = receipt.claims
-    expected = receipt_for(
-        study,
-        calibration,
-        release_id=header.release_id,
-        n_rows=header.n_rows,
-        payload_sha256=header.sha256.hex(),
-        ledger_sequence=receipt.ledger_sequence,
-        software=receipt.software,
-        statement_sha256=claims.statement_sha256 if isinstance(claims, MaskedClaims) else None,
-    )
-    if expected.canonical_bytes() == header.receipt:
-        return
-    stated = receipt.document()
-    # Compared as text: 1, 1.0 and true are equal numbers but not one receipt.
-    wrong = [
-        name
-        for name, value in expected.document().items()
-        if name not in stated or repr(stated[name]) != repr(value)
-    ]
-    message = f"the receipt differs from what the study implies in: {', '.join(wrong)}"
-    if set(wrong) <= {"release_id", "n_rows", "payload_sha256"}:
-        raise UploadError(message)
-    raise SchemaMismatchError(message)
-
-
-def _check_free_fields(receipt: MomentReceipt, header: Header) -> None:
-    sequence, software = receipt.ledger_sequence, receipt.software
-    if type(sequence) is not int or not 0 <= sequence <= header.ledger_length:
+    """Rule 7."""
+    receipt = header.release.receipt
+    if receipt.ledger_sequence > header.chain.length:
         raise UploadError("the receipt's ledger_sequence does not lie in the ledger")
-    if type(software) is not str or not len(software) <= MAX_SOFTWARE_LENGTH:
-        raise UploadError("the receipt's software is not a short text")
+    try:
+        require_implied(study, calibration, receipt, owner=header.owner)
+    except ReceiptError as error:
+        raise SchemaMismatchError(str(error)) from error

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Self
 
+from dppca.common.attestation.releases import SignedRelease
 from dppca.common.documents.messages import Form, StudyState
 from dppca.common.study import Study
 
@@ -29,32 +30,52 @@ class LedgerHead:
 
 
 @dataclass(frozen=True, slots=True)
-class Contribution:
-    """One owner's accepted release. ``sha256`` (32 bytes) names its bytes on disk.
+class Header:
+    """What comes before the first byte of a contribution.
 
     Attributes
     ----------
-    release_id
-        16 bytes.
-    receipt
-        Canonical JSON, checked against the study.
-    signature, certificate
-        The owner's over the receipt (DER), checked, and the certificate (PEM) it was sent with;
-        empty in memory alone, where a benchmark signs nothing.
-    received_s
-        Seconds since 1970 UTC.
+    release
+        Signed by its owner.
+    n_bytes
+        Of the upload.
     """
 
-    owner: str
-    release_id: bytes
-    n_rows: int
+    release: SignedRelease
     n_bytes: int
-    sha256: bytes
     chain: LedgerHead
-    receipt: bytes
+
+    @property
+    def owner(self) -> str:
+        """Whose release it is."""
+        return self.release.owner
+
+    @property
+    def study_digest(self) -> bytes:
+        """Of the study that it was made for, 32 bytes."""
+        return bytes.fromhex(self.release.receipt.study_digest)
+
+    @property
+    def release_id(self) -> bytes:
+        """16 bytes."""
+        return bytes.fromhex(self.release.receipt.release_id)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of its owner; public."""
+        return self.release.receipt.n_rows
+
+    @property
+    def sha256(self) -> bytes:
+        """Of the upload, 32 bytes: its name on disk."""
+        return bytes.fromhex(self.release.receipt.claims.payload_sha256)
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution(Header):
+    """A release that was accepted; ``received_s`` in seconds since 1970 UTC."""
+
     received_s: int
-    signature: bytes = b""
-    certificate: bytes = b""
 
 
 by_owner = attrgetter("owner")

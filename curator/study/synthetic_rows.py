@@ -36,9 +36,9 @@ from dppca.common.privacy.receipts import SOFTWARE
 from dppca.common.schema.arrow import decoded_fields
 from dppca.common.schema.attributes import Date, Numeric, list_labels
 from dppca.common.schema.document import Schema, canonical_json
-from dppca.common.study import Study
+from dppca.curator.study.lifecycle import require_result
 from dppca.curator.study.row_streams import FAULTS, check_messages
-from dppca.curator.study.study_record import Publication
+from dppca.curator.study.study_record import Publication, StudyRecord
 
 SPARE_LABELS, DICTIONARY_BYTES = 1 << 10, 1 << 20
 """Labels a dictionary may have that the attribute has not, and its largest size."""
@@ -97,21 +97,22 @@ def join_rows(
 
 
 def make_joined_receipt(
-    study: Study, calibration: Calibration, envelope: bytes, parts: Sequence[Publication]
+    record: StudyRecord, calibration: Calibration, parts: Sequence[Publication]
 ) -> bytes:
     """Canonical JSON of what joined rows claim.
 
     Parameters
     ----------
-    envelope
-        Of the study's result.
+    record
+        The study, with its result.
     parts
         What was published in one form, in the order in which it is joined.
     """
+    study, envelope = record.study, require_result(record).envelope
     document = cast("ComponentsReceipt", unchecked_predicate(envelope))
     components: TableSource = {
         "guarantee": describe_federation(study, calibration),
-        "releases": list_shares(document),
+        "releases": list_shares(each.release for each in record.contributions),
         "missing": document["missing"],
         "count": document["count"],
     }

@@ -26,8 +26,9 @@ from dppca.common.aggregation.pooling import require_opening, show_set
 from dppca.common.aggregation.seals import OpenerKey, make_opener_key
 from dppca.common.aggregation.sum_messages import Opening, Upload
 from dppca.common.aggregation.terms import Terms, key_bytes
+from dppca.common.attestation.releases import SignedRelease
 from dppca.common.attestation.results import Result
-from dppca.common.documents.messages import RELEASE_ID_BYTES, Header
+from dppca.common.documents.messages import RELEASE_ID_BYTES
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.mechanisms import Calibration
@@ -39,7 +40,7 @@ from dppca.curator.study import lifecycle
 from dppca.curator.study.admission import contribute, require_masked
 from dppca.curator.study.aggregate import aggregate, aggregate_masked
 from dppca.curator.study.assembly import assemble_study
-from dppca.curator.study.study_record import OwnerHistory, StudyRecord
+from dppca.curator.study.study_record import Header, LedgerHead, OwnerHistory, StudyRecord
 from dppca.deploy.simulation.aggregation import Aggregation, write_draft
 from dppca.owner.ledger.entries import ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account, Population
@@ -127,12 +128,12 @@ def run_study(
         releases[owner] = release = _release(
             parties, owner, moments[owner], noise, request, entropy=entropy
         )
-        header = _announce(release)
-        record, _ = contribute(record, owner, header, OwnerHistory(), calibration=noise, now=now)
+        header = _announce(owner, release)
+        record, _ = contribute(record, header, OwnerHistory(), calibration=noise, now=now)
         if isinstance(release, MaskedRelease):
             upload = Upload.from_bytes(release.content, Terms.from_study(study))
             payload = hashlib.sha256(upload.payload).digest()
-            require_masked(study, owner, header, upload, payload)
+            require_masked(study, header, upload, payload)
     return _pool(parties, record, noise, releases), request
 
 
@@ -153,19 +154,9 @@ def _release(
     return plan.draw(moments, reservation, entropy=entropy)
 
 
-def _announce(release: Release | MaskedRelease) -> Header:
-    payload = release.payload()
-    return Header(
-        study_digest=bytes.fromhex(release.digest),
-        release_id=release.release_id,
-        n_rows=release.n_rows,
-        n_entries=release.receipt.claims.n_entries,
-        total_bytes=len(payload),
-        sha256=hashlib.sha256(payload).digest(),
-        ledger_length=1,
-        ledger_head=_HEAD,
-        receipt=release.receipt.canonical_bytes(),
-    )
+def _announce(owner: str, release: Release | MaskedRelease) -> Header:
+    signed = SignedRelease(owner, release.receipt, b"")
+    return Header(signed, len(release.payload()), LedgerHead(1, _HEAD))
 
 
 def _pool(

@@ -18,11 +18,10 @@ from dppca.common.aggregation.sum_messages import Opening, SealedSet, Vote, seal
 from dppca.common.aggregation.terms import Terms
 from dppca.common.attestation.acknowledgements import Taken, require_acknowledged
 from dppca.common.attestation.envelopes import SignedFile
+from dppca.common.attestation.releases import sign_release
 from dppca.common.documents.messages import Form, StudyState, accounts_for
 from dppca.common.errors import LimitError
-from dppca.common.privacy.release import receipt_from_bytes
 from dppca.common.shell.checkpoints import checkpoint
-from dppca.common.signing import Purpose
 from dppca.common.study import Study
 from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.transport.codec import (
@@ -125,17 +124,12 @@ class CuratorClient(CuratorQueries):
             The acknowledgement that came does not hold.
         """
         reservation, committed = stored.reservation, stored.commitment
-        signature = self._signer.sign(Purpose.RELEASE, stored.receipt)
+        envelope = sign_release(self._name, stored.receipt, self._signer)
 
         def upload(left: float) -> pb.ContributeResponse:
             parts = contribution_parts(
                 payload=stored.payload,
-                receipt=stored.receipt,
-                signature=signature,
-                study_digest=bytes.fromhex(reservation.request.request_digest),
-                release_id=reservation.release_id,
-                n_rows=stored.commitment.n_rows,
-                n_entries=receipt_from_bytes(stored.receipt).claims.n_entries,
+                envelope=envelope,
                 ledger_length=history.length,
                 ledger_head=history.head,
                 sent=sent,

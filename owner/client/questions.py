@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from grpc_health.v1 import health_pb2
 
+from dppca.common.attestation.releases import unchecked_receipt
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.documents.messages import StudyState
 from dppca.common.errors import (
@@ -21,6 +22,7 @@ from dppca.common.errors import (
     UnreachableError,
     UploadError,
 )
+from dppca.common.privacy.release import MomentReceipt
 from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.study import Study, study_from_canonical
 from dppca.common.transport.channels import CONNECT_TIMEOUT_S
@@ -77,17 +79,23 @@ class StudyProgress:
 class HeldContribution:
     """A contribution of this owner as the curator holds it; nothing of it is believed.
 
-    ``signature`` is DER, ``certificate`` PEM; ``acknowledgement`` is what the curator signs of it.
+    ``envelope`` holds the receipt; ``acknowledgement`` is what the curator signs of it.
     """
 
     study: str
-    study_digest: str
-    release_id: bytes
-    receipt: bytes
-    signature: bytes
-    certificate: bytes
+    envelope: bytes
     received_s: int
     acknowledgement: bytes
+
+    @property
+    def receipt(self) -> MomentReceipt:
+        """In the envelope, whoever signed it; `ReceiptError` or `SignatureError` for none."""
+        return unchecked_receipt(self.envelope)
+
+    @property
+    def release_id(self) -> bytes:
+        """By its receipt; 16 bytes."""
+        return bytes.fromhex(self.receipt.release_id)
 
 
 class CuratorQueries(CuratorConnection):

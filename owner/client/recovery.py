@@ -1,12 +1,11 @@
 """Settling a ledger that was lost or is old: charges are found from receipts, never believed. Pure.
 
-A curator gives back what it holds of this site: receipts, the site's signatures over them, and the
-certificates they came with. The charge is computed again from the study's document; the receipt
-must be, byte for byte, the one that the document implies, and the signature must be of a
-certificate of this owner that the site's authority has issued. So a curator cannot make up a
-release that this site's key did not sign; where a contribution has no such signature (an early
-version stored it, or the authority has changed), the steward names its data set one by one, or
-disowns it.
+A curator gives back what it holds of this site: receipts in the envelopes that the site signed.
+The charge is computed again from the study's document; the receipt must be the one that the
+document implies, and the signature must be of a certificate of this owner that the site's authority
+has issued. So a curator cannot make up a release that this site's key did not sign; where a
+contribution has no such signature (the authority has changed), the steward names its data set one
+by one, or disowns it.
 
 A receipt does not say which data set it was computed from. The steward does.
 """
@@ -19,12 +18,11 @@ from datetime import datetime
 
 from dppca.common.attestation.acknowledgements import Taken, require_acknowledged
 from dppca.common.attestation.claims import require_implied
-from dppca.common.attestation.signatures import require_issued, require_signed
+from dppca.common.attestation.parties import KnownParties
+from dppca.common.attestation.releases import open_release
 from dppca.common.errors import ReceiptError, SettingError, SignatureError
 from dppca.common.privacy.release import MomentReceipt, calibrate
-from dppca.common.signing import Purpose
 from dppca.common.study import Study
-from dppca.common.transport.tls import Identity, Role
 from dppca.owner.client.questions import HeldContribution
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Disowning, Recovery, time_text
@@ -64,19 +62,17 @@ def examine(
     ReceiptError
         It is no contribution to this study. Names what is wrong.
     """
-    if held.study_digest != study.digest:
+    receipt = held.receipt
+    if receipt.study_digest != study.digest:
         raise ReceiptError(
             f"the curator holds a contribution to another document of study {study.name}"
         )
-    receipt = require_implied(study, calibrate(study), held.receipt, owner=owner)
-    if bytes.fromhex(receipt.release_id) != held.release_id:
-        raise ReceiptError(
-            f"the receipt for study {study.name} is not of the release that the curator names"
-        )
-    reserved = history.reserved.get(held.release_id)
+    require_implied(study, calibrate(study), receipt, owner=owner)
+    release_id = bytes.fromhex(receipt.release_id)
+    reserved = history.reserved.get(release_id)
     return RecoveredContribution(
         study=study,
-        release_id=held.release_id,
+        release_id=release_id,
         receipt=receipt,
         received_s=held.received_s,
         unproved=_unproved(held, owner=owner, ca=ca),
@@ -112,15 +108,11 @@ def acknowledgements(
 
 
 def _unproved(held: HeldContribution, *, owner: str, ca: bytes) -> str:
-    what = f"the receipt for study {held.study}"
     try:
-        signer = require_signed(
-            Purpose.RELEASE, held.receipt, held.signature, held.certificate, what=what
-        )
-        require_issued(held.certificate, ca, what=what)
+        open_release(held.envelope, owner, KnownParties(ca))
     except SignatureError as error:
         return str(error)
-    return "" if signer == Identity(owner, Role.OWNER) else f"{what} was signed by {signer.name}"
+    return ""
 
 
 def assign_data_sets(

@@ -125,7 +125,8 @@ def _found(
     return [
         examine(each, client.study(each.study, stored=True)[0], history, owner=site.name, ca=ca)
         for each in client.contributions()
-        if each.study not in disowned and not history.knows(each.study_digest, each.release_id)
+        if each.study not in disowned
+        and not history.knows(each.receipt.study_digest, each.release_id)
     ]
 
 

@@ -14,7 +14,7 @@ from dppca.common.attestation.claims import require_implied
 from dppca.common.documents.values import DigestText
 from dppca.common.errors import ArtefactError, ChainError, LedgerCorruptError, ReceiptError
 from dppca.common.privacy.accounting import Budget, PrivacyCost
-from dppca.common.privacy.release import calibrate
+from dppca.common.privacy.release import calibrate, receipt_from_bytes
 from dppca.common.study import Study
 from dppca.owner.ledger.chain import History, LedgerRow, damaged
 from dppca.owner.ledger.entries import Reservation
@@ -108,7 +108,7 @@ def check_receipt(reservation: Reservation, history: History, receipt: bytes) ->
 def check_implied(study: Study, reservation: Reservation, receipt: bytes) -> None:
     """Compute a contribution's sensitivity and noise again; `LedgerCorruptError` if they differ."""
     try:
-        require_implied(study, calibrate(study), receipt, owner="this site")
+        require_implied(study, calibrate(study), receipt_from_bytes(receipt), owner="this site")
     except (ReceiptError, ArtefactError) as error:
         raise damaged(reservation.sequence, str(error)) from error
 

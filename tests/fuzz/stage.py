@@ -24,7 +24,6 @@ from dppca.common.attestation.signatures import make_signer
 from dppca.common.documents.messages import Form, StudyState, accounts_for
 from dppca.common.errors import PeerError, StoreError
 from dppca.common.shell.clock import utc_now
-from dppca.common.signing import Purpose
 from dppca.common.study import Study
 from dppca.common.transport.codec import form_to_wire
 from dppca.common.transport.tls import Credentials, Role
@@ -40,7 +39,7 @@ from dppca.curator.study import lifecycle
 from dppca.curator.study.study_record import OwnerHistory, StudyRecord
 from tests.support.census import arrow, decoded_rows, header_of, make_release
 from tests.support.certificates import Authority, new_authority
-from tests.support.party import to_wire
+from tests.support.party import sign_again, to_wire
 from tests.support.studies import make_study
 
 ATTACKER = "owner-1"
@@ -290,7 +289,7 @@ class Stage:
             self._secrets += [payload[at : at + 24] for at in range(0, len(payload) - 24, 40)]
         order = list(self.studies_by_name).index(study.name)  # ledgers only grow
         header = to_wire(header_of(release, ledger_length=10 + order))
-        header.signature = make_signer(self._parties[owner]).sign(Purpose.RELEASE, header.receipt)
+        header.envelope = sign_again(header.envelope, make_signer(self._parties[owner]))
         half = len(payload) // 2
         return [
             pb.ContributeRequest(header=header),

@@ -19,6 +19,7 @@ from google.protobuf.message import DecodeError, Message
 
 from dppca.common.attestation.components import check_components
 from dppca.common.attestation.parties import KnownParties
+from dppca.common.attestation.releases import open_release
 from dppca.common.attestation.results import Result, result_from_bytes, result_to_bytes
 from dppca.common.documents.messages import Form
 from dppca.common.errors import DppcaError
@@ -100,9 +101,11 @@ def messages(data: bytes) -> None:
     with suppress(DecodeError, DppcaError):
         message = _MESSAGES[data[0] % len(_MESSAGES)].FromString(data[1:])
         if isinstance(message, pb.ContributeRequest):
-            header = codec.header_from_wire(message.header)
+            release = open_release(message.header.envelope, "owner-1", KnownParties(None))
             whole = codec.Reassembly(
-                total_bytes=header.total_bytes, sha256=header.sha256, cap=1 << 20
+                total_bytes=message.header.total_bytes,
+                sha256=bytes.fromhex(release.receipt.claims.payload_sha256),
+                cap=1 << 20,
             )
             whole.add(message.chunk)
             whole.finish()

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from dppca.common.aggregation.contribution import MaskedRelease
-from dppca.common.documents.messages import Header
+from dppca.common.attestation.envelopes import Claim, sign_statement
+from dppca.common.attestation.releases import SignedRelease
+from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.noise.entropy import SeededEntropy
-from dppca.common.privacy.release import Release, calibrate, draw
-from dppca.common.schema.document import canonical_json
+from dppca.common.privacy.release import Release, calibrate, draw, read_moment_receipt
 from dppca.common.study import Study
+from dppca.common.transport.tls import Role
+from dppca.curator.study.study_record import Header, LedgerHead
+from tests.support.certificates import new_authority
 
 
 def make_release(study: Study, *, seed: int = 0, n_rows: int = 1000) -> Release:
@@ -34,27 +40,36 @@ def make_release(study: Study, *, seed: int = 0, n_rows: int = 1000) -> Release:
     )
 
 
+@cache
+def nobody() -> Signer:
+    """Signs what a `Party` signs again before it sends it."""
+    return make_signer(new_authority().issue(Role.OWNER, "nobody"))
+
+
 def header_of(
-    release: Release | MaskedRelease, *, ledger_length: int = 2, ledger_head: bytes = b"h" * 32
+    release: Release | MaskedRelease,
+    owner: str = "owner-1",
+    *,
+    ledger_length: int = 2,
+    ledger_head: bytes = b"h" * 32,
 ) -> Header:
     """What an owner announces of a release."""
-    payload = release.payload()
-    return Header(
-        study_digest=bytes.fromhex(release.receipt.study_digest),
-        release_id=release.release_id,
-        n_rows=release.n_rows,
-        n_entries=release.receipt.claims.n_entries,
-        total_bytes=len(payload),
-        sha256=hashlib.sha256(payload).digest(),
-        ledger_length=ledger_length,
-        ledger_head=ledger_head,
-        receipt=release.receipt.canonical_bytes(),
-    )
+    envelope = sign_document(release.receipt.document(), nobody())
+    signed = SignedRelease(owner, release.receipt, envelope)
+    return Header(signed, len(release.payload()), LedgerHead(ledger_length, ledger_head))
 
 
-def with_receipt(header: Header, release: Release, **fields: Any) -> Header:
+def sign_document(receipt: Mapping[str, Any], signer: Signer) -> bytes:
+    """The envelope of a receipt, whatever it says."""
+    return sign_statement("release", receipt["payload_sha256"], Claim.RELEASE, receipt, signer)
+
+
+def with_receipt(header: Header, **fields: Any) -> Header:
     """The header with some fields of its receipt changed."""
-    return replace(header, receipt=canonical_json(release.receipt.document() | fields))
+    document = header.release.receipt.document() | fields
+    envelope = sign_document(document, nobody())
+    changed = SignedRelease(header.owner, read_moment_receipt(document), envelope)
+    return replace(header, release=changed)
 
 
 def arrow(table: pa.Table, **options: Any) -> bytes:

@@ -13,12 +13,12 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from dppca.common.attestation import releases
 from dppca.common.attestation.acknowledgements import Taken
+from dppca.common.attestation.releases import SignedRelease, unchecked_receipt
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.attestation.sums import SignedRelease
-from dppca.common.privacy.receipts import Receipt
+from dppca.common.privacy.release import MomentReceipt
 from dppca.common.shell.files import CredentialFolder
-from dppca.common.signing import Purpose
 from dppca.common.transport.tls import Credentials, Identity, Role
 from dppca.curator.certificates.pki import begin_certificate, key_pem
 
@@ -80,11 +80,10 @@ def new_authority(name: str = "test authority") -> Authority:
     return Authority(key, certificate)
 
 
-def sign_release(owner: str, receipt: Receipt[Any], credentials: Credentials) -> SignedRelease:
+def sign_release(owner: str, receipt: MomentReceipt, credentials: Credentials) -> SignedRelease:
     """A contribution's receipt, signed by its owner."""
     signer, content = make_signer(credentials), receipt.canonical_bytes()
-    signature = signer.sign(Purpose.RELEASE, content)
-    return SignedRelease(owner, content, signature, signer.certificate)
+    return SignedRelease(owner, receipt, releases.sign_release(owner, content, signer))
 
 
 def write_credentials(folder: Path, credentials: Credentials) -> Path:
@@ -99,10 +98,11 @@ def write_credentials(folder: Path, credentials: Credentials) -> Path:
 
 def taken_of(header: Any, *, owner: str) -> Taken:
     """What a curator that has stored a contribution says of it, by the header on the wire."""
+    receipt = unchecked_receipt(header.envelope)
     return Taken(
-        study_digest=header.study_digest.hex(),
+        study_digest=receipt.study_digest,
         owner=owner,
-        release_id=header.release_id.hex(),
-        n_rows=header.n_rows,
-        payload_sha256=header.sha256.hex(),
+        release_id=receipt.release_id,
+        n_rows=receipt.n_rows,
+        payload_sha256=receipt.claims.payload_sha256,
     )

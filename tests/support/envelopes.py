@@ -13,8 +13,8 @@ from dppca.common.attestation.envelopes import (
     unchecked_predicate,
     write_signed,
 )
+from dppca.common.attestation.releases import SignedRelease, unchecked_receipt
 from dppca.common.attestation.signatures import Signer
-from dppca.common.attestation.sums import SignedRelease
 from dppca.common.schema.document import canonical_json
 
 
@@ -40,12 +40,5 @@ def sign_again(
 
 def releases_in(document: dict[str, Any]) -> list[SignedRelease]:
     """The owners' releases that the claims of a result list."""
-    return [
-        SignedRelease(
-            each["owner"],
-            canonical_json(each["receipt"]),
-            bytes.fromhex(each["signature"]),
-            each["certificate"].encode(),
-        )
-        for each in document["releases"]
-    ]
+    listed = [(each["owner"], canonical_json(each["envelope"])) for each in document["releases"]]
+    return [SignedRelease(name, unchecked_receipt(said), said) for name, said in listed]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, closing
 from contextvars import Context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from dppca.common.aggregation.contribution import MaskedRelease
 from dppca.common.aggregation.sum_messages import Opening
 from dppca.common.attestation.results import result_from_bytes
 from dppca.common.attestation.signatures import Signer, make_signer
-from dppca.common.documents.messages import Header, StudyState
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import DppcaError
 from dppca.common.privacy.release import Release, calibrate
 from dppca.common.study import Study, Trust
@@ -35,7 +35,7 @@ from dppca.curator.store.sqlite import DATABASE
 from dppca.curator.study import admission, lifecycle
 from dppca.curator.study.admission import UploadDecision
 from dppca.curator.study.sealed_set import is_opened, wanted_streams
-from dppca.curator.study.study_record import OwnerHistory, StudyRecord
+from dppca.curator.study.study_record import Header, OwnerHistory, StudyRecord
 from tests.support.census import header_of, make_release
 from tests.support.certificates import new_authority
 from tests.support.masked import MaskedRecords, header_for, make_masked_study
@@ -293,11 +293,11 @@ class SteppedCurator:
 
     async def _contribute(self, study: Study, owner: str) -> None:
         content, header = _release(study, owner)
-        _, verdict = await self.coordinator.admit(owner, header)
+        _, verdict = await self.coordinator.admit(header)
         if verdict is UploadDecision.ACCEPT:
             with self.store.spool() as spool:
                 spool.write(content)
-                await self.coordinator.contribute(owner, header, spool)
+                await self.coordinator.contribute(header, spool)
         self.acknowledged.add((header.study_digest, owner))
 
     async def _vote(self, opener: str) -> None:
@@ -327,7 +327,6 @@ def _keep(folder: Path, begun: Mapping[Study, Sequence[str]]) -> None:
                 release, header = _release(study, owner)
                 record, _ = admission.contribute(
                     record,
-                    owner,
                     header,
                     OwnerHistory(),
                     calibration=calibrate(study),
@@ -349,8 +348,7 @@ def _release(study: Study, owner: str) -> tuple[bytes, Header]:
         release: Release | MaskedRelease = MASKED.releases[owner]
     else:
         release = make_release(study, seed=study.owners.index(owner))
-    header = replace(header_of(release), signature=b"signed", certificate=b"certified")
-    return release.payload(), header
+    return release.payload(), header_of(release, owner)
 
 
 @cache

@@ -22,9 +22,10 @@ from dppca.common.aggregation.sum_messages import Opening, SealedSet, Upload, Vo
 from dppca.common.aggregation.terms import Terms, key_bytes
 from dppca.common.attestation.components import sign_result
 from dppca.common.attestation.envelopes import SignedFile
+from dppca.common.attestation.releases import SignedRelease
 from dppca.common.attestation.results import Result
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.attestation.sums import SignedRelease, SignedStatement, SumEvidence
+from dppca.common.attestation.sums import SignedStatement, SumEvidence
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.mechanisms import Calibration, add_noise
 from dppca.common.privacy.noise.entropy import SeededEntropy
@@ -177,10 +178,8 @@ class MaskedRecords:
         record = lifecycle.create(None, self.made.study, now=NOW)
         noise = calibrate(self.made.study)
         for owner, release in self.releases.items():
-            header = replace(header_of(release), signature=b"signed", certificate=b"certified")
-            record, _ = contribute(
-                record, owner, header, OwnerHistory(), calibration=noise, now=NOW
-            )
+            header = header_of(release, owner)
+            record, _ = contribute(record, header, OwnerHistory(), calibration=noise, now=NOW)
         return record
 
     @cached_property

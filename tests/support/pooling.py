@@ -17,7 +17,7 @@ from dppca.common.privacy.release import Release, calibrate, draw
 from dppca.common.study import Study
 from dppca.curator.study.admission import contribute
 from dppca.curator.study.aggregate import aggregate
-from dppca.curator.study.study_record import Contribution, LedgerHead, OwnerHistory, StudyRecord
+from dppca.curator.study.study_record import Contribution, OwnerHistory, StudyRecord
 from tests.support.census import header_of
 
 
@@ -43,21 +43,13 @@ def pooled_result(
 
 def contribution_of(owner: str, release: Release | MaskedRelease) -> Contribution:
     """A release as a curator records it."""
-    return Contribution(
-        owner=owner,
-        release_id=release.release_id,
-        n_rows=release.n_rows,
-        n_bytes=len(release.payload()),
-        sha256=hashlib.sha256(release.payload()).digest(),
-        chain=LedgerHead(1, bytes(32)),
-        receipt=release.receipt.canonical_bytes(),
-        received_s=0,
-    )
+    header = header_of(release, owner, ledger_length=1, ledger_head=bytes(32))
+    return Contribution(header.release, header.n_bytes, header.chain, 0)
 
 
 def contributed(
     record: StudyRecord, owner: str, release: Release | MaskedRelease, *, now: datetime
 ) -> StudyRecord:
     """A study with a release that its curator admits, of an owner that it has never seen."""
-    header, noise = header_of(release), calibrate(record.study)
-    return contribute(record, owner, header, OwnerHistory(), calibration=noise, now=now)[0]
+    header, noise = header_of(release, owner), calibrate(record.study)
+    return contribute(record, header, OwnerHistory(), calibration=noise, now=now)[0]

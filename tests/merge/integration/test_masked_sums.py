@@ -17,11 +17,11 @@ from dppca.common.attestation.envelopes import Claim, read_envelope, unchecked_p
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.errors import AlteredError, ReceiptError, SettingError, SignatureError
 from dppca.common.schema.document import canonical_json
-from dppca.common.signing import Purpose
 from dppca.common.transport.tls import Role
 from dppca.curator.cli import cli
+from tests.support.census import sign_document
 from tests.support.curator import Curator
-from tests.support.envelopes import sign_again
+from tests.support.envelopes import releases_in, sign_again
 from tests.support.federations import MaskedFederation, make_masked_federation
 
 Change = Callable[["Done", dict[str, Any]], None]
@@ -99,7 +99,7 @@ def test_who_holds_the_curators_files_adds_them_up(done: Done, tmp_path: Path) -
     copy = tmp_path / "blobs"
     shutil.copytree(blobs, copy)
     receipt = done.claims
-    upload = copy / receipt["releases"][4]["receipt"]["payload_sha256"]
+    upload = copy / releases_in(receipt)[4].receipt.claims.payload_sha256
     total = copy / receipt["sum"]["openings"][0]["total_sha256"]
     for path in (upload, total):
         content = path.read_bytes()
@@ -137,7 +137,7 @@ def _smaller_set(done: Done, document: dict[str, Any]) -> None:
     """The lie of a curator that left an owner out after the openings."""
     left_out = document["releases"].pop()
     document["owners"] -= 1
-    document["rows"] -= left_out["receipt"]["n_rows"]
+    document["rows"] -= releases_in({"releases": [left_out]})[0].receipt.n_rows
     document["missing"] = [left_out["owner"]]
     del document["sum"]["statements"][left_out["owner"]]
 
@@ -162,8 +162,8 @@ def _sock_puppet(done: Done, document: dict[str, Any]) -> None:
     """The authority certifies another key for an owner, and signs in its name."""
     release = document["releases"][0]
     puppet = done.federation.curator.authority.issue(Role.OWNER, release["owner"])
-    signature = make_signer(puppet).sign(Purpose.RELEASE, canonical_json(release["receipt"]))
-    release.update(signature=signature.hex(), certificate=puppet.certificate.decode())
+    receipt = unchecked_predicate(canonical_json(release["envelope"]))
+    release["envelope"] = json.loads(sign_document(receipt, make_signer(puppet)))
 
 
 def _changed_study(done: Done, document: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ from dppca.common.wire import federation_pb2 as pb
 from dppca.owner.client.calls import CuratorClient
 from tests.support.census import header_of, make_release
 from tests.support.curator import Curator
-from tests.support.party import Party, to_wire, upload
+from tests.support.party import Party, sign_again, to_wire, upload
 from tests.support.patience import WAIT_S, wait_until
 from tests.support.studies import make_study
 
@@ -200,12 +200,11 @@ def test_uploads_above_the_cap_wait_and_nobody_loses_one(
 def _contribute(curator: Curator, release: Any) -> bool:
     """As the owner's command does it, with its patience; whether it was there already."""
     from dppca.common.attestation.signatures import make_signer
-    from dppca.common.signing import Purpose
     from dppca.common.transport.channels import with_retries
 
     credentials = curator.authority.issue(Role.OWNER, "owner-3")
     header = to_wire(header_of(release))
-    header.signature = make_signer(credentials).sign(Purpose.RELEASE, header.receipt)
+    header.envelope = sign_again(header.envelope, make_signer(credentials))
     with CuratorClient(curator.address, credentials) as client:
         parts = [pb.ContributeRequest(header=header), *upload(None, release.payload())]
         answer = with_retries(

@@ -49,12 +49,10 @@ def hold(store: SqliteStore, name: str) -> None:
     """Store a contribution of the owner to a new study."""
     study = make_study(name=name)
     release = make_release(study)
-    header = replace(header_of(release), signature=b"signed", certificate=b"certified")
+    header = header_of(release, OWNER)
     opened = lifecycle.create(None, study, now=NOW)
     store.create(opened)
-    after, _ = contribute(
-        opened, OWNER, header, OwnerHistory(), calibration=calibrate(study), now=NOW
-    )
+    after, _ = contribute(opened, header, OwnerHistory(), calibration=calibrate(study), now=NOW)
     with store.spool() as spool:
         spool.write(release.payload())
         store.save(after, spool)

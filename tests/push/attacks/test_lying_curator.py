@@ -28,30 +28,27 @@ from dppca.common.attestation.envelopes import (
     unchecked_predicate,
     write_signed,
 )
+from dppca.common.attestation.parties import KnownParties
+from dppca.common.attestation.releases import open_release
 from dppca.common.attestation.results import (
     Result,
-    Share,
     largest_envelope,
     largest_result,
     result_to_bytes,
 )
 from dppca.common.attestation.signatures import Signer, make_signer
-from dppca.common.attestation.sums import SignedRelease
-from dppca.common.documents.messages import Header
 from dppca.common.privacy.release import calibrate
-from dppca.common.signing import Purpose
 from dppca.common.study import Study
 from dppca.common.transport.channels import CHUNK_BYTES
-from dppca.common.transport.codec import header_from_wire
-from dppca.common.transport.tls import Credentials, Role
+from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc
 from dppca.curator.study.aggregate import aggregate
 from dppca.curator.study.study_record import Contribution, LedgerHead
 from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_studies import components_path
-from tests.support.census import header_of, make_release
-from tests.support.certificates import Authority, new_authority, taken_of
+from tests.support.census import make_release
+from tests.support.certificates import Authority, new_authority, sign_release, taken_of
 from tests.support.envelopes import claim
 from tests.support.sites import OwnerSite, make_site
 from tests.support.sites import proved as signed_by
@@ -136,11 +133,7 @@ class Room:
     def signed(self, result: Result) -> SignedFile:
         """With the receipts of the owners that it names."""
         named = {share.owner for share in result.header.shares}
-        signed = [
-            SignedRelease(c.owner, c.receipt, c.signature, c.certificate)
-            for c, _ in self.releases
-            if c.owner in named
-        ]
+        signed = [c.release for c, _ in self.releases if c.owner in named]
         return sign_result(
             result,
             self.study,
@@ -185,30 +178,14 @@ def room(tmp_path: Path) -> Iterator[Room]:
     assert site.run("contribute", STUDY, "--yes")[0] == 0
     header, payload = curator.taken[0]
     other = make_release(study, seed=2)
-    parts = (
-        (header_from_wire(header), payload, "owner-1"),
-        (header_of(other), other.payload(), "owner-2"),
-    )
+    sent = open_release(header.envelope, "owner-1", KnownParties(authority.pem))
+    signed = sign_release("owner-2", other.receipt, owners["owner-2"])
     releases = tuple(
-        (_contribution(name, said, owners[name]), content) for said, content, name in parts
+        (Contribution(release, len(content), LedgerHead(1, bytes(32)), 0), content)
+        for release, content in ((sent, payload), (signed, other.payload()))
     )
     yield Room(site, study, authority, curator, releases)
     server.stop(None).wait()
-
-
-def _contribution(name: str, header: Header, owner: Credentials) -> Contribution:
-    return Contribution(
-        owner=name,
-        release_id=header.release_id,
-        n_rows=header.n_rows,
-        n_bytes=header.total_bytes,
-        sha256=header.sha256,
-        chain=LedgerHead(header.ledger_length, header.ledger_head),
-        receipt=header.receipt,
-        received_s=0,
-        signature=make_signer(owner).sign(Purpose.RELEASE, header.receipt),
-        certificate=owner.certificate,
-    )
 
 
 def _changed(result: Result, **header: Any) -> Result:
@@ -244,8 +221,9 @@ def _other_study(room: Room) -> SignedFile:
 
 def _others_release(room: Room) -> SignedFile:
     """A result with a release that was signed in this site's name, and that its ledger lacks."""
-    true, other = room.result(*OWNERS), replace(room.releases[0][0], sha256=b"s" * 32)
-    shares = (Share("owner-1", other.n_rows, other.sha256.hex()), *true.header.shares[1:])
+    true = room.result(*OWNERS)
+    first, *others = true.header.shares
+    shares = (replace(first, payload_sha256="a" * 64), *others)
     header = replace(true.header, shares=shares)
     return signed_by(replace(true, header=header), room.study, room.authority)
 
@@ -403,7 +381,7 @@ def test_an_acknowledgement_that_does_not_hold_is_not_taken_for_one(room: Room, 
     room.curator.signs = lambda header: acknowledge(_taken(header), _signer(room.authority))
     code, said = room.site.run("contribute", STUDY, "--yes")
     assert (code, Path(said["acknowledgement"]).name) == (0, "acknowledgement.json")
-    assert len({header.release_id for header, _ in room.curator.taken}) == 1
+    assert len({header.envelope for header, _ in room.curator.taken}) == 1
 
 
 def test_an_owner_that_is_left_out_shows_it_to_anybody_with_two_files(

@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dppca.common.documents.messages import Header, StudyState
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import TooManyRowsError
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
 from dppca.curator.study import lifecycle
 from dppca.curator.study.admission import contribute
-from dppca.curator.study.study_record import OwnerHistory, StudyRecord
+from dppca.curator.study.study_record import Header, OwnerHistory, StudyRecord
 from dppca.owner.ledger.chain import History
 from dppca.owner.release.contribution import require_possible, review
 from tests.support.census import header_of, make_release
@@ -37,13 +37,13 @@ OWNERS = STUDY.owners
 
 
 @cache
-def header(n_rows: int) -> Header:
-    return header_of(make_release(STUDY, seed=n_rows, n_rows=n_rows))
+def header(owner: str, n_rows: int) -> Header:
+    return header_of(make_release(STUDY, seed=n_rows, n_rows=n_rows), owner)
 
 
-def take(record: StudyRecord, owner: str, said: Header) -> StudyRecord:
+def take(record: StudyRecord, said: Header) -> StudyRecord:
     noise = calibrate(record.study)
-    return contribute(record, owner, said, OwnerHistory(), calibration=noise, now=NOW)[0]
+    return contribute(record, said, OwnerHistory(), calibration=noise, now=NOW)[0]
 
 
 def refused_at_home(study: Study, n_rows: int) -> bool:
@@ -59,9 +59,9 @@ def refused_at_home(study: Study, n_rows: int) -> bool:
 def test_who_claims_all_rows_is_refused_and_the_next_owner_is_taken() -> None:
     record = lifecycle.create(None, STUDY, now=NOW)
     with pytest.raises(TooManyRowsError, match=r"owner-1 has 9999 rows.*3333.*max_rows is 10000"):
-        take(record, "owner-1", header(9_999))
+        take(record, header("owner-1", 9_999))
     assert not refused_at_home(STUDY, 200)
-    assert take(record, "owner-2", header(200)).contributed == ("owner-2",)
+    assert take(record, header("owner-2", 200)).contributed == ("owner-2",)
 
 
 @pytest.mark.parametrize("order", list(permutations(OWNERS)))
@@ -70,7 +70,7 @@ def test_owners_that_each_bring_all_they_may_leave_the_last_one_its_part(
 ) -> None:
     record = lifecycle.create(None, STUDY, now=NOW)
     for owner in order:
-        record = take(record, owner, header(PART))
+        record = take(record, header(owner, PART))
     assert record.complete
     assert record.n_rows <= STUDY.max_rows, "the range was computed for so many"
 
@@ -79,14 +79,14 @@ def test_masked_uploads_have_room_of_their_own_too() -> None:
     quorum = {"quorum": 3, "deadline": "2099-01-01T00:00:00+00:00"}
     for max_rows, fits in ((4 * N_ROWS, True), (4 * N_ROWS - 1, False)):
         made = make_masked_study(4, 2, max_rows=max_rows, **quorum)
-        said = header_of(make_masked_release(made, "owner-4"))
+        said = header_of(make_masked_release(made, "owner-4"), "owner-4")
         record = lifecycle.create(None, made.study, now=NOW)
         assert refused_at_home(made.study, N_ROWS) is not fits
         if fits:
-            assert take(record, "owner-4", said).contributed == ("owner-4",)
+            assert take(record, said).contributed == ("owner-4",)
         else:
             with pytest.raises(TooManyRowsError):
-                take(record, "owner-4", said)
+                take(record, said)
 
 
 COMING = st.lists(
@@ -104,7 +104,7 @@ def test_what_a_site_is_told_is_what_the_curator_says_whoever_came_before(
     for owner, n_rows in coming:
         if refused_at_home(STUDY, n_rows):
             with pytest.raises(TooManyRowsError):
-                take(record, owner, header(n_rows))
+                take(record, header(owner, n_rows))
         else:
-            record = take(record, owner, header(n_rows))
+            record = take(record, header(owner, n_rows))
             assert owner in record.contributed

@@ -200,11 +200,10 @@ def test_a_party_holds_one_table_of_rows_however_often_it_asks(tmp_path: Path) -
         for seed, (name, party) in enumerate(parties.items()):
             release = make_release(study, seed=seed)
             signed = sign_release(name, release.receipt, party)
-            said = (signed.signature, signed.certificate)
-            header = replace(header_of(release), signature=said[0], certificate=said[1])
+            header = replace(header_of(release), release=signed)
             with store.spool() as spool:
                 spool.write(release.payload())
-                await studies.contribute(name, header, spool)
+                await studies.contribute(header, spool)
         await studies.advance_due()
         components = lifecycle.require_result(studies.require(digest)).sha256
         with store.spool() as spool:

@@ -68,10 +68,8 @@ def create(store: SqliteStore, name: str) -> StudyRecord:
 
 def keep(store: SqliteStore, record: StudyRecord, owner: str, seed: int = 0) -> StudyRecord:
     release = make_release(record.study, seed=seed)
-    header = replace(
-        header_of(release, ledger_length=seed + 2), signature=b"signed", certificate=owner.encode()
-    )
-    after, _ = contribute(record, owner, header, OwnerHistory(), calibration=NOISE, now=NOW)
+    header = header_of(release, owner, ledger_length=seed + 2)
+    after, _ = contribute(record, header, OwnerHistory(), calibration=NOISE, now=NOW)
     with store.spool() as spool:
         spool.write(release.payload())
         store.save(after, spool)
@@ -216,7 +214,7 @@ def test_several_contributions_are_stored_at_once(opener: Opener, store: SqliteS
         for seed, owner in enumerate(("owner-2", "owner-1")):
             release = make_release(STUDY, seed=seed)
             record, _ = contribute(
-                record, owner, header_of(release), OwnerHistory(), calibration=NOISE, now=NOW
+                record, header_of(release, owner), OwnerHistory(), calibration=NOISE, now=NOW
             )
             spools.append(stack.enter_context(store.spool()))
             spools[-1].write(release.payload())
@@ -268,8 +266,8 @@ def test_an_upload_can_be_given_again_after_a_failure(opener: Opener, store: Sql
     other, release = create(store, "other"), make_release(STUDY)
 
     def contributed(owner: str) -> StudyRecord:
-        header = header_of(release)
-        return contribute(OPEN, owner, header, OwnerHistory(), calibration=NOISE, now=NOW)[0]
+        header = header_of(release, owner)
+        return contribute(OPEN, header, OwnerHistory(), calibration=NOISE, now=NOW)[0]
 
     store.save(replace(other, contributions=contributed("owner-1").contributions))
     with store.spool() as spool:

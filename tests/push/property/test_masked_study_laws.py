@@ -14,13 +14,13 @@ from hypothesis.stateful import (
     rule,
 )
 
-from dppca.common.documents.messages import Header, StudyState
+from dppca.common.documents.messages import StudyState
 from dppca.common.privacy.release import calibrate
 from dppca.curator.study import lifecycle
 from dppca.curator.study.admission import contribute
 from dppca.curator.study.openings import store_opening, store_vote
 from dppca.curator.study.sealed_set import is_opened, missing_openers, wanted_streams
-from dppca.curator.study.study_record import OwnerHistory
+from dppca.curator.study.study_record import Header, OwnerHistory
 from tests.support.census import header_of
 from tests.support.examples import examples
 from tests.support.interleavings import MASKED, MASKED_STUDY, OPENERS, ballot, opening_of
@@ -34,7 +34,8 @@ ANY_OPENER = st.sampled_from(OPENERS)
 
 @cache
 def release_header(owner: str) -> Header:
-    return header_of(MASKED.releases[owner])
+    release = MASKED.releases[owner if owner in STUDY.owners else "owner-1"]
+    return header_of(release, owner)
 
 
 @cache
@@ -72,10 +73,10 @@ class AnyOrder(StudyMachine):
     @rule(owners=st.lists(OWNERS, max_size=5))
     def owners_contribute(self, owners: list[str]) -> None:
         for owner in owners:
-            header = release_header(owner if owner in STUDY.owners else "owner-1")
+            header = release_header(owner)
             self.attempt(
-                lambda r, owner=owner, header=header: contribute(
-                    r, owner, header, OwnerHistory(), calibration=NOISE, now=self.now
+                lambda r, header=header: contribute(
+                    r, header, OwnerHistory(), calibration=NOISE, now=self.now
                 )[0]
             )
 

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from dppca.common.documents.messages import Form, Header
+from dppca.common.documents.messages import Form
 from dppca.common.privacy.release import calibrate
 from dppca.curator.study import lifecycle
 from dppca.curator.study.admission import (
@@ -19,7 +19,7 @@ from dppca.curator.study.admission import (
     contribute,
     publish,
 )
-from dppca.curator.study.study_record import OwnerHistory
+from dppca.curator.study.study_record import Header, OwnerHistory
 from tests.support.census import header_of, make_release
 from tests.support.examples import examples
 from tests.support.studies import make_study
@@ -31,8 +31,8 @@ OWNERS = st.sampled_from([*STUDY.owners, "stranger"])
 
 
 @cache
-def release_header(seed: int, n_rows: int) -> Header:
-    return header_of(make_release(STUDY, seed=seed, n_rows=n_rows))
+def release_header(owner: str, seed: int, n_rows: int) -> Header:
+    return header_of(make_release(STUDY, seed=seed, n_rows=n_rows), owner)
 
 
 class AnyOrder(StudyMachine):
@@ -46,11 +46,9 @@ class AnyOrder(StudyMachine):
 
     @rule(owner=OWNERS, seed=st.integers(0, 3), n_rows=st.sampled_from([0, 500, 1200]))
     def somebody_contributes(self, owner: str, seed: int, n_rows: int) -> None:
-        header = release_header(seed, n_rows)
+        header = release_header(owner, seed, n_rows)
         self.attempt(
-            lambda r: contribute(r, owner, header, OwnerHistory(), calibration=NOISE, now=self.now)[
-                0
-            ]
+            lambda r: contribute(r, header, OwnerHistory(), calibration=NOISE, now=self.now)[0]
         )
 
     @rule(owner=OWNERS, form=st.sampled_from(Form), digest=st.sampled_from([b"a", b"b"]))
@@ -80,14 +78,9 @@ class AnyOrder(StudyMachine):
     @invariant()
     def what_was_taken_is_acknowledged_again(self) -> None:
         for taken in self.record.contributions:
-            header = next(
-                release_header(seed, taken.n_rows)
-                for seed in range(4)
-                if release_header(seed, taken.n_rows).sha256 == taken.sha256
-            )
-            verdict = admit(
-                self.record, taken.owner, header, OwnerHistory(), calibration=NOISE, now=self.now
-            )
+            headers = (release_header(taken.owner, seed, taken.n_rows) for seed in range(4))
+            header = next(each for each in headers if each.sha256 == taken.sha256)
+            verdict = admit(self.record, header, OwnerHistory(), calibration=NOISE, now=self.now)
             assert verdict is UploadDecision.ALREADY_STORED
 
 

@@ -9,15 +9,18 @@ from pathlib import Path
 import pytest
 
 from dppca.common.attestation.acknowledgements import Taken, read_acknowledgement
+from dppca.common.attestation.envelopes import Claim
 from dppca.common.attestation.parties import KnownParties
-from dppca.common.documents.messages import Header
-from dppca.common.signing import Purpose
+from dppca.common.attestation.releases import sign_release
+from dppca.common.attestation.signatures import make_signer
 from dppca.common.study import Study
 from dppca.common.transport.tls import Identity, Role
 from dppca.common.wire import federation_pb2 as pb
+from dppca.curator.study.study_record import Header, LedgerHead
 from tests.support.callers import refused
-from tests.support.census import header_of, make_release, with_receipt
+from tests.support.census import header_of, make_release, nobody, sign_document, with_receipt
 from tests.support.curator import Curator
+from tests.support.envelopes import claim
 from tests.support.party import Party, to_wire, upload
 from tests.support.patience import WAIT_S
 from tests.support.studies import make_study
@@ -54,6 +57,14 @@ def test_a_contribution_is_acknowledged_with_the_curators_signature_the_same_eac
     )
 
 
+def _with_document(header: Header, **fields: object) -> Header:
+    """The header with a receipt that may be none."""
+    document = header.release.receipt.document() | fields
+    return replace(
+        header, release=replace(header.release, envelope=sign_document(document, nobody()))
+    )
+
+
 UPLOADS: dict[str, Callable[[Header, bytes], list[pb.ContributeRequest]]] = {
     "no header": lambda header, payload: list(upload(None, payload)),
     "truncated": lambda header, payload: list(upload(header, payload[:-8])),
@@ -65,10 +76,14 @@ UPLOADS: dict[str, Callable[[Header, bytes], list[pb.ContributeRequest]]] = {
         *upload(header, b""),
         pb.ContributeRequest(chunk=pb.Chunk(offset=0, content=bytes((1 << 20) + 1))),
     ],
-    "short digest": lambda header, payload: list(upload(replace(header, sha256=b"short"), payload)),
-    "short release": lambda header, payload: list(upload(replace(header, release_id=b""), payload)),
-    "garbage receipt": lambda header, payload: list(
-        upload(replace(header, receipt=b"\xff" * 1000), payload)
+    "short head": lambda header, payload: list(
+        upload(replace(header, chain=LedgerHead(2, b"short")), payload)
+    ),
+    "short release": lambda header, payload: list(
+        upload(_with_document(header, release_id="00"), payload)
+    ),
+    "other fields": lambda header, payload: list(
+        upload(_with_document(header, comment="trust me"), payload)
     ),
 }
 
@@ -90,27 +105,27 @@ def test_a_bad_upload_is_refused_and_a_good_one_then_taken(
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (lambda h, r: replace(h, study_digest=b"x" * 32), ("NOT_FOUND", "UnknownStudyError")),
+        (lambda h: with_receipt(h, study_digest="0" * 64), ("NOT_FOUND", "UnknownStudyError")),
         (
-            lambda h, r: replace(h, n_entries=1, total_bytes=8),
+            lambda h: replace(with_receipt(h, n_entries=1), n_bytes=8),
             ("FAILED_PRECONDITION", "SchemaMismatchError"),
         ),
         (
-            lambda h, r: with_receipt(h, r, epsilon="0.1"),
+            lambda h: with_receipt(h, epsilon="0.1"),
             ("FAILED_PRECONDITION", "SchemaMismatchError"),
         ),
         (
-            lambda h, r: replace(h, n_entries=1 << 40, total_bytes=1 << 43),
+            lambda h: replace(with_receipt(h, n_entries=1 << 40), n_bytes=1 << 43),
             ("RESOURCE_EXHAUSTED", "LimitError"),
         ),
         (
-            lambda h, r: replace(h, receipt=bytes(70_000)),
+            lambda h: _with_document(h, software="x" * 70_000),
             ("RESOURCE_EXHAUSTED", "LimitError"),
         ),
     ],
 )
 def test_a_header_is_refused_before_any_byte_is_taken(
-    change: Callable[[Header, object], Header],
+    change: Callable[[Header], Header],
     expected: tuple[str, str],
     study: Study,
     owners: dict[str, Party],
@@ -120,7 +135,7 @@ def test_a_header_is_refused_before_any_byte_is_taken(
     sent = threading.Event()
 
     def parts() -> Iterator[pb.ContributeRequest]:
-        yield pb.ContributeRequest(header=to_wire(change(header, release)))
+        yield pb.ContributeRequest(header=to_wire(change(header)))
         assert sent.wait(WAIT_S)  # the refusal must not need another message
 
     try:
@@ -130,19 +145,25 @@ def test_a_header_is_refused_before_any_byte_is_taken(
 
 
 def test_a_release_is_taken_only_if_the_caller_signed_its_receipt(
-    study: Study, owners: dict[str, Party]
+    study: Study, owners: dict[str, Party], curator: Curator
 ) -> None:
     release, owner = make_release(study), owners["owner-1"]
     header = header_of(release, ledger_length=owner.next_ledger_length())
-    for signature in (
+    receipt = release.receipt.canonical_bytes()
+    mine = sign_release("owner-1", receipt, owner.signer)
+    twin = curator.authority.issue(Role.OWNER, "owner-1")
+    for envelope in (
         b"",
-        owners["owner-2"].signer.sign(Purpose.RELEASE, header.receipt),
-        owner.signer.sign(Purpose.VOTE, header.receipt),
-        owner.signer.sign(Purpose.RELEASE, header.receipt + b" "),
+        b"\xff" * 1000,
+        sign_release("owner-2", receipt, owners["owner-2"].signer),
+        mine.replace(b'"payload":"', b'"payload":"e30'),
+        claim(release.receipt.document(), owner.signer, kind=Claim.ROWS),
+        sign_release("owner-1", receipt, make_signer(twin)),
     ):
-        parts = iter(list(upload(replace(header, signature=signature), release.payload())))
+        said = replace(header, release=replace(header.release, envelope=envelope))
+        parts = iter(list(upload(said, release.payload())))
         call = partial(owner.federation.Contribute, parts, timeout=WAIT_S)
-        assert refused(call) == ("INVALID_ARGUMENT", "SignatureError")
+        assert refused(call)[1] in ("SignatureError", "UploadError")
     assert not owner.result(study, wait_s=0).contributed
 
 

@@ -28,4 +28,4 @@ def test_what_is_no_signature_of_this_key_and_content_is_refused() -> None:
 
 
 def test_the_first_line_says_what_is_signed() -> None:
-    assert signed_bytes(Purpose.RELEASE, b"content") == b"dppca release 1\ncontent"
+    assert signed_bytes(Purpose.VOTE, b"content") == b"dppca vote 1\ncontent"

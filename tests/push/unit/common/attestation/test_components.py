@@ -12,7 +12,13 @@ import pyarrow as pa
 import pytest
 
 from dppca.common.attestation.components import check_components, check_result, sign_result
-from dppca.common.attestation.envelopes import envelope_path, unchecked_predicate, write_signed
+from dppca.common.attestation.envelopes import (
+    Claim,
+    envelope_path,
+    sign_statement,
+    unchecked_predicate,
+    write_signed,
+)
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.results import Result, result_from_bytes
 from dppca.common.attestation.signatures import (
@@ -20,7 +26,6 @@ from dppca.common.attestation.signatures import (
     describe_authority,
     make_signer,
     require_issued,
-    require_signed,
 )
 from dppca.common.attestation.sums import SignedRelease
 from dppca.common.errors import (
@@ -34,11 +39,11 @@ from dppca.common.errors import (
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema.document import canonical_json
 from dppca.common.shell.console import run
-from dppca.common.signing import Purpose
-from dppca.common.transport.tls import Credentials, Identity, Role
+from dppca.common.transport.tls import Credentials, Role
 from dppca.common.verification.files import verify_file
 from dppca.owner.cli import cli
 from dppca.owner.synthesis.tables import write_released
+from tests.support.census import sign_document
 from tests.support.certificates import Authority, new_authority
 from tests.support.envelopes import claim, releases_in
 from tests.support.sites import OwnerSite, ProvedSite
@@ -67,22 +72,6 @@ def _envelope_of(proved: ProvedSite, result: Result, releases: list[SignedReleas
     """The envelope of a result that the curator signs with these releases."""
     calibration = calibrate(proved.study)
     return sign_result(result, proved.study, calibration, releases, _curator(proved)).envelope
-
-
-def test_a_signature_is_the_same_each_time_and_for_one_purpose(owner: Credentials) -> None:
-    signer = make_signer(owner)
-    first = signer.sign(Purpose.RELEASE, b"receipt")
-    assert first == signer.sign(Purpose.RELEASE, b"receipt")
-    who = require_signed(Purpose.RELEASE, b"receipt", first, owner.certificate, what="it")
-    assert who == Identity("owner-1", Role.OWNER)
-    for purpose, content in ((Purpose.VOTE, b"receipt"), (Purpose.RELEASE, b"receipt ")):
-        with pytest.raises(SignatureError, match="it was changed"):
-            require_signed(purpose, content, first, owner.certificate, what="it")
-    with pytest.raises(SignatureError, match="it is not signed"):
-        require_signed(Purpose.RELEASE, b"receipt", b"", owner.certificate, what="it")
-    with pytest.raises(SignatureError, match="cannot be read"):
-        require_signed(Purpose.RELEASE, b"receipt", first, b"no certificate", what="it")
-    assert "key" not in repr(signer)
 
 
 def test_a_certificate_is_of_the_authority_that_is_asked_for(
@@ -161,15 +150,12 @@ def test_an_owner_that_signs_another_calibration_is_found(
     proved: ProvedSite, result: Result, claims: dict[str, Any], field: str
 ) -> None:
     credentials = proved.authority.issue(Role.OWNER, "owner-2")
-    changed = dict(claims["releases"][1]["receipt"])
-    others = {int: 1, str: "1.5", dict: {"scale": 1}}
+    first, second = releases_in(claims)
+    changed = second.receipt.document()
+    others: dict[type, object] = {int: 1, str: "1.5", dict: {"scale": 1}}
     changed[field] = others[type(changed[field])]
-    receipt = canonical_json(changed)
-    signature = make_signer(credentials).sign(Purpose.RELEASE, receipt)
-    releases = [
-        releases_in(claims)[0],
-        SignedRelease("owner-2", receipt, signature, credentials.certificate),
-    ]
+    envelope = sign_document(changed, make_signer(credentials))
+    releases = [first, replace(second, envelope=envelope)]
     with pytest.raises(ReceiptError, match=f"receipt of owner-2.*{field}"):
         check_components(_envelope_of(proved, result, releases), KnownParties(proved.ca))
 
@@ -201,25 +187,24 @@ def test_a_receipt_counts_only_with_its_owners_signature(
     who: Callable[[ProvedSite], Credentials],
     says: str,
 ) -> None:
-    credentials, second = who(proved), releases_in(claims)[1]
-    signature = make_signer(credentials).sign(Purpose.RELEASE, second.receipt)
-    releases = [
-        releases_in(claims)[0],
-        replace(second, signature=signature, certificate=credentials.certificate),
-    ]
-    found = _envelope_of(proved, result, releases)
+    first, second = releases_in(claims)
+    envelope = sign_document(second.receipt.document(), make_signer(who(proved)))
+    found = _envelope_of(proved, result, [first, replace(second, envelope=envelope)])
     with pytest.raises(SignatureError, match=says):
         check_components(found, KnownParties(proved.ca))
 
 
-def test_a_contribution_of_an_earlier_version_is_named_as_unsigned(
+def test_a_receipt_is_signed_for_the_upload_that_it_names(
     proved: ProvedSite, result: Result, claims: dict[str, Any]
 ) -> None:
+    owner = make_signer(proved.authority.issue(Role.OWNER, "owner-1"))
     first, second = releases_in(claims)
-    releases = [replace(first, signature=b"", certificate=b""), second]
-    found = _envelope_of(proved, result, releases)
-    with pytest.raises(SignatureError, match="receipt of owner-1 is not signed"):
-        check_components(found, KnownParties(None))
+    document = first.receipt.document()
+    for subject, predicate in (("a" * 64, document), (document["payload_sha256"], {})):
+        envelope = sign_statement("release", subject, Claim.RELEASE, predicate, owner)
+        found = _envelope_of(proved, result, [replace(first, envelope=envelope), second])
+        with pytest.raises(ReceiptError, match="the receipt of owner-1"):
+            check_components(found, KnownParties(proved.ca))
 
 
 def test_only_a_curator_countersigns(proved: ProvedSite, claims: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ from dppca.common.attestation.envelopes import unchecked_predicate, write_signed
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.results import largest_envelope
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.attestation.sums import SignedRelease, SumEvidence, require_sum
+from dppca.common.attestation.sums import SumEvidence, require_sum
 from dppca.common.attestation.verify import verify_result
 from dppca.common.errors import AlteredError, ReceiptError, SettingError, SignatureError
 from dppca.common.privacy.noise.entropy import SeededEntropy
@@ -30,7 +30,8 @@ from dppca.common.transport.tls import Role
 from dppca.common.verification.files import verify_file
 from dppca.curator.cli import cli
 from dppca.owner.records import moments_of_table, open_table
-from tests.support.certificates import Authority
+from tests.support.census import sign_document
+from tests.support.certificates import Authority, sign_release
 from tests.support.envelopes import claim
 from tests.support.masked import CertifiedStudy, MaskedRound, carry_out, make_masked_study
 from tests.support.sites import make_proved_site
@@ -124,7 +125,7 @@ def test_what_was_signed_of_a_sum_holds(name: str, request: pytest.FixtureReques
         "honest": 3,
         "share_variance": -(-done.parties.calibration.law.parameters()["variance"] // 3) + 1,
     }
-    assert {release["receipt"]["label"] for release in checked.document["releases"]} == {"masked"}
+    assert {release.receipt.label for release in checked.releases} == {"masked"}
     assert len(done.signed().envelope) < largest_envelope(study)
 
 
@@ -184,7 +185,7 @@ def test_a_claim_that_does_not_follow_is_named(
 def test_an_owner_that_signs_other_noise_is_found(
     plain: MaskedRound, field: str, value: object
 ) -> None:
-    receipt = {**json.loads(plain.releases[0].receipt), field: value}
+    receipt = {**plain.releases[0].receipt.document(), field: value}
     with pytest.raises(ReceiptError, match=f"receipt of owner-1.*{field}"):
         _check_with_receipt(plain, receipt)
 
@@ -192,7 +193,7 @@ def test_an_owner_that_signs_other_noise_is_found(
 def test_an_owner_that_signs_the_receipt_of_an_unmasked_release_is_found(
     plain: MaskedRound,
 ) -> None:
-    receipt = json.loads(plain.releases[0].receipt)
+    receipt = plain.releases[0].receipt.document()
     fields = {"trust", "colluders", "quorum", "honest", "share_variance", "statement_sha256"}
     plainly = {key: value for key, value in receipt.items() if key not in fields}
     with pytest.raises(ReceiptError, match=r"receipt of owner-1.*version"):
@@ -201,10 +202,9 @@ def test_an_owner_that_signs_the_receipt_of_an_unmasked_release_is_found(
 
 def _check_with_receipt(done: MaskedRound, receipt: dict[str, Any]) -> None:
     """Check what a curator signed of a receipt that owner-1 signed."""
-    content = canonical_json(receipt)
-    signature = sign(done.parties.masked.keys["owner-1"], Purpose.RELEASE, content)
+    envelope = sign_document(receipt, make_signer(done.parties.credentials["owner-1"]))
     first, *others = done.releases
-    _check(done, releases=[replace(first, receipt=content, signature=signature), *others])
+    _check(done, releases=[replace(first, envelope=envelope), *others])
 
 
 def test_a_statement_counts_only_as_its_owner_signed_it(plain: MaskedRound) -> None:
@@ -245,8 +245,7 @@ def test_a_certificate_for_another_key_than_the_studys_does_not_count(plain: Mas
     """Whoever holds the authority's key can certify any party; the study names its keys."""
     first, *others = plain.releases
     puppet = plain.parties.authority.issue(Role.OWNER, "owner-1")
-    signature = make_signer(puppet).sign(Purpose.RELEASE, first.receipt)
-    releases = [SignedRelease("owner-1", first.receipt, signature, puppet.certificate), *others]
+    releases = [sign_release("owner-1", first.receipt, puppet), *others]
     with pytest.raises(SignatureError, match="owner-1 was signed by another key than the study"):
         _check(plain, releases=releases)
 

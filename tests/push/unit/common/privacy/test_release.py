@@ -20,6 +20,7 @@ from dppca.common.privacy.release import (
     Release,
     calibrate,
     draw,
+    read_moment_receipt,
     receipt_from_bytes,
     sensitivity_shape,
 )
@@ -127,6 +128,31 @@ def test_a_damaged_receipt_is_refused() -> None:
         assert content != good
         with pytest.raises(ArtefactError):
             receipt_from_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"ledger_sequence": -1},
+        {"ledger_sequence": "1"},
+        {"ledger_sequence": True},
+        {"n_rows": 1 << 63},
+        {"n_rows": 5.0},
+        {"n_entries": None},
+        {"software": 7},
+        {"software": "x" * 129},
+        {"release_id": "a" * 31},
+        {"release_id": "A" * 32},
+        {"payload_sha256": ["a" * 64]},
+        {"study_digest": "é" * 64},
+    ],
+)
+def test_what_a_study_does_not_decide_has_its_form(changes: dict[str, object]) -> None:
+    study = _study()
+    document = _draw(study, _moments(study), SeededEntropy(1)).receipt.document()
+    assert read_moment_receipt(document).document() == document
+    with pytest.raises(ArtefactError):
+        read_moment_receipt(document | changes)
 
 
 def test_only_a_release_may_leave() -> None:

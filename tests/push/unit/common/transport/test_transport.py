@@ -40,7 +40,6 @@ from dppca.common.transport.codec import (
     chunks,
     form_from_wire,
     form_to_wire,
-    header_from_wire,
     state_from_wire,
     state_to_wire,
 )
@@ -346,24 +345,6 @@ def test_truncated_reordered_oversized_and_changed_uploads_are_refused() -> None
     changed.add(pb.Chunk(offset=0, content=b"abcdeF"))
     with pytest.raises(UploadError, match="digest"):
         changed.finish()
-
-
-def test_a_malformed_header_is_refused() -> None:
-    good = {
-        "study_digest": bytes(32),
-        "release_id": bytes(16),
-        "n_rows": 5,
-        "n_entries": 3,
-        "total_bytes": 24,
-        "sha256": bytes(32),
-        "ledger_head": bytes(32),
-    }
-    assert header_from_wire(pb.ContributionHeader(**good)).n_rows == 5
-    for name, value in (("study_digest", b"x"), ("release_id", b"")):
-        with pytest.raises(UploadError):
-            header_from_wire(pb.ContributionHeader(**{**good, name: value}))
-    with pytest.raises(LimitError):
-        header_from_wire(pb.ContributionHeader(**good, receipt=bytes(70_000)))
 
 
 def test_states_and_forms_survive_the_wire_and_unknown_ones_do_not() -> None:

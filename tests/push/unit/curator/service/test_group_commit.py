@@ -23,7 +23,7 @@ from dppca.curator.service.group_commit import GroupCommit, PendingContribution
 from dppca.curator.store import Spool, SqliteStore
 from dppca.curator.study import admission, lifecycle
 from dppca.curator.study.admission import UploadDecision
-from dppca.curator.study.study_record import StudyRecord
+from dppca.curator.study.study_record import Header, StudyRecord
 from tests.support.census import header_of, make_release
 from tests.support.certificates import new_authority
 from tests.support.patience import WAIT_S
@@ -72,8 +72,8 @@ class Table:
         return spool
 
     def add(self, owner: str, seed: int, study: Study = STUDY) -> PendingContribution:
-        header = header_of(make_release(study, seed=seed))
-        return self.group_commit.add(owner, header, self.upload(study, seed), calibrate(study))
+        header = header_of(make_release(study, seed=seed), owner)
+        return self.group_commit.add(header, self.upload(study, seed), calibrate(study))
 
     def outcome(self, pending: PendingContribution) -> UploadDecision | DppcaError:
         try:
@@ -100,7 +100,7 @@ def test_all_that_wait_are_stored_in_one_transaction(table: Table) -> None:
     assert record.contributed == tuple(OWNERS), "by name, whatever came first"
     assert record.complete
     for each in waiting:
-        kept = record.find_contribution(each.owner)
+        kept = record.find_contribution(each.header.owner)
         assert kept is not None
         assert table.store.read(kept.sha256) == table.store.read(each.header.sha256)
 
@@ -129,7 +129,7 @@ def test_nobody_is_answered_before_what_holds_them_is_durable(table: Table) -> N
 def test_one_that_cannot_be_stored_fails_alone(table: Table) -> None:
     waiting = [table.add(owner, seed) for seed, owner in enumerate(OWNERS)]
     table.store.fails = lambda record: "owner-3" in record.contributed
-    found = {each.owner: table.outcome(each) for each in waiting}
+    found = {each.header.owner: table.outcome(each) for each in waiting}
     assert isinstance(found.pop("owner-3"), StoreError)
     assert set(found.values()) == {UploadDecision.ACCEPT}
     assert table.store.tried[0] == tuple(OWNERS)
@@ -139,16 +139,16 @@ def test_one_that_cannot_be_stored_fails_alone(table: Table) -> None:
 def test_a_defect_that_one_meets_is_told_to_it_alone(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def contribute(record: StudyRecord, owner: str, *rest: Any, **named: Any) -> Any:
-        if owner == "owner-3":
+    def contribute(record: StudyRecord, header: Header, *rest: Any, **named: Any) -> Any:
+        if header.owner == "owner-3":
             raise ZeroDivisionError
-        return accept(record, owner, *rest, **named)
+        return accept(record, header, *rest, **named)
 
     accept = admission.contribute
     monkeypatch.setattr(admission, "contribute", contribute)
     waiting = [table.add(owner, seed) for seed, owner in enumerate(OWNERS)]
     for each in waiting:
-        if each.owner == "owner-3":
+        if each.header.owner == "owner-3":
             with pytest.raises(ZeroDivisionError):
                 table.outcome(each)
         else:
@@ -186,8 +186,8 @@ def test_what_arrives_while_the_disk_hangs_is_stored_together(tmp_path: Path) ->
             table = Table(store, stack)
             sent = []
             for seed, owner in enumerate(OWNERS):
-                header = header_of(make_release(STUDY, seed=seed))
-                step = studies.contribute(owner, header, table.upload(STUDY, seed))
+                header = header_of(make_release(STUDY, seed=seed), owner)
+                step = studies.contribute(header, table.upload(STUDY, seed))
                 sent.append(asyncio.ensure_future(step))
                 if seed == 0:
                     await asyncio.to_thread(entered.wait, WAIT_S)

@@ -155,12 +155,12 @@ def test_a_sum_that_was_not_signed_is_refused(tmp_path: Path) -> None:
 def test_every_byte_of_an_upload_is_checked(tmp_path: Path) -> None:
     """Whichever byte is another, it is refused; by the header's digest even before that."""
     release = MASKED.releases["owner-3"]
-    header, path = header_of(release), tmp_path / "upload"
+    header, path = header_of(release, "owner-3"), tmp_path / "upload"
     path.write_bytes(release.content)
-    check_upload(path, STUDY, "owner-3", header)
+    check_upload(path, STUDY, header)
     for place in range(0, len(release.content), 7):
         changed = bytearray(release.content)
         changed[place] ^= 1
         path.write_bytes(changed)
         with pytest.raises((UploadError, LimitError, SignatureError, PermissionDeniedError)):
-            check_upload(path, STUDY, "owner-3", header)
+            check_upload(path, STUDY, header)

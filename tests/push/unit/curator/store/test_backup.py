@@ -32,7 +32,6 @@ def fill(store: SqliteStore) -> StudyRecord:
     release = make_release(STUDY)
     record, _ = contribute(
         record,
-        "owner-1",
         header_of(release),
         OwnerHistory(),
         calibration=calibrate(record.study),
