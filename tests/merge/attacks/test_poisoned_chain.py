@@ -122,7 +122,7 @@ def test_what_no_signature_of_the_sites_authority_proves_is_charged_study_by_stu
     study = curator.begin(site.name, "absent")
     _poison(thief, study)
     with mock.patch(
-        "dppca.owner.client.recovery.require_issued", side_effect=SignatureError("of another")
+        "dppca.owner.client.recovery.open_release", side_effect=SignatureError("of another")
     ):
         assert site.run("ledger", "recover", "--data-set", "survey", "--yes")[0] == 10
         named = ("--data-set", f"{study.name}=survey")
