@@ -12,7 +12,7 @@ For ``trust: aggregate`` it is of version 2, and holds what was signed of the ma
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NotRequired, TypedDict
 
@@ -31,10 +31,9 @@ from dppca.common.attestation.envelopes import (
     embed,
     open_envelope,
     sign_file,
-    unchecked_predicate,
 )
 from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.releases import SignedRelease, open_release, unchecked_receipt
+from dppca.common.attestation.releases import SignedRelease, open_release
 from dppca.common.attestation.results import Result, result_to_bytes
 from dppca.common.attestation.signatures import Signer
 from dppca.common.attestation.sums import (
@@ -63,14 +62,6 @@ class ListedRelease(TypedDict):
 
     owner: str
     envelope: object
-
-
-class ReleaseShare(TypedDict):
-    """One owner's part, as results and tables list it."""
-
-    owner: str
-    n_rows: int
-    payload_sha256: str
 
 
 class ComponentsReceipt(TypedDict):
@@ -160,17 +151,6 @@ def sign_result(
     return sign_file(FILE, result_to_bytes(result), Claim.COMPONENTS, document, signer)
 
 
-def find_release_id(result: Result, owner: str) -> bytes | None:
-    """Identifier of an owner's release in a result that was verified; None where it is not in."""
-    if result.envelope is None:
-        return None
-    for each in unchecked_predicate(result.envelope)["releases"]:
-        if each["owner"] == owner:
-            receipt = unchecked_receipt(canonical_json(each["envelope"]))
-            return bytes.fromhex(receipt.release_id)
-    return None
-
-
 def check_components(envelope: bytes | None, parties: KnownParties) -> Checked:
     """Check the envelope of a result by itself: signatures, digests and all claims.
 
@@ -247,24 +227,12 @@ def check_result(result: Result, checked: Checked) -> None:
     }
     follows = {
         "guarantee": document["guarantee"],
-        "releases": list_shares(checked.releases),
+        "releases": [asdict(each.share) for each in checked.releases],
         "missing": document["missing"],
         "count": document["count"],
         "label": document["label"],
     }
     require_equal(follows, stated, what="the header of the result")
-
-
-def list_shares(releases: Iterable[SignedRelease]) -> list[ReleaseShare]:
-    """Owner, number of rows and digest of each release, as results and tables list them."""
-    return [
-        {
-            "owner": each.owner,
-            "n_rows": each.receipt.n_rows,
-            "payload_sha256": each.receipt.claims.payload_sha256,
-        }
-        for each in releases
-    ]
 
 
 def _document(

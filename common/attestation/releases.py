@@ -16,6 +16,7 @@ from dppca.common.attestation.envelopes import (
     unchecked_predicate,
 )
 from dppca.common.attestation.parties import KnownParties
+from dppca.common.attestation.results import Share
 from dppca.common.attestation.signatures import Signer
 from dppca.common.errors import ArtefactError, ReceiptError, SignatureError
 from dppca.common.privacy.release import MomentReceipt, read_moment_receipt
@@ -38,6 +39,12 @@ class SignedRelease:
     owner: str
     receipt: MomentReceipt = field(hash=False)
     envelope: bytes
+
+    @property
+    def share(self) -> Share:
+        """The release as results and tables list it."""
+        receipt = self.receipt
+        return Share(self.owner, receipt.release_id, receipt.n_rows, receipt.claims.payload_sha256)
 
 
 def sign_release(owner: str, receipt: bytes, signer: Signer) -> bytes:

@@ -42,9 +42,10 @@ from dppca.common.study import Covariance, Study
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One owner's part in a result; ``payload_sha256`` (hexadecimal) names its release."""
+    """One owner's part, as results and tables list it; ``release_id`` and digest in hexadecimal."""
 
     owner: str
+    release_id: str
     n_rows: int
     payload_sha256: str
 

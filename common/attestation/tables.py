@@ -13,6 +13,7 @@ import mmap
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
@@ -25,9 +26,7 @@ import pyarrow.parquet
 from dppca.common.attestation.claims import describe_mechanism, require_equal
 from dppca.common.attestation.components import (
     Checked,
-    ReleaseShare,
     check_components,
-    list_shares,
 )
 from dppca.common.attestation.documents import ProvedGuarantee, ProvedMechanism
 from dppca.common.attestation.envelopes import FileStatement, embed, embedded
@@ -59,7 +58,7 @@ class TableSource(TypedDict):
     """The components that rows were drawn from."""
 
     guarantee: ProvedGuarantee
-    releases: list[ReleaseShare]
+    releases: list[dict[str, Any]]
     missing: list[str]
     count: int
 
@@ -75,7 +74,7 @@ class TableClaims(TypedDict):
     schema_digest: str
     guarantee: ProvedGuarantee
     mechanism: ProvedMechanism
-    releases: list[ReleaseShare]
+    releases: list[dict[str, Any]]
     missing: list[str]
     components: int
     covariance: str
@@ -169,7 +168,7 @@ def require_claims(document: Mapping[str, Any], parties: KnownParties) -> Checke
         checked.calibration,
         {
             "guarantee": checked.guarantee,
-            "releases": list_shares(checked.releases),
+            "releases": [asdict(each.share) for each in checked.releases],
             "missing": receipt["missing"],
             "count": receipt["count"],
         },

@@ -169,11 +169,11 @@ def _add_components(claims: VerifiedClaims, checked: Checked) -> None:
     claims["owners"] = [
         {
             "owner": each.owner,
-            "rows": each.receipt.n_rows,
-            "release_id": each.receipt.release_id,
-            "payload_sha256": each.receipt.claims.payload_sha256,
+            "rows": each.n_rows,
+            "release_id": each.release_id,
+            "payload_sha256": each.payload_sha256,
         }
-        for each in checked.releases
+        for each in (release.share for release in checked.releases)
     ]
     claims["missing"] = document["missing"]
     claims["guarantee"] = checked.guarantee

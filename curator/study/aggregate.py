@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from dppca.common.aggregation.pooling import unmask
 from dppca.common.aggregation.sum_messages import Opening, Upload
-from dppca.common.attestation.results import Result, ResultHeader, Share
+from dppca.common.attestation.results import Result, ResultHeader
 from dppca.common.errors import StudyStateError
 from dppca.common.numerics.moments.moments import unpack
 from dppca.common.numerics.spectrum.noise_edge import noise_edge
@@ -126,7 +126,7 @@ def _decomposed(
     guarantee = compose_guarantee(study, calibration)
     header = ResultHeader(
         study_digest=study.digest,
-        shares=tuple(Share(c.owner, c.n_rows, c.sha256.hex()) for c in contributions),
+        shares=tuple(each.release.share for each in contributions),
         missing=tuple(sorted(set(study.owners) - {c.owner for c in contributions})),
         count=count,
         covariance=study.covariance.value,

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
@@ -25,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dppca.common.attestation.claims import describe_federation
-from dppca.common.attestation.components import ComponentsReceipt, list_shares
+from dppca.common.attestation.components import ComponentsReceipt
 from dppca.common.attestation.envelopes import unchecked_predicate
 from dppca.common.attestation.tables import TableSource, make_claims
 from dppca.common.documents.messages import METADATA_KEY, Form
@@ -112,7 +113,7 @@ def make_joined_receipt(
     document = cast("ComponentsReceipt", unchecked_predicate(envelope))
     components: TableSource = {
         "guarantee": describe_federation(study, calibration),
-        "releases": list_shares(each.release for each in record.contributions),
+        "releases": [asdict(each.release.share) for each in record.contributions],
         "missing": document["missing"],
         "count": document["count"],
     }

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dppca.common.attestation.components import find_release_id
 from dppca.common.attestation.envelopes import SignedFile, read_signed, write_signed
 from dppca.common.attestation.results import Result
 from dppca.common.attestation.verify import read_authority, verified_result
@@ -184,7 +183,7 @@ def require_own_release(
         return None
     if own is not None and (own.payload_sha256, own.n_rows) == (share.payload_sha256, share.n_rows):
         return None
-    disowned = history.disowned.get(find_release_id(result, owner) or b"")
+    disowned = history.disowned.get(bytes.fromhex(share.release_id))
     if disowned is not None and disowned.study_digest == study.digest:
         return disowned
     raise ArtefactError(

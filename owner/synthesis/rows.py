@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -186,14 +186,7 @@ def make_receipt(result: Result, study: Study, calibration: Calibration) -> dict
             "max_rows_per_person": header.max_rows_per_person,
             "assumptions": list(header.assumptions),
         },
-        "releases": [
-            {
-                "owner": share.owner,
-                "n_rows": share.n_rows,
-                "payload_sha256": share.payload_sha256,
-            }
-            for share in header.shares
-        ],
+        "releases": [asdict(share) for share in header.shares],
         "missing": list(header.missing),
         "count": header.count,
     }

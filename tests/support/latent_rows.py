@@ -47,7 +47,7 @@ def make_result(study: Study, path: Path) -> Result:
     promised = describe_federation(study, calibrate(study))
     header = ResultHeader(
         study_digest=study.digest,
-        shares=(Share("owner-1", moments.n_rows, "0" * 64),),
+        shares=(Share("owner-1", "0" * 32, moments.n_rows, "0" * 64),),
         missing=(),
         count=count,
         covariance=study.covariance.value,

@@ -168,7 +168,7 @@ def proved(result: Result, study: Study, authority: Authority) -> SignedFile:
         receipt = receipt_for(
             study,
             calibrate(study),
-            release_id=bytes(16),
+            release_id=bytes.fromhex(share.release_id),
             n_rows=share.n_rows,
             payload_sha256=share.payload_sha256,
             ledger_sequence=1,

@@ -223,7 +223,7 @@ def _others_release(room: Room) -> SignedFile:
     """A result with a release that was signed in this site's name, and that its ledger lacks."""
     true = room.result(*OWNERS)
     first, *others = true.header.shares
-    shares = (replace(first, payload_sha256="a" * 64), *others)
+    shares = (replace(first, release_id="a" * 32, payload_sha256="a" * 64), *others)
     header = replace(true.header, shares=shares)
     return signed_by(replace(true, header=header), room.study, room.authority)
 

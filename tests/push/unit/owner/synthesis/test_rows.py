@@ -283,7 +283,7 @@ def test_rows_are_drawn_by_the_noise_that_the_pool_holds(
         return fit_released(*args, entry_noise=entry_noise, **others)
 
     monkeypatch.setattr(rows, "fit_released", fit)
-    shares = tuple(Share(f"owner-{place}", 50, "") for place in range(10))
+    shares = tuple(Share(f"owner-{place}", "", 50, "") for place in range(10))
     pooled = replace(result, header=replace(result.header, shares=shares))
     owners = tuple(share.owner for share in shares)
     for trust, colluders in ((Trust.OWNER, None), (Trust.AGGREGATE, 1)):
