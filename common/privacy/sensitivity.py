@@ -49,7 +49,9 @@ where w >= 1/2, as is asked of a schema with targets, while no other term goes d
 L1 is for s_0, s_1 flipped binaries, the q_0 other numerics at one beta_0 (along a difference of
 two of them it is concave) and the target numerics at 0 or 1 but for one at most, at beta_1 (along
 a difference of two of them its second derivative is 2 omega - 4 >= 0): a quadratic in
-(beta_0, beta_1), whose maximum is at a critical point of the square, of a side, or at a corner.
+(beta_0, beta_1) with the second derivatives -q_0 (q_0 + 1), -2 and, mixed, -omega q_0. Their
+determinant q_0 (2 - (omega^2 - 2) q_0) is never above 0, so no point inside of the square is above
+all of its border: the maximum is at a critical point of a side, or at a corner.
 
 Histograms. Each of H numerics may have the number of rows in each of its cells released, times h.
 A replaced row leaves one cell and enters another, or none of both:
@@ -376,7 +378,10 @@ class _Scalars:
         return self.shape.sum_weight * (B0 + B1) + pairs + squares0 + squares1
 
     def largest(self, s0: int) -> Fraction:
-        """The maximum over beta_0 and beta_1 within 0 to 1: of a quadratic A, B, C, D, E, G."""
+        """The maximum over beta_0 and beta_1 within 0 to 1, of a quadratic A, B, C, D, E, G.
+
+        It is on the border: the module's docstring says why.
+        """
         zero, half, one = Fraction(0), Fraction(1, 2), Fraction(1)
         G, D1, E1 = (self.value(s0, *at) for at in ((zero, zero), (one, zero), (zero, one)))
         A = 2 * (G + D1) - 4 * self.value(s0, half, zero)
@@ -388,9 +393,6 @@ class _Scalars:
             points += [(-(D + C * b1) / (2 * A), b1) for b1 in (zero, one)]
         if B < 0:
             points += [(b0, -(E + C * b0) / (2 * B)) for b0 in (zero, one)]
-        determinant = 4 * A * B - C * C
-        if determinant:
-            points.append(((C * E - 2 * B * D) / determinant, (C * D - 2 * A * E) / determinant))
         return max(
             A * b0 * b0 + B * b1 * b1 + C * b0 * b1 + D * b0 + E * b1 + G
             for b0, b1 in points
