@@ -54,7 +54,7 @@ from dppca.common.privacy.sensitivity import Sensitivity
 _LAPLACE_TAIL = 42
 _GAUSSIAN_TAIL = 13
 _TABLE_REACH = 14  # standard deviations that the table of a discrete Gaussian covers
-_ROUNDED_UP = Context(prec=40, rounding=ROUND_CEILING)
+_ROUNDED_UP = Context(prec=60, rounding=ROUND_CEILING)  # 10^15 times 2^15, and 25 decimals
 _DECIMALS = Decimal("1e-25")
 
 
@@ -418,7 +418,7 @@ class GaussianLaw(NoiseLaw):
     def cost_of_fewer(self, charge: PrivacyCost, honest: int, left: int) -> PrivacyCost:
         # left / h of the variance remain, a little more: shares are rounded up.
         rho = _ROUNDED_UP.divide(_ROUNDED_UP.multiply(charge.rho, Decimal(honest)), left)
-        return PrivacyCost(Decimal(0), rho.quantize(_DECIMALS, ROUND_CEILING))
+        return PrivacyCost(Decimal(0), rho.quantize(_DECIMALS, context=_ROUNDED_UP))
 
     @override
     def below(self, x: NDArray[np.int64]) -> NDArray[np.float64]:

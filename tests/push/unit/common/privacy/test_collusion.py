@@ -27,6 +27,16 @@ def test_gaussian_shares_that_are_left_give_a_larger_epsilon(
     assert (found.one_more, found.all_others) == (Decimal(one_more), Decimal(all_others))
 
 
+def test_a_promise_that_is_hardly_one_has_its_figures_too() -> None:
+    study = make_masked_study(10, epsilon="300").study
+    found = foresee_collusion(study, calibrate(study))
+    assert found is not None
+    assert found.one_more is not None
+    assert found.all_others is not None
+    # Epsilon is about rho where it is large, and rho is in proportion to the shares that are left.
+    assert 1 < found.one_more / 300 < Decimal(9) / 8 < 6 < found.all_others / 300 < 9
+
+
 def test_a_quorum_and_not_the_number_of_owners_says_how_many_are_honest() -> None:
     study = make_masked_study(10, quorum=6, deadline="2090-01-01T00:00:00Z", colluders=1).study
     found = foresee_collusion(study, calibrate(study))
