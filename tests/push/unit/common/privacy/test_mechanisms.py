@@ -30,6 +30,7 @@ from dppca.common.privacy.sensitivity import BoxShape, Relation, Sensitivity, se
 from tests.support.examples import examples
 
 SIXTEEN_BINARY = sensitivity(BoxShape(16, 0, 0), resolution_bits=10)
+FALSE_ALARMS = 0.0  # all draws have seeds
 DELTA = Decimal("1e-6")
 calibrate_laplace = partial(calibrate_noise, LaplaceLaw)
 calibrate_gaussian = partial(calibrate_noise, GaussianLaw)
@@ -206,6 +207,27 @@ def test_noise_wraps_around_and_leaves_its_input_alone(found: Calibration) -> No
     exact = [(int(x) + int(z) + 2**63) % 2**64 - 2**63 for x, z in zip(ends, noise, strict=True)]
     assert noised.tolist() == exact
     assert (np.sign(noised) != np.sign(ends)).any()
+
+
+@pytest.mark.parametrize(
+    ("found", "part"), [(laplace_of(50), Fraction(1, 3)), (gaussian_of(900), Fraction(301, 900))]
+)
+def test_owners_that_make_the_noise_together_add_a_share_of_it_each(
+    found: Calibration, part: Fraction
+) -> None:
+    """Fails a right one with probability 1e-6; of a Gaussian share, 301 is 900 / 3 and 1."""
+    sums = np.full(20_000, 2**63 - 1, dtype=np.int64)
+    whole, shared = found, replace(found, honest=3)
+    variances = [
+        float((add_noise(sums, each, entropy=SeededEntropy(7)) - sums).astype(float).var())
+        for each in (whole, shared)
+    ]
+    assert variances[1] / variances[0] == pytest.approx(float(part), rel=0.06)
+    for owners in (1, 3, 5):
+        assert whole.mechanisms(owners) == owners
+        assert shared.mechanisms(owners) == pytest.approx(float(owners * part), rel=1e-15)
+    assert whole.share_variance is None
+    assert shared.share_variance == (301 if part * 900 == 301 else None)
 
 
 def test_sums_that_are_not_a_vector_of_int64_are_refused() -> None:

@@ -235,6 +235,14 @@ def test_the_set_is_sealed_once_and_is_what_has_come() -> None:
             lifecycle.seal(refused, taken, b"e" * 32, now=NOW)
 
 
+def test_a_quorum_is_sealed_once_the_deadline_has_passed() -> None:
+    record = masked_with(*ALL[:3], quorum=3, deadline=DEADLINE.isoformat(), colluders=1)
+    with pytest.raises(StudyStateError, match="still waits for owners"):
+        lifecycle.seal(record, record.contributions, b"d" * 32, now=NOW)
+    sealed = lifecycle.seal(record, record.contributions, b"d" * 32, now=DEADLINE)
+    assert sealed.sealing == Sealing(b"d" * 32, int(DEADLINE.timestamp()))
+
+
 def test_a_sealed_study_says_which_openers_it_waits_for() -> None:
     record = opened(masked_with(*ALL, state=StudyState.SEALED), "owner-1")
     with pytest.raises(NotReadyError, match=r"waits to be opened by owner-2$"):

@@ -90,6 +90,20 @@ def test_a_word_below_the_share_keeps_its_label_and_one_past_the_last_multiple_i
     assert entropy.left == []
 
 
+def test_of_two_labels_the_other_one_takes_the_place_of_one_that_is_not_kept() -> None:
+    kept = keep_threshold(Decimal(1), 2)
+    assert kept is not None
+    entropy = Words(kept - 1, kept, kept, 5, 6, 7)
+    found = randomised_response(
+        np.array([0, 0, 1]), n_labels=2, epsilon=Decimal(1), entropy=entropy
+    )
+    assert found.tolist() == [0, 1, 0]
+
+
+def test_the_largest_share_is_one_word_short_of_always() -> None:
+    assert keep_threshold(Decimal(1_000), 4) == 2**64 - 1
+
+
 def test_the_share_does_not_depend_on_the_decimal_context_of_the_caller() -> None:
     expected = keep_threshold(Decimal(1), 4)
     with localcontext(Context(prec=3)):
