@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
-from itertools import product
+from itertools import combinations, combinations_with_replacement, product
 from math import comb, sqrt
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dppca.common.errors import SettingError
@@ -142,6 +143,19 @@ def test_sums_without_weight_or_with_one_off_the_grid_are_refused(shape: Any) ->
             shape(sum_weight=weight)
     with pytest.raises(SettingError, match="must be a multiple of 2\\^-10"):
         sensitivity(shape(sum_weight=Fraction(1, 3)), resolution_bits=10)
+    sensitivity(shape(sum_weight=Fraction(1, 32)), resolution_bits=5)
+    with pytest.raises(SettingError, match="must be a multiple of 2\\^-4"):
+        sensitivity(shape(sum_weight=Fraction(1, 32)), resolution_bits=4)
+
+
+def test_a_histogram_counts_a_row_twice_with_its_weight() -> None:
+    """A row leaves one cell of each histogram and enters another, equation (6)."""
+    plain = BoxShape(3, 2, 1)
+    for weight in (1, 3):
+        counted = BoxShape(3, 2, 1, n_histograms=2, histogram_weight=Fraction(weight))
+        assert real_l1(counted) - real_l1(plain) == 4 * weight
+        assert real_l2_squared(counted) - real_l2_squared(plain) == 4 * weight**2
+    assert real_l1(BoxShape(3, 2, 1, n_histograms=2)) - real_l1(plain) == 4
 
 
 def test_impossible_counts_are_refused() -> None:
@@ -150,6 +164,8 @@ def test_impossible_counts_are_refused() -> None:
             BoxShape(*counts)
     with pytest.raises(SettingError, match="at least one column"):
         BallShape(0, with_sums=False)
+    # Of a ball with one column, (7): d (d + 3) / 2 is 2, and d / sqrt(2) + 1 is more than sqrt(2).
+    assert float(real_l1(BallShape(1, with_sums=False))) == pytest.approx(sqrt(2))
 
 
 @pytest.mark.parametrize("omega", [2, 3, 5])
@@ -185,6 +201,36 @@ def test_the_largest_corner_with_targets_is_that_of_a_search_through_all(
         assert real_l1(shape) == max(move(there, each, 1, Fraction(1, 2)) for each in every)
         l2_squared = max(move(there, each, 2, Fraction(1, 4)) for each in every)
         assert real_l2_squared(shape) == l2_squared
+
+
+@pytest.mark.parametrize(("w", "omega"), [(Fraction(1, 2), 2), (Fraction(1), 3)])
+def test_scalars_alone_move_as_far_as_a_search_through_twelfths_finds(
+    w: Fraction, omega: int
+) -> None:
+    """Exactly: where there are two numerics of a kind at most, the best move by twelfths."""
+    numerics = [list(combinations_with_replacement(range(13), n)) for n in range(3)]
+    binaries = [list(combinations_with_replacement((0, 12), n)) for n in range(3)]
+    for q0, b0, q1, b1 in product(range(3), repeat=4):
+        if q0 + q1 == 0:
+            continue
+        drawn = product(numerics[q0], binaries[b0], numerics[q1], binaries[b1])
+        v = np.array([sum(each, ()) for each in drawn]).T
+        u = 12 - v
+        others = q0 + b0
+        moved = 24 * float(w) * v.sum(axis=0)
+        for i, j in combinations(range(len(v)), 2):
+            moved += (omega if j >= others else 1) * (u[i] * v[j] + v[i] * u[j])
+        for i in (*range(q0), *range(others, others + q1)):
+            moved += 2 * u[i] * v[i]
+        shape = BoxShape(
+            q0 + b0 + q1 + b1,
+            q0 + q1,
+            0,
+            sum_weight=w,
+            target_counts=(q1 + b1, q1, 0),
+            target_weight=omega,
+        )
+        assert real_l1(shape) * 288 == int(moved.max()), (q0, b0, q1, b1)
 
 
 @pytest.mark.parametrize(
