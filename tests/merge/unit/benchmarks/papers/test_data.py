@@ -9,13 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.papers.data import data_folder as named_folder
-from benchmarks.papers.data import encode_table, find_source, load_table
+from benchmarks.papers.data import encode_table, load_table
 from benchmarks.papers.files import file_source
 from benchmarks.papers.machines import delta_for, split_rows
 from benchmarks.papers.rows import PaperSource
 from benchmarks.papers.trials import Scored, Trial
-from dppca.common.errors import DataError, SettingError
+from dppca.common.errors import DataError
 from dppca.common.schema import Binary, Categorical, Numeric
 
 CSV = "age,colour,y\n" + "".join(
@@ -87,20 +86,6 @@ def test_a_libsvm_file_is_read_plain_and_compressed(tmp_path: Path) -> None:
     )
 
 
-def test_files_of_one_name_and_other_content_are_two_sources(csv: Path) -> None:
-    first = file_source(csv, format_="csv", label=None)
-    csv.write_text(CSV + "1,red,0\n")
-    assert file_source(csv, format_="csv", label=None).name != first.name
-    assert file_source(csv, format_="csv", label="colour").name != first.name
-
-
-def test_a_constant_column_is_a_named_error_of_a_study(tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_text("a,b,y\n1,2,0\n1,3,1\n1,4,0\n")
-    with pytest.raises(DataError, match=r"column a of .* is constant"):
-        encode_table(file_source(path, format_="csv", label="y"))
-
-
 GOOD = "".join(f"{n},{n % 3},{'pq'[n % 2]}\n" for n in range(20))
 
 
@@ -119,6 +104,7 @@ GOOD = "".join(f"{n},{n % 3},{'pq'[n % 2]}\n" for n in range(20))
         ("rows.libsvm", "", "has no rows"),
         ("rows.libsvm", "1 1:0.5\n-1 1:nan\n", "holds NaN or infinity"),
         ("rows.libsvm", "1 1:0.5 2:x\n", "as a libsvm file"),
+        ("rows.csv", "x,y\n" + "".join(f"p{n},q\n" for n in range(999)), "999 different values"),
     ],
     ids=lambda value: "" if callable(value) else value.replace("\n", " ")[-24:],
 )
@@ -131,44 +117,20 @@ def test_a_file_that_no_method_could_use_is_a_named_error(
         read(file_source(path, format_=path.suffix[1:], label=None))
 
 
-def test_a_label_of_one_class_is_a_named_error_of_a_study(tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_text("a,y\n1,p\n2,p\n3,p\n")
-    with pytest.raises(DataError, match=r"column y of .* has 1 class only"):
-        encode_table(file_source(path, format_="csv", label="y"))
-
-
-def test_a_file_whose_name_is_no_csvs_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "rows.parquet"
-    path.write_text("a,y\n1,p\n2,q\n")
-    with pytest.raises(SettingError, match=r"call it \.csv"):
-        file_source(path, format_="csv", label="y")
-
-
-def test_text_with_a_thousand_values_is_a_named_error(tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_text("name,y\n" + "".join(f"person {n},{n % 2}\n" for n in range(1000)))
-    with pytest.raises(DataError, match=r"column name .* 1000 different values"):
-        load_table(file_source(path, format_="csv", label="y"))
-
-
-def test_unknown_tables_and_folders_are_named_errors(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("a,b,y\n1,2,0\n1,3,1\n1,4,0\n", r"column a of .* is constant"),
+        ("a,y\n1,p\n2,p\n3,p\n", r"column y of .* has 1 class only"),
+    ],
+)
+def test_a_column_that_tells_nothing_is_a_named_error_of_a_study(
+    content: str, says: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(SettingError, match="no table is called wine"):
-        load_table(PaperSource("wine"))
-    monkeypatch.setenv("DPPCA_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(DataError, match="set DPPCA_DATA"):
-        named_folder()
-
-
-def test_data_is_a_table_or_a_file(csv: Path) -> None:
-    assert find_source("musk", format_="", label=None) == PaperSource("musk")
-    assert find_source(str(csv), format_="csv", label="y").path == csv
-    with pytest.raises(SettingError, match="neither a file nor one of"):
-        find_source("wine", format_="", label=None)
-    with pytest.raises(SettingError, match="musk is a named table"):
-        find_source("musk", format_="csv", label=None)
+    path = tmp_path / "rows.csv"
+    path.write_text(content)
+    with pytest.raises(DataError, match=says):
+        encode_table(file_source(path, format_="csv", label="y"))
 
 
 def test_a_named_table_of_numbers_can_be_coded(data_folder: Path) -> None:

@@ -18,39 +18,9 @@ from benchmarks.papers.trials import (
     Trial,
     TrialOutcome,
 )
-from dppca.common.errors import DataError, SettingError
+from dppca.common.errors import SettingError
 
 CELLS = tuple(Trial(PaperSource("toy"), "m", PUBLISHED, "0.1", seed=seed) for seed in (1, 2, 3))
-
-
-def outcome(cell: Trial) -> TrialOutcome:
-    return TrialOutcome(
-        n=10,
-        d=2,
-        k=1,
-        accuracy=1 / (2 + cell.seed),
-        seconds=0.5,
-        support_vectors=7,
-        decoded_accuracy=0.25,
-    )
-
-
-class InterruptionError(Exception):
-    """What happens between two runs."""
-
-
-class Counted:
-    """A run that counts itself and stops after so many."""
-
-    def __init__(self, stop_after: int = 99) -> None:
-        self.cells: list[Trial] = []
-        self.stop_after = stop_after
-
-    def __call__(self, cell: Trial) -> TrialOutcome:
-        if len(self.cells) == self.stop_after:
-            raise InterruptionError
-        self.cells.append(cell)
-        return outcome(cell)
 
 
 def experiment(compute: object) -> Experiment:
@@ -62,24 +32,6 @@ def experiment(compute: object) -> Experiment:
         grid=lambda _: CELLS,
         compute=compute,  # type: ignore[arg-type]
     )
-
-
-def test_an_interrupted_experiment_goes_on_where_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "toy.jsonl"
-    with pytest.raises(InterruptionError):
-        run_cells(experiment(Counted(stop_after=2)), CELLS, path, jobs=1)
-    again = Counted()
-    outcomes = run_cells(experiment(again), CELLS, path, jobs=1)
-    assert again.cells == [CELLS[2]]
-    assert outcomes == [outcome(cell) for cell in CELLS]
-
-
-def test_runs_of_other_figures_are_refused_and_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "toy.jsonl"
-    path.write_text('{"key": "a", "outcome": {"accuracy": 0.5}}\n')
-    with pytest.raises(DataError, match="move it away"):
-        run_cells(experiment(Counted()), CELLS, path, jobs=1)
-    assert path.read_text() == '{"key": "a", "outcome": {"accuracy": 0.5}}\n'
 
 
 def test_an_error_names_its_cell_and_keeps_its_class(tmp_path: Path) -> None:
@@ -123,9 +75,3 @@ def test_a_grid_holds_no_run_twice_and_quick_asks_for_less(name: str, data_folde
         keys = [(cell.name, cell.seed) for cell in cells]
         assert len(set(keys)) == len(keys)
     assert len(quick) < len(full)
-
-
-def test_runs_and_rows_override_what_the_paper_did(data_folder: Path) -> None:
-    cells = find_experiment("sun-table4").grid(Scope(runs=1, rows=200))
-    assert {cell.seed for cell in cells} == {1}
-    assert {cell.rows for cell in cells} == {200}

@@ -4,30 +4,15 @@ from __future__ import annotations
 
 import json
 
-from click.testing import CliRunner
-
 from benchmarks.performance import page
-from benchmarks.performance.__main__ import cli
 from benchmarks.performance.racing import time_subjects
 from benchmarks.performance.registry import BENCHMARKS
-from dppca.common.errors import SettingError
 
 
 def test_the_page_is_made_from_the_committed_figures() -> None:
     sections = json.loads(page.JSON_FILE.read_text())
     assert page.PAGE.read_text() == page.page(sections)
     assert set(sections) <= set(BENCHMARKS)
-
-
-def test_figures_at_tiny_size_are_not_kept() -> None:
-    done = CliRunner().invoke(cli, ["noise", "--quick", "--write"])
-    assert isinstance(done.exception, SettingError)
-
-
-def test_an_unknown_benchmark_is_refused_before_anything_runs() -> None:
-    done = CliRunner().invoke(cli, ["noise", "nothing"])
-    assert isinstance(done.exception, SettingError)
-    assert "noise" in str(done.exception)
 
 
 def test_rounds_alternate_and_medians_count_only_them() -> None:

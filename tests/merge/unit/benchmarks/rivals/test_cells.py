@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from benchmarks.environments import GuestError
 from benchmarks.rivals.cells import PatienceError, RivalRun, read_cells, run_cells, summarize
 
@@ -30,16 +28,6 @@ class Runs:
         self, cells: list[RivalRun], path: Path, *, again: bool = False
     ) -> list[dict[str, Any]]:
         return run_cells(cells, path, again=again)
-
-
-def test_finished_cells_are_run_again_only_if_that_is_asked_for(tmp_path: Path) -> None:
-    runs, path = Runs(), tmp_path / "deeper" / "cells.jsonl"
-    runs.run([runs.cell(1)], path)
-    found = runs.run([runs.cell(1), runs.cell(2)], path)
-    assert runs.splits == [1, 2]
-    assert [each["figure"] for each in found] == [1.0, 2.0]
-    runs.run([runs.cell(1)], path, again=True)
-    assert runs.splits == [1, 2, 1]
 
 
 def test_a_cell_that_cannot_run_keeps_its_reason_and_the_others_run(tmp_path: Path) -> None:
@@ -72,12 +60,6 @@ def test_a_file_is_taken_as_it_is_without_a_run(tmp_path: Path) -> None:
     assert found[:1] == done
     assert found[1]["fault"] == "not run, for want of machine time"
     assert runs.splits == [1]
-
-
-def test_any_other_error_ends_the_run(tmp_path: Path) -> None:
-    runs = Runs()
-    with pytest.raises(ZeroDivisionError):
-        runs.run([runs.cell(1, ZeroDivisionError())], tmp_path / "cells.jsonl")
 
 
 def test_means_are_of_runs_with_figures_and_reasons_of_the_others(tmp_path: Path) -> None:

@@ -93,12 +93,3 @@ def test_published_noise_is_symmetric_and_as_wide_as_printed() -> None:
     found = site.matrix[np.triu_indices(60)].std()
     # 1830 draws: the estimate's own deviation is 1.7 %, so five of them.
     assert found == pytest.approx(published_deviation(200, epsilon, delta), rel=0.085)
-
-
-def test_a_replaced_row_moves_the_published_moment_by_the_root_of_two() -> None:
-    rows = np.zeros((50, 4))
-    rows[0, 0] = 1.0
-    other = rows.copy()
-    other[0] = [0.0, 1.0, 0.0, 0.0]
-    moved = (rows.T @ rows - other.T @ other) / 50
-    assert np.linalg.norm(moved) == pytest.approx(math.sqrt(2) / 50)

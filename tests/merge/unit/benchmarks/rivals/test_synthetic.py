@@ -39,11 +39,6 @@ def test_a_relation_leaves_out_ours_of_the_other_and_nobody_else() -> None:
     assert found("") - found(Neighbours.REPLACED) == {(OURS, Neighbours.ADDED)}
 
 
-def test_only_is_a_part_of_a_name() -> None:
-    cells = list_cells("demo", splits=1, only="subn3", neighbours="")
-    assert {cell.facts["contestant"] for cell in cells} == {SUBN3}
-
-
 def test_values_that_are_made_of_cells_are_in_these_cells() -> None:
     subject = load_subject("fair")
     codes, _ = attribute_cells(subject, subject.columns)

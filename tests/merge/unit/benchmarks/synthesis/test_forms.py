@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.synthesis.forms import BINS, BINS_TARGETED, PLAIN, TARGETED, find_form
+from benchmarks.synthesis.forms import BINS, BINS_TARGETED, TARGETED, find_form
 from benchmarks.synthesis.subjects import load_subject
-from dppca.common.errors import SettingError
 from dppca.common.schema import Schema
 
 
@@ -25,12 +24,6 @@ def test_some_numerics_have_bins_in_products(name: str) -> None:
     assert widths["educ"] == 1
 
 
-def test_declared_targets_are_those_that_are_predicted() -> None:
-    subject = load_subject("fair")
-    assert find_form(subject, TARGETED)["targets"] == ["affair"]
-    assert "targets" not in find_form(subject, PLAIN)
-
-
 def test_cells_about_an_answer_hold_that_answer_alone() -> None:
     subject = load_subject("fair")
     schema = Schema.from_document(find_form(subject, TARGETED))
@@ -41,8 +34,3 @@ def test_cells_about_an_answer_hold_that_answer_alone() -> None:
     assert cells.index(answers).tolist() == list(range(0, 13, 2))
     found = np.unique(cells.index(np.asarray(subject.columns[index], np.float64)))
     assert found.tolist() == list(range(0, 13, 2))
-
-
-def test_an_unknown_form_is_refused() -> None:
-    with pytest.raises(SettingError, match="no form 9 bins of fair"):
-        find_form(load_subject("fair"), "9 bins")

@@ -33,14 +33,6 @@ def run(split: int, accuracy: float, **changes: Any) -> dict[str, Any]:
     return found | changes
 
 
-def test_means_have_the_standard_error_of_the_runs() -> None:
-    (cell,) = page.summarize([run(0, 0.7), run(1, 0.8)])
-    assert cell["runs"] == 2
-    assert cell["accuracy"]["affair"] == pytest.approx([0.75, 0.05])
-    assert cell["pairs"] == [0.1, 0.0]
-    assert cell["gain"] is None
-
-
 def test_the_gain_compares_runs_of_one_split_and_draw() -> None:
     before = [run(0, 0.5, decoder=BEFORE), run(1, 0.7, decoder=BEFORE)]
     shaped = [run(0, 0.7, form=SHAPED), run(1, 0.8, form=SHAPED)]
@@ -72,18 +64,6 @@ def test_what_was_asked_is_looked_up_in_the_form_with_most_declared() -> None:
 )
 def test_a_figure_is_reached_to_three_decimals(measure: str, mean: float, reached: bool) -> None:
     assert page.is_reached(asked(measure, 0.8), mean) == reached
-
-
-def test_a_cell_that_misses_says_by_how_much() -> None:
-    text = page.page(page.summarize([run(0, 0.7), run(1, 0.7), run(0, 0.9, decoder=BEFORE)]))
-    assert "**missed** by 0.200" in text
-    assert f"| fair | gaussian | 1 | {OWN_NOISE} | {GAIN} | ≥ 0.000 | -0.200 ± 0.000 |" in text
-
-
-def test_rows_of_a_fit_that_did_not_converge_are_counted() -> None:
-    method = "thresholds: the field did not converge"
-    text = page.page(page.summarize([run(0, 0.7, method=method), run(1, 0.7)]))
-    assert "field (2 runs, 1 of 2 not converged)" in text
 
 
 def test_the_page_is_made_from_the_committed_figures() -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from benchmarks.synthesis.forms import PLAIN, find_form
 from benchmarks.synthesis.subjects import load_subject
 from dppca.common.schema import find_faults
 
@@ -19,20 +17,3 @@ def test_every_value_is_known_and_hardly_any_is_out_of_its_bounds(
     for faults in find_faults(subject.schema, list(subject.columns)).values():
         assert not (faults.missing | faults.invalid).any()
         assert faults.out.sum() <= most_out
-
-
-def test_the_plain_demo_releases_no_histogram() -> None:
-    subject = load_subject("demo")
-    assert not subject.schema.layout.histograms
-    assert find_form(subject, PLAIN)["attributes"][0] == {
-        "name": "mdvis",
-        "type": "numeric",
-        "lower": 0,
-        "upper": 52,
-    }
-
-
-def test_affairs_are_a_yes_or_no() -> None:
-    subject = load_subject("fair")
-    affair = subject.columns[subject.schema.find_index("affair")]
-    assert np.bincount(affair).tolist() == [4313, 2053]

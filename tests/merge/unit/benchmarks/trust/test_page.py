@@ -26,12 +26,6 @@ def run(owners: int, seed: int, accuracy: float, **changes: Any) -> dict[str, An
     return found | changes
 
 
-def test_means_have_the_standard_error_of_the_seeds() -> None:
-    (cell,) = page.summarize([run(3, 0, 0.7), run(3, 1, 0.8)])
-    assert cell["accuracy"]["idp"] == pytest.approx([0.75, 0.05])
-    assert (cell["runs"], cell["pairs"], cell["noise"]) == (2, [0.1, 0.0], 1.0)
-
-
 @pytest.mark.parametrize(("lost", "verdict"), [(0.009, "reached"), (0.02, "**missed** in 1 of 1")])
 def test_accuracy_that_is_lost_with_many_owners_is_said(lost: float, verdict: str) -> None:
     line, _ = page.asked(page.summarize([run(3, 0, 0.8), run(30, 0, 0.8 - lost)]))
