@@ -10,13 +10,10 @@ import pytest
 
 from dppca.common.attestation.results import result_from_bytes
 from dppca.common.documents.messages import StudyState
-from dppca.common.errors import PeerError
 from dppca.common.transport.codec import state_from_wire
 from dppca.common.transport.status import from_rpc_error
 from dppca.common.wire import federation_pb2 as pb
-from tests.merge.kills.curator_that_dies import POINTS
 from tests.support.census import header_of, make_release
-from tests.support.checkout import ROOT
 from tests.support.curator import Curator
 from tests.support.party import upload
 from tests.support.patience import WAIT_S, wait_until
@@ -28,7 +25,6 @@ PATIENT = (
     f"config.DaemonConfig = partial(config.DaemonConfig, grace_s={WAIT_S}); cli.main()"
 )
 """A curator that gives running calls as long as a test waits."""
-DYING = str(Path(__file__).with_name("curator_that_dies.py"))
 
 
 @pytest.fixture
@@ -38,38 +34,19 @@ def curator(tmp_path: Path) -> Iterator[Curator]:
     curator.stop()
 
 
-def start_dying(curator: Curator, point: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DIE_AT", point)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    curator.start(DYING, "serve")
-
-
-@pytest.mark.parametrize("point", [point for point in POINTS if point != "never"])
-def test_a_curator_that_is_killed_continues_where_it_was(
-    point: str, curator: Curator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    early = point.startswith(("bytes", "contribution"))
+@pytest.mark.parametrize("step", ["receive", "store", "commit", "decompose", "result", "serve"])
+def test_a_curator_that_is_killed_continues_where_it_was(step: str, curator: Curator) -> None:
     sent = [("owner-1", make_release(STUDY, seed=1)), ("owner-2", make_release(STUDY, seed=2))]
     curator.start()
     curator.operator().create(STUDY)
-    if not early:
-        curator.party("owner-1").contribute(sent[0][1])
-    if point in {"result named", "result stored"}:
-        # Then the next thing that is stored is the result.
-        curator.terminate()
-        start_dying(curator, "last contribution stored", monkeypatch)
-        with suppress(grpc.RpcError):
-            curator.party("owner-2").contribute(sent[1][1])
-        curator.process.wait(timeout=WAIT_S)
-        monkeypatch.setenv("DIE_AT", point)
-        with suppress(PeerError):  # it may die before it says where it listens
-            curator.start(DYING, "serve")
-    else:
-        curator.terminate()
-        start_dying(curator, point, monkeypatch)
-        owner, release = sent[0] if early else sent[1]
-        with suppress(grpc.RpcError):
-            curator.party(owner).contribute(release)
+    curator.party("owner-1").contribute(sent[0][1])
+    curator.terminate()
+    curator.start(fault=f"kill@{step}")
+    with suppress(grpc.RpcError):
+        last = curator.party("owner-2")
+        last.contribute(sent[1][1])
+        last.result(STUDY)
+        last.components(STUDY)
     assert curator.process.wait(timeout=WAIT_S) == -9
 
     curator.start()
