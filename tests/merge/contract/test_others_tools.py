@@ -9,22 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.checkout import ROOT
-from tests.support.compose_folder import write_folder
-from tests.support.containers import require_compose
 from tests.support.requirements import miss
 
 UNITS = {
     "dppca-curator.service": "/opt/dppca/bin/dppca-curator",
     "dppca-proxy.service": "/usr/sbin/haproxy",
 }
-
-
-@pytest.mark.parametrize("owners", ["demo", "five"])
-def test_compose_takes_the_file(owners: str, tmp_path: Path) -> None:
-    folder = ROOT if owners == "demo" else write_folder(tmp_path)
-    command = [*require_compose(), "--file", str(folder / "docker-compose.yml")]
-    done = subprocess.run([*command, "config", "--quiet"], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("name", UNITS)

@@ -22,6 +22,7 @@ from dppca.common.transport.testbed import CURATOR, SERVE
 from dppca.curator.observability.metrics_server import MAX_CONNECTIONS
 from tests.support.census import arrow, decoded_rows, make_release
 from tests.support.curator import Curator
+from tests.support.documents import require_documented
 from tests.support.party import Party
 from tests.support.patience import WAIT_S, wait_until
 from tests.support.studies import make_study
@@ -209,6 +210,19 @@ def ready_by_grpc(party: Party) -> bool:
     return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
 
+def health(curator: Curator, *options: str) -> tuple[int, str]:
+    """Exit code of ``dppca-curator health`` with the curator's own certificate, and its answer."""
+    asked = ("health", "--curator", curator.address, "--credentials", str(curator.credentials))
+    done = subprocess.run(
+        [sys.executable, "-m", CURATOR, *asked, "--json", *options],
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+    )
+    document = require_documented("dppca-curator", json.loads(done.stdout))
+    return done.returncode, document.get("status") or document["error"]["class"]
+
+
 def test_a_store_that_cannot_be_written_is_seen_before_anybody_uploads(curator: Watched) -> None:
     party = curator.party("owner-1")
     curator.operator().create(STUDY)
@@ -224,11 +238,14 @@ def test_a_store_that_cannot_be_written_is_seen_before_anybody_uploads(curator: 
         return not by_grpc and code == 503 and gauges["ready",] == gauges["store_writable",] == 0
 
     wait_until(is_ready)
+    assert health(curator) == (0, "SERVING")
     # Somebody else holds the database's lock and does not let go.
     with closing(sqlite3.connect(curator.state / "curator.sqlite", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         wait_until(is_red)
         assert curator.get("/live") == (200, "yes\n")
+        assert health(curator) == (40, "UnreachableError")
+        assert health(curator, "--live") == (0, "NOT_SERVING")
         assert list(party.result(STUDY, wait_s=0).missing) == ["owner-1", "owner-2"]
         other.execute("ROLLBACK")
     wait_until(is_ready)

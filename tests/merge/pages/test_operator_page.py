@@ -131,10 +131,3 @@ def test_by_keyboard_alone(
         follow(page, "Look again")
         follow(page, "Studies")
         seen.require_quiet()
-
-
-def test_an_owners_certificate_is_no_operators(curator: Curator, tmp_path: Path) -> None:
-    folder = write_credentials(tmp_path / "x", curator.authority.issue(Role.OWNER, "owner-x"))
-    line = ["page", "--curator", curator.address, "--credentials", folder]
-    with Processes() as live, pytest.raises(AssertionError, match="operator"):
-        serve_page(live, CURATOR, line)

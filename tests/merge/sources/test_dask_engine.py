@@ -45,7 +45,6 @@ from tests.support.engines import (
 )
 from tests.support.object_store import object_store, upload
 from tests.support.patience import WAIT_S
-from tests.support.ports import reserved_port
 from tests.support.sites import OwnerSite, error_of, make_enrolled_site
 
 MARKS = ("marked-label-4711", "41.73952618")
@@ -173,18 +172,6 @@ def test_a_part_whose_workers_always_die_ends_the_pass(tmp_path: Path) -> None:
                 engine.check()
         cluster.scheduler.kill()
         cluster.scheduler.wait(WAIT_S)
-
-
-def test_a_scheduler_that_is_not_there_is_named_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dppca.owner.engines.dask.CONNECT_S", 2.0)
-    with (
-        reserved_port() as port,
-        pytest.raises(UnreachableError, match="no Dask scheduler answers at dask:"),
-        open_engine(f"dask://127.0.0.1:{port}", tmp_path),
-    ):
-        pass
 
 
 UNLIKE = {"has another DPPCA": other_dppca, "cannot load DPPCA": without_dppca}

@@ -102,17 +102,6 @@ def test_a_query_is_contributed_once_and_the_ledger_has_its_digest(
     _require_silence(site, *map(str, answers), *capfd.readouterr())
 
 
-def test_doctor_warns_of_a_role_that_may_write(site: OwnerSite, postgres: PostgresServer) -> None:
-    postgres.run('GRANT INSERT ON people TO "hidden-role"')
-    code, found = site.run("doctor")
-    (warned,) = (each["message"] for each in found["findings"] if each["state"] == "warning")
-    assert code == 0
-    assert (
-        "people: the role may change rows of tables or views (1): use one that may only" in warned
-    )
-    assert "hidden" not in str(found)
-
-
 def test_rows_that_came_during_the_question_are_said_and_released(
     site: OwnerSite, study: Study, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

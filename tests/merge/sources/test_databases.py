@@ -472,16 +472,6 @@ def test_an_address_is_kept_where_others_cannot_read_it(
     )
 
 
-def test_libpq_finds_services_and_their_credentials(
-    postgres: PostgresServer, rows: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    services = tmp_path / "services"
-    services.write_text(f"[ware house]\nhost={postgres.folder}\nuser=postgres\ndbname=postgres\n")
-    monkeypatch.setenv("PGSERVICEFILE", str(services))
-    place = PostgreSQLLocation("survey", service="ware house", table=rows)
-    assert _reads(place) == N_ROWS
-
-
 def test_what_a_role_may_write_is_counted(postgres: PostgresServer, rows: str) -> None:
     postgres.run(
         "DROP ROLE IF EXISTS only_reader, writer",

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from dppca.common.errors import DataError, SettingError, UnreachableError
-from dppca.owner.engines import dask
+from dppca.common.errors import DataError, SettingError
 from dppca.owner.engines.dask import DaskEngine
 from dppca.owner.engines.kernel import Answer, Work, fingerprint_document, take_fingerprint
 from dppca.owner.engines.parts import Part
@@ -132,14 +131,6 @@ def test_a_task_or_an_answer_of_other_code_is_said(status: str, error: type[Exce
     assert "41.5" not in str(told.value)
 
 
-def test_no_worker_is_said_at_the_check_and_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UnreachableError, match="does not answer as a Dask cluster"):
-        engine(Cluster(workers={})).check()
-    monkeypatch.setattr(dask, "_LOOK_S", 0.0)
-    with pytest.raises(DataError, match="has had no worker"):
-        answers(Cluster(workers={}, promises=[Promise() for _ in PARTS]), no_worker_s=0.1)
-
-
 def test_a_cluster_from_which_nothing_comes_is_left_and_its_tasks_cancelled() -> None:
     done = Promise("finished", Answer(0, 10, b"", ""))
     cluster = Cluster(promises=[done, Promise(), Promise()])
@@ -155,9 +146,3 @@ def test_what_dask_says_of_a_failed_task_is_left_out(status: str) -> None:
         answers(cluster)
     assert "41.5" not in str(caught.value)
     assert caught.value.__cause__ is None
-
-
-def test_answers_come_as_they_arrive() -> None:
-    found = [Answer(index, 10, b"", "") for index in (2, 0, 1)]
-    cluster = Cluster(promises=[Promise("finished", each) for each in found])
-    assert answers(cluster) == found

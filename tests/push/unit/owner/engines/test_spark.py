@@ -23,7 +23,6 @@ from dppca.owner.engines.spark import (
     _answer,
     _answering,
     _looking,
-    _share_done,
     _Shown,
 )
 from dppca.owner.records import FaultCounts, spark_sessions, spark_tables
@@ -49,21 +48,6 @@ def test_rows_are_said_once_and_never_fewer() -> None:
     for n_rows in (0, 3, 2, 3, 10):
         shown.reach(n_rows)
     assert said == [3, 7]
-
-
-def test_the_share_that_is_done_is_of_tasks_that_spark_tells_of() -> None:
-    stages = {4: SimpleNamespace(numTasks=8, numCompletedTasks=2), 5: None}
-    jobs = {1: SimpleNamespace(stageIds=[4, 5]), 2: None}
-    asked = list[str]()
-    tracker = SimpleNamespace(
-        getJobIdsForGroup=lambda group: asked.append(group) or jobs,
-        getJobInfo=jobs.get,
-        getStageInfo=stages.get,
-    )
-    assert _share_done(tracker, "ours") == 0.25
-    stages[4] = None
-    assert _share_done(tracker, "ours") == 0.0
-    assert asked == ["ours", "ours"]
 
 
 class _Lost(Exception):  # noqa: N818 - as Py4J would raise it

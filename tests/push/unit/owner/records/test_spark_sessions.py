@@ -12,7 +12,6 @@ from dppca.owner.records.spark_sessions import (
     asking,
     is_local,
     name_causes,
-    read_setting,
     require_private_cluster,
     require_private_remote,
     start_settings,
@@ -127,23 +126,6 @@ def test_executors_elsewhere_have_to_reach_the_session(environment: dict[str, st
     settings = start_settings(environment)
     assert not {name for name in settings if name.startswith("spark.driver")}
     assert settings["spark.network.crypto.enabled"] == "true"
-
-
-def test_a_setting_is_what_connections_were_made_with_and_not_what_a_session_was_told() -> None:
-    told, used = {"spark.authenticate": "true"}, {"spark.master": "yarn"}
-
-    def settings(values: dict[str, str]) -> Any:
-        return SimpleNamespace(get=lambda name, default: values.get(name, default))
-
-    session = SimpleNamespace(
-        conf=settings(told), sparkContext=SimpleNamespace(getConf=lambda: settings(used))
-    )
-    assert read_setting(session, "spark.authenticate") is None
-    assert read_setting(session, "spark.master") == "yarn"
-    remote = type("SparkSession", (), {"conf": settings(told)})
-    remote.__module__ = "pyspark.sql.connect.session"
-    assert read_setting(remote(), "spark.authenticate") == "true"
-    assert read_setting(object(), "spark.authenticate") is None, "not shown"
 
 
 def test_a_start_that_fails_is_told_by_kinds_and_by_no_message() -> None:

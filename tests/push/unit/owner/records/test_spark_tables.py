@@ -78,19 +78,6 @@ def test_a_version_of_the_policy_is_read_and_no_other_asked_for(
     assert session.asked[0] == f"REFRESH TABLE {NAME}"
 
 
-@pytest.mark.parametrize("provider", ["parquet", "hive", ""])
-def test_a_table_without_versions_that_was_written_to_is_refused(
-    provider: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    session = _Session(provider)
-    table = _open(session, monkeypatch)
-    assert table.version is None
-    table.require_rows(3)
-    session.n_rows = 4
-    with pytest.raises(DataError, match="had 3 rows when it was counted, and 4 are there now"):
-        table.require_rows(3)
-
-
 @pytest.mark.parametrize(
     "plan", ["Scan JDBCRelation(people) [numPartitions=4]", "*(1) Scan a.b.v2.jdbc.JDBCScan$1@f"]
 )
