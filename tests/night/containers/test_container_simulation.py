@@ -10,21 +10,17 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from pyarrow import csv
 
 from dppca.common.attestation.results import result_from_bytes
 from dppca.common.study import study_from_yaml
-from dppca.deploy.simulation.containers.topology import CURATOR, Topology, compose_text
-from dppca.deploy.simulation.demo import STUDY_FILE, TARGET, demo_study, demo_table
+from dppca.deploy.simulation.demo import STUDY_FILE, TARGET, demo_table
 from dppca.deploy.simulation.experiment import with_owners
 from tests.support.containers import IMAGE, docker, require_compose, require_images
-from tests.support.patience import HANG_S, WAIT_S, wait_until
+from tests.support.patience import HANG_S, wait_until
 
 OWNERS = ("owner-1", "owner-2")
 N_ROWS = 2500
@@ -194,81 +190,3 @@ def test_what_a_killed_simulation_left_goes_by_the_command_that_it_named(
     down = ("--project-name", project, "down", "--volumes")
     subprocess.run([*require_compose(), *down], cwd=folder, check=True, timeout=HANG_S)
     assert made_by(project) == NOTHING
-
-
-def serving() -> str:
-    """The compose file of two owners, in which curator and owners only answer on a port."""
-    study = with_owners(demo_study(), len(OWNERS))
-    document: dict[str, Any] = yaml.safe_load(compose_text(Topology(study, None, image=IMAGE)))
-    services = {name: document["services"][name] for name in (CURATOR, *OWNERS)}
-    for name, service in services.items():
-        port = "7443" if name == CURATOR else "8000"
-        service["entrypoint"] = ["python", "-m", "http.server", port, "--directory", "/data"]
-        service.update(command=[], healthcheck={"disable": True})
-        service.pop("depends_on")
-    return yaml.safe_dump({**document, "services": services})
-
-
-@dataclass(frozen=True, slots=True)
-class Hosts:
-    """Services of a project that run, reached by the engine's command line."""
-
-    project: str
-
-    def id(self, service: str) -> str:
-        wanted = ("--filter", f"label=com.docker.compose.project={self.project}")
-        service_label = ("--filter", f"label=com.docker.compose.service={service}")
-        return docker("container", "ls", "--quiet", *wanted, *service_label).stdout.strip()
-
-    def connects(self, party: str, host: str, port: int) -> bool:
-        """Whether one party reaches another, tried again while nobody listens yet."""
-        code = (
-            "import socket, time\n"
-            f"end = time.monotonic() + {WAIT_S}\n"
-            "while time.monotonic() < end:\n"
-            "    try:\n"
-            f"        socket.create_connection(({host!r}, {port}), 10).close()\n"
-            "        raise SystemExit(0)\n"
-            "    except ConnectionRefusedError:\n"
-            "        time.sleep(0.3)\n"
-            "    except OSError:\n"
-            "        break\n"
-            "raise SystemExit(7)\n"
-        )
-        done = docker("exec", self.id(party), "python", "-c", code, check=False)
-        assert done.returncode in (0, 7), done.stderr
-        return done.returncode == 0
-
-    def addresses(self, party: str) -> dict[str, str]:
-        """A party's address on each of its networks."""
-        found = json.loads(docker("inspect", self.id(party)).stdout)[0]["NetworkSettings"]
-        return {
-            name.removeprefix(f"{self.project}_"): end["IPAddress"]
-            for name, end in found["Networks"].items()
-        }
-
-
-@pytest.fixture(scope="module")
-def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
-    folder = tmp_path_factory.mktemp("hosts")
-    (folder / "docker-compose.yml").write_text(serving())
-    name = f"dppca-test-{os.getpid()}"
-    compose = [*require_compose(), "--project-name", name]
-    try:
-        subprocess.run([*compose, "up", "--detach"], cwd=folder, check=True, timeout=HANG_S)
-        yield Hosts(name)
-    finally:
-        down = [*compose, "down", "--volumes", "--timeout", "5"]
-        subprocess.run(down, cwd=folder, check=True, timeout=HANG_S)
-
-
-def test_an_owner_reaches_the_curator_and_no_other_owner_and_nothing_else(hosts: Hosts) -> None:
-    other = hosts.addresses("owner-2")["site-2"]
-    # The curator shares a network with it, so it does listen, at this address.
-    assert hosts.connects(CURATOR, other, 8000)
-    assert hosts.connects("owner-1", CURATOR, 7443)
-    assert not hosts.connects("owner-1", other, 8000)
-    assert not hosts.connects("owner-1", "owner-2", 8000)
-    for network, foreign in hosts.addresses(CURATOR).items():
-        assert hosts.connects("owner-1", foreign, 7443) == (network == "site-1")
-    assert not hosts.connects("owner-1", "192.0.2.1", 443)

@@ -15,7 +15,6 @@ from pyarrow import parquet
 from dppca.common.errors import DataError, SettingError
 from dppca.common.schema import Schema
 from dppca.deploy.simulation.holdings import (
-    count_groups,
     divide,
     hold_rows,
     read_cells,
@@ -156,16 +155,6 @@ def test_columns_of_types_that_do_not_fit_together_are_refused(tmp_path: Path) -
     parquet.write_table(pa.table({"x": ["r"] * 10, "y": ["x"] * 10}), files["b"])
     with pytest.raises(DataError, match="do not fit together"):
         hold_rows(files, ["a", "b"], schema=_schema("x", "y"), seed=1)
-
-
-def test_values_of_a_column_are_counted(tmp_path: Path) -> None:
-    path, schema = tmp_path / "rows.csv", _schema("a", "b")
-    path.write_text("site,a,b\n" + "a,1,x\nb,1,x\na,1,y\nc,1,x\n" * 3)
-    assert count_groups(path, schema, "site") == 3
-    with pytest.raises(DataError, match="no column city"):
-        count_groups(path, schema, "city")
-    held = hold_rows(path, ["one", "two", "three"], schema=schema, seed=1, split="by:site")
-    assert all(table.column_names == ["a", "b"] for table in held.owners.values())
 
 
 def test_dates_of_another_form_and_other_bytes_are_told_first_of_their_owner(

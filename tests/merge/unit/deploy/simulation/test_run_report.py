@@ -9,25 +9,17 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from dppca.common.documents.tables import fit_markdown
 from dppca.common.errors import SettingError, StudyError
-from dppca.common.numerics.comparison import Variation, count_cells
+from dppca.common.numerics.comparison import Variation
 from dppca.common.numerics.loadings import Loading
-from dppca.common.numerics.values import count_values
 from dppca.common.schema import encode
-from dppca.common.shell.plotting import write_figures
 from dppca.common.study import study_from_mapping
 from dppca.deploy.simulation.demo import PLANS, demo_study, demo_table
 from dppca.deploy.simulation.evaluate import Utility
 from dppca.deploy.simulation.experiment import read_columns, with_owners
-from dppca.deploy.simulation.figures import (
-    marginal_figure,
-    pair_figure,
-    scree_figure,
-)
 from dppca.deploy.simulation.redraws import Draw
 from dppca.deploy.simulation.run_report import (
     SIMULATION_ONLY,
@@ -125,31 +117,6 @@ def test_the_story_gives_a_range_of_draws_for_what_noise_changes_and_for_nothing
     assert "they differ by noise alone" in story
 
 
-def test_plots_are_written_for_every_kind_of_attribute(tmp_path: Path) -> None:
-    schema = demo_study().table
-    rng = np.random.default_rng(0)
-    columns = [
-        rng.integers(0, 2, 50).astype(np.float64)
-        if attribute.type == "numeric"
-        else rng.integers(0, len(attribute.labels), 50).astype(np.int32)
-        for attribute in schema.attributes
-    ]
-    few = [column[:20] for column in columns]
-    spectrum = np.linspace(0.2, -0.1, 14)
-    counts = [count_cells(schema, each, encode(schema, each)) for each in (columns, few)]
-    paths = write_figures(
-        tmp_path,
-        {
-            "m": marginal_figure(schema, count_values(schema, columns), count_values(schema, few)),
-            "s": scree_figure(eigenvalues=spectrum, noise_free=spectrum, count=3, noise_edge=0.05),
-            "p": pair_figure(schema, real=counts[0], synthetic=counts[1]),
-        },
-    )
-    for name in "msp":
-        assert Path(paths[name]).read_bytes().startswith(b"\x89PNG")
-        assert b"<svg" in (tmp_path / f"{name}.svg").read_bytes()
-
-
 def test_the_demo_knows_every_row_of_its_data() -> None:
     study, table = demo_study(), demo_table()
     assert table.num_rows == 20_190
@@ -207,16 +174,6 @@ def test_the_standard_error_is_that_of_the_mean(report: SimulationReport) -> Non
     assert figures["pairs.mean"].standard_error == pytest.approx(0)
 
 
-def test_without_a_target_there_are_no_accuracies(report: SimulationReport) -> None:
-    found = summarise_repeats([_repeated(report, seed, None, 0.9) for seed in (1, 2)])
-    assert set(found.figures) == {
-        "components.count",
-        "components.above_noise",
-        "components.captured_variance",
-        "pairs.mean",
-    }
-
-
 HOSTILE = "<script>alert(1)</script>"
 
 
@@ -260,13 +217,3 @@ def test_the_page_needs_nothing_but_itself_and_runs_nothing(hostile: SimulationR
     assert "<link" not in page
     assert not re.search(r"https?:", page)
     assert "default-src &#39;none&#39;" in page
-
-
-def test_without_a_target_or_repeats_or_faults_it_says_so(report: SimulationReport) -> None:
-    owners = tuple(replace(owner, dppca_svm_accuracy=None) for owner in report.owners)
-    bare = replace(report, target=None, relations=None, utility=None, plots={}, owners=owners)
-    page = make_page(replace(bare, coded_by_rule={**report.coded_by_rule, "attributes": {}}))
-    assert "No target was named" in page
-    assert "every value of the training rows is coded as it is" in page
-    assert "repeats" not in page
-    assert "<img" not in page

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +19,6 @@ from dppca.common.errors import (
     ImageMissingError,
 )
 from dppca.deploy.simulation.containers import up
-from tests.support.patience import WAIT_S
 
 POOLS = "could not find an available, non-overlapping IPv4 address pool"
 REFUSALS = {
@@ -158,30 +154,3 @@ def test_an_image_is_not_pulled(engine: Engine, run: Callable[..., list[str]]) -
     with pytest.raises(ImageMissingError, match="make image"):
         run("touch began", image="other")
     assert not (engine.folder / "began").exists()
-
-
-def test_compose_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(EngineError, match="Compose is missing: install"):
-        up.compose_command()
-
-
-def test_an_engine_must_answer(tmp_path: Path) -> None:
-    # In a process of its own: the SDK leaves a socket open that found nobody.
-    code = (
-        "from dppca.deploy.simulation.containers import up\n"
-        "up.compose_command = lambda: ['true']\n"
-        "try:\n"
-        "    up.run_folder('.', 'x', image='made')\n"
-        "except up.EngineError as error:\n"
-        "    print(error)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "DOCKER_HOST": f"unix://{tmp_path}/nobody.sock"},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=WAIT_S,
-    )
-    assert done.stdout.startswith("reaching the Docker engine: no Docker engine answers: start it")
