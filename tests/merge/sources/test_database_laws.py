@@ -18,35 +18,29 @@ import pyarrow.parquet as pq
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dppca.common.schema import Schema
 from dppca.owner.records import FaultCounts, moments_of_table, open_table
 from dppca.owner.records.databases import SQLiteLocation
 from dppca.owner.records.files import local_files
 from dppca.owner.records.locations import Location
 from tests.support.examples import examples
 from tests.support.postgres import PostgresServer
+from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 LEVELS = ["0", "1", "2.5", "1000000000000000"]
-SCHEMA = Schema.model_validate(
-    {
-        "resolution_bits": 14,
-        "attributes": [
-            {"name": "x", "type": "numeric", "lower": -1, "upper": 3},
-            {"name": "amount", "type": "numeric", "lower": 0, "upper": 100},
-            {"name": "count", "type": "numeric", "lower": 0, "upper": 9},
-            {"name": "noted", "type": "numeric", "lower": 0, "upper": 9},
-            {"name": 'la"bel', "type": "categorical", "categories": ["a b", "1", "é", "1.50"]},
-            {"name": "yes", "type": "binary", "values": ["false", "true"]},
-            {"name": "day", "type": "categorical", "categories": ["2020-01-31", "1999-12-31", "-"]},
-            {
-                "name": "level",
-                "type": "categorical",
-                "categories": ["0", "1", "2.5", "1000000000000000"],
-            },
-            {"name": "flag", "type": "numeric", "lower": 0, "upper": 1},
-            {"name": "born", "type": "numeric", "lower": 1900, "upper": 2030},
-        ],
-    }
+SCHEMA = make_schema(
+    [
+        numeric_of("x", -1, 3),
+        numeric_of("amount", 0, 100),
+        numeric_of("count", 0, 9),
+        numeric_of("noted", 0, 9),
+        categorical_of('la"bel', ["a b", "1", "é", "1.50"]),
+        binary_of("yes", ["false", "true"]),
+        categorical_of("day", ["2020-01-31", "1999-12-31", "-"]),
+        categorical_of("level", ["0", "1", "2.5", "1000000000000000"]),
+        numeric_of("flag", 0, 1),
+        numeric_of("born", 1900, 2030),
+    ],
+    resolution_bits=14,
 )
 COLUMNS: dict[str, tuple[str, pa.DataType]] = {
     "x": ("double precision", pa.float64()),

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pytest
 
 from dppca.common.errors import DataError, SettingError
-from dppca.common.schema import Schema
 from dppca.common.transport.tls import Role
 from dppca.owner.records import databases, moments_of_table, open_table
 from dppca.owner.records.databases import (
@@ -30,15 +29,9 @@ from dppca.owner.records.queries import POSTGRESQL, count_rows
 from tests.support.certificates import new_authority
 from tests.support.ports import reserved_port
 from tests.support.postgres import PostgresServer, postgres_server
+from tests.support.studies import categorical_of, make_schema, numeric_of
 
-SCHEMA = Schema.model_validate(
-    {
-        "attributes": [
-            {"name": "age", "type": "numeric", "lower": 0, "upper": 100},
-            {"name": "town", "type": "categorical", "categories": ["Ulm", "Bern", "01"]},
-        ]
-    }
-)
+SCHEMA = make_schema([numeric_of("age", 0, 100), categorical_of("town", ["Ulm", "Bern", "01"])])
 N_ROWS = 5000
 MARKED = "marked-4711"
 SAFE = "which is reached safely, and nothing in it may be changed"
@@ -180,16 +173,14 @@ def test_a_view_that_changes_type_is_coded_by_the_same_rules(
 
 
 def test_how_a_role_is_set_up_changes_no_cell(postgres: PostgresServer) -> None:
-    schema = Schema.model_validate(
-        {
-            "attributes": [
-                {"name": "at", "type": "date", "lower": "1900-01-01", "upper": "2100-12-31"},
-                {"name": "on", "type": "date", "lower": "1900-01-01", "upper": "2100-12-31"},
-                {"name": "took", "type": "categorical", "categories": ["1 day", "P1D", "2 days"]},
-                {"name": "raw", "type": "numeric", "lower": 0, "upper": 100},
-                {"name": "x", "type": "numeric", "lower": 0, "upper": 1},
-            ]
-        }
+    schema = make_schema(
+        [
+            {"name": "at", "type": "date", "lower": "1900-01-01", "upper": "2100-12-31"},
+            {"name": "on", "type": "date", "lower": "1900-01-01", "upper": "2100-12-31"},
+            categorical_of("took", ["1 day", "P1D", "2 days"]),
+            numeric_of("raw", 0, 100),
+            numeric_of("x", 0, 1),
+        ]
     )
     settings = {
         "timezone": "'Asia/Tokyo'",
@@ -344,9 +335,7 @@ def test_a_name_that_the_database_would_cut_off_is_not_taken_for_another(
 ) -> None:
     long = "x" * 63
     names = [long, f"{long}yz"]
-    schema = Schema.model_validate(
-        {"attributes": [{"name": n, "type": "numeric", "lower": 0, "upper": 9} for n in names]}
-    )
+    schema = make_schema([numeric_of(n, 0, 9) for n in names])
     postgres.run("DROP TABLE IF EXISTS long_name", f"CREATE TABLE long_name ({long} int)")
     with pytest.raises(DataError, match=f"lacks the columns {names[1]}"):
         open_table(postgres.place(table="long_name"), schema)

@@ -15,20 +15,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from dppca.common.errors import DataError
-from dppca.common.schema import Schema
 from dppca.owner.records import check_table, moments_of_table, open_table
 from dppca.owner.records.files import local_files
 from dppca.owner.records.spark_sessions import read_setting
 from dppca.owner.records.spark_tables import SparkLocation
+from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
-SCHEMA = Schema.model_validate(
-    {
-        "attributes": [
-            {"name": "x", "type": "numeric", "lower": -1, "upper": 3},
-            {"name": "b", "type": "binary", "values": ["yes", "no"], "missing": "no"},
-            {"name": "c", "type": "categorical", "categories": ["1", "a b", "é", "true"]},
-        ]
-    }
+SCHEMA = make_schema(
+    [
+        numeric_of("x", -1, 3),
+        binary_of("b", ["yes", "no"], missing="no"),
+        categorical_of("c", ["1", "a b", "é", "true"]),
+    ]
 )
 TEXTS = ["1", "2.5", "", None, "inf", "x", "1e999", "nan", " 2 ", "-0", "hidden-word"]
 LABELS = ["yes", "no", None, "?", " yes ", "1", "1.0", "a b", "é", "true", "True"]
@@ -141,14 +139,7 @@ def test_names_may_hold_what_a_statement_has_to_quote(
     spark: Any, make_table: Callable[..., Path], tmp_path: Path
 ) -> None:
     spark.sql("CREATE OR REPLACE VIEW `select` AS SELECT 1 AS `a ``b; --`, 'yes' AS b")
-    schema = Schema.model_validate(
-        {
-            "attributes": [
-                {"name": "a `b; --", "type": "numeric", "lower": 0, "upper": 2},
-                {"name": "b", "type": "binary", "values": ["yes", "no"]},
-            ]
-        }
-    )
+    schema = make_schema([numeric_of("a `b; --", 0, 2), binary_of("b", ["yes", "no"])])
     assert moments_of_table(open_table(place("select"), schema), schema).n_rows == 1
 
 

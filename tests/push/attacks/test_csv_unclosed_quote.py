@@ -14,18 +14,11 @@ import pytest
 
 from dppca.common.privacy.release import sensitivity_shape
 from dppca.common.privacy.sensitivity import sensitivity
-from dppca.common.schema import Schema
 from dppca.owner.records import check_table, moments_of_table, open_table
 from dppca.owner.records.faults import FaultCount
+from tests.support.studies import categorical_of, make_schema, numeric_of
 
-SCHEMA = Schema.model_validate(
-    {
-        "attributes": [
-            {"name": "dose", "type": "numeric", "lower": 0, "upper": 3},
-            {"name": "ward", "type": "categorical", "categories": ["a", "b", "d"]},
-        ]
-    }
-)
+SCHEMA = make_schema([numeric_of("dose", 0, 3), categorical_of("ward", ["a", "b", "d"])])
 N_ROWS = 1000
 HOSTILE = [
     b'2,b,"open',  # found by reviewers, together with a literal quote in an earlier row

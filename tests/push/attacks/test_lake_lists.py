@@ -17,19 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from dppca.common.errors import DataError
-from dppca.common.schema import Schema
 from dppca.owner.records import open_table
 from dppca.owner.records.lakes import DeltaLocation, IcebergLocation, LakeLocation
 from tests.support.iceberg import make_iceberg
 from tests.support.object_store import object_store, upload
+from tests.support.studies import make_schema, numeric_of
 
-SCHEMA = Schema.model_validate(
-    {
-        "attributes": [
-            {"name": name, "type": "numeric", "lower": 0, "upper": 100} for name in ("age", "bmi")
-        ]
-    }
-)
+SCHEMA = make_schema([numeric_of(name, 0, 100) for name in ("age", "bmi")])
 ROWS = pa.table({"age": [1.0, 2.0, 3.0], "bmi": [20.0, 30.0, 40.0]})
 PART = "part.parquet"
 FOREIGN = "outside of its folder"

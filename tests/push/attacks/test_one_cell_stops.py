@@ -16,17 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from dppca.common.errors import DataError
-from dppca.common.schema import Schema
 from dppca.owner.records import FaultKind, LineFault, check_table, moments_of_table, open_table
+from tests.support.studies import categorical_of, make_schema, numeric_of
 
-SCHEMA = Schema.model_validate(
-    {
-        "attributes": [
-            {"name": "dose", "type": "numeric", "lower": 0, "upper": 3},
-            {"name": "ward", "type": "categorical", "categories": ["a", "b", "1970-01-01"]},
-        ]
-    }
-)
+SCHEMA = make_schema([numeric_of("dose", 0, 3), categorical_of("ward", ["a", "b", "1970-01-01"])])
 NO_TEXT = pa.array([b"a", b"\xff", b"b"], pa.binary())
 HUGE = b"\x7f" * 16
 ODD = {

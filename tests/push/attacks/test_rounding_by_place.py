@@ -26,7 +26,7 @@ from dppca.owner.models.features import FeatureSpace
 from dppca.owner.records import Table
 from dppca.owner.records.sources import Source
 from tests.support.examples import examples
-from tests.support.studies import make_study
+from tests.support.studies import binary_of, make_study
 
 PAIRS, BITS = 4, 10
 UNIT = 1 << BITS
@@ -37,7 +37,7 @@ N_ROWS = 1500
 def study_of(*, ball: bool) -> Study:
     """Eight numerics, whose codes are their values times ``2^g``, and a target in box coding."""
     numeric: dict[str, Any] = {"type": "numeric", "lower": -0.5, "upper": 0.5}
-    target: list[dict[str, Any]] = [{"name": "t", "type": "binary", "values": ["0", "1"]}]
+    target: list[dict[str, Any]] = [binary_of("t", ["0", "1"])]
     fields: dict[str, Any] = {"components": {"count": 2}, "resolution_bits": BITS}
     if ball:
         numeric, target = {"type": "numeric", "centre": 0, "scale": 4}, []

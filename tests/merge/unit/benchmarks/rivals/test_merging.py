@@ -17,7 +17,7 @@ from benchmarks.rivals.merging import (
     sound_sites,
 )
 from dppca.common.numerics.moments.accumulation import accumulate_moments
-from dppca.common.schema import Schema
+from tests.support.studies import make_schema
 
 RNG = np.random.default_rng(132)
 SHAPES = RNG.standard_normal((3, 6, 6)) * np.array([3.0, 2.0, 1.0, 0.5, 0.3, 0.1])
@@ -65,14 +65,10 @@ def test_merging_keeps_no_more_than_it_is_asked_for() -> None:
 
 
 def test_sound_sites_without_noise_have_their_rows_covariances() -> None:
-    schema = Schema.from_document(
-        {
-            "resolution_bits": 14,
-            "row_norm": {},
-            "attributes": [
-                {"name": f"x{i}", "type": "numeric", "centre": 0, "scale": 1} for i in range(6)
-            ],
-        }
+    schema = make_schema(
+        [{"name": f"x{i}", "type": "numeric", "centre": 0, "scale": 1} for i in range(6)],
+        resolution_bits=14,
+        row_norm={},
     )
     packed = [accumulate_moments(schema, list(rows.T)).packed for rows in PARTS]
     for site, expected in zip(

@@ -21,6 +21,7 @@ from benchmarks.synthesis.trials import (
 )
 from dppca.common.numerics.moments.moments import empty_moments
 from dppca.common.privacy.release import calibrate
+from tests.support.studies import numeric_of
 
 
 def test_a_split_holds_a_fifth_out() -> None:
@@ -48,10 +49,7 @@ def test_training_rows_are_as_good_as_themselves_and_others_are_not() -> None:
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 @pytest.mark.parametrize("owners", [OWNERS, 1])
 def test_the_noise_has_the_calibrated_width(mechanism: str, owners: int) -> None:
-    attributes = [
-        {"name": f"x{i}", "type": "numeric", "lower": 0, "upper": 1, "histogram": True}
-        for i in range(30)
-    ]
+    attributes = [numeric_of(f"x{i}", 0, 1, histogram=True) for i in range(30)]
     study = make_study({"attributes": attributes}, mechanism, "0.5", owners=owners)
     assert len(study.owners) == owners
     calibration, layout = calibrate(study), study.table.layout

@@ -21,20 +21,14 @@ from dppca.deploy.simulation.holdings import (
     write_table,
 )
 from dppca.owner.records import open_table
+from tests.support.studies import binary_of, make_schema, numeric_of
 
 ROWS = st.lists(st.sampled_from("abcdefg"), min_size=40, max_size=120)
 SEEDS = st.integers(0, 2**32)
 
 
 def _schema(number: str, label: str) -> Schema:
-    return Schema.model_validate(
-        {
-            "attributes": [
-                {"name": number, "type": "numeric", "lower": 0, "upper": 10},
-                {"name": label, "type": "binary", "values": ["x", "y"]},
-            ]
-        }
-    )
+    return make_schema([numeric_of(number, 0, 10), binary_of(label, ["x", "y"])])
 
 
 @given(values=ROWS, owners=st.integers(1, 10), seed=SEEDS)
@@ -160,13 +154,11 @@ def test_columns_of_types_that_do_not_fit_together_are_refused(tmp_path: Path) -
 def test_dates_of_another_form_and_other_bytes_are_told_first_of_their_owner(
     tmp_path: Path,
 ) -> None:
-    schema = Schema.model_validate(
-        {
-            "attributes": [
-                {"name": "day", "type": "date", "lower": "2023-01-01", "upper": "2023-12-31"},
-                {"name": "town", "type": "binary", "values": ["Köln", "Ulm"]},
-            ]
-        }
+    schema = make_schema(
+        [
+            {"name": "day", "type": "date", "lower": "2023-01-01", "upper": "2023-12-31"},
+            binary_of("town", ["Köln", "Ulm"]),
+        ]
     )
     lines = {"a": "2023-02-17,Ulm", "b": "17/02/2023,Ulm", "c": "2023-02-17,Köln", "d": ",Ulm"}
     files = {name: tmp_path / f"{name}.csv" for name in lines}

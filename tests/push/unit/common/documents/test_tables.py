@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dppca.common.documents.tables import fit_markdown, html_table, html_text, text_table
-from tests.support.studies import make_study
+from tests.support.studies import make_study, numeric_of
 
 NAMES = ("noise", "epsilon", "captured")
 ROWS = [("laplace", "0.5", "0.912"), ("gaussian", "10", "0.998")]
@@ -75,8 +75,6 @@ def test_a_study_and_a_schema_show_themselves_in_a_notebook() -> None:
 
 
 def test_names_of_a_study_are_no_markup() -> None:
-    attributes = [
-        {"name": f"<img src={name}>", "type": "numeric", "lower": 0, "upper": 1} for name in "ab"
-    ]
+    attributes = [numeric_of(f"<img src={name}>", 0, 1) for name in "ab"]
     study = make_study(attributes)
     assert "<img" not in study._repr_html_() + study.table._repr_html_()

@@ -12,19 +12,17 @@ import pytest
 from dppca.common.documents.values import to_document
 from dppca.common.errors import SettingError
 from dppca.common.privacy.labels import Label
-from dppca.common.schema import Schema
 from dppca.owner.records import FaultKind, LineFault, check_table, open_table
 from dppca.owner.records.faults import FaultCount
 from dppca.owner.render.faults import check_text
+from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
-SCHEMA = Schema.model_validate(
-    {
-        "attributes": [
-            {"name": "age", "type": "numeric", "lower": 0, "upper": 100},
-            {"name": "ill", "type": "binary", "values": ["no", "yes"], "missing": "no"},
-            {"name": "town", "type": "categorical", "categories": ["Ulm", "Bern", "Basel"]},
-        ]
-    }
+SCHEMA = make_schema(
+    [
+        numeric_of("age", 0, 100),
+        binary_of("ill", ["no", "yes"], missing="no"),
+        categorical_of("town", ["Ulm", "Bern", "Basel"]),
+    ]
 )
 
 

@@ -37,16 +37,11 @@ from dppca.owner.records.faults import MALFORMED, FaultCount
 from dppca.owner.render.faults import alarm_lines, check_text, counts_text, with_counts
 from tests.support.examples import examples
 from tests.support.sites import make_trained_site
-from tests.support.studies import make_study
+from tests.support.studies import binary_of, categorical_of, make_schema, make_study, numeric_of
 
-OWN: dict[str, Any] = {
-    "name": "work",
-    "type": "categorical",
-    "categories": ["private", "state"],
-    "unknown": "?",
-}
-AGE: dict[str, Any] = {"name": "age", "type": "numeric", "lower": 0, "upper": 100}
-SCHEMA = Schema.model_validate({"max_rows_per_person": 1, "attributes": [AGE, OWN]})
+OWN: dict[str, Any] = categorical_of("work", ["private", "state"], unknown="?")
+AGE: dict[str, Any] = numeric_of("age", 0, 100)
+SCHEMA = make_schema([AGE, OWN], max_rows_per_person=1)
 TEN = "age,work\n" + "".join(
     f"{age},{work}\n"
     for age, work in [
@@ -108,13 +103,13 @@ def test_every_value_coded_by_rule_is_counted_with_what_it_became(tmp_path: Path
             {**OWN, "unknown": None, "categories": ["a", "b", "c"], "missing": "b"},
             "b, as the schema says",
         ),
-        ({"name": "work", "type": "binary", "values": ["a", "b"]}, "a, the first label"),
+        (binary_of("work", ["a", "b"]), "a, the first label"),
     ],
 )
 def test_what_an_unknown_label_became_is_said(
     tmp_path: Path, attribute: dict[str, Any], said: str
 ) -> None:
-    schema = Schema.model_validate({"max_rows_per_person": 1, "attributes": [AGE, attribute]})
+    schema = make_schema([AGE, attribute], max_rows_per_person=1)
     report = _report(tmp_path, "age,work\n1,zzz\n1,\n", schema)
     assert f"1 unknown, coded as {said}" in counts_text(report, None)
 
@@ -208,13 +203,11 @@ def test_training_says_what_was_coded_by_rule(tmp_path: Path) -> None:
     assert again["coded_by_rule"] is None  # no row was read
 
 
-DATES = Schema.model_validate(
-    {
-        "attributes": [
-            {"name": "day", "type": "date", "lower": "2023-01-01", "upper": "2023-12-31"},
-            {"name": "town", "type": "binary", "values": ["Köln", "Ulm"]},
-        ]
-    }
+DATES = make_schema(
+    [
+        {"name": "day", "type": "date", "lower": "2023-01-01", "upper": "2023-12-31"},
+        binary_of("town", ["Köln", "Ulm"]),
+    ]
 )
 
 

@@ -14,21 +14,19 @@ from pyiceberg.table import DataScan
 from pyiceberg.types import StringType
 
 from dppca.common.errors import DataError
-from dppca.common.schema import Schema
 from dppca.owner.records import moments_of_table, open_table
 from dppca.owner.records.files import local_files
 from dppca.owner.records.lakes import DeltaLocation, IcebergLocation, LakeLocation
 from tests.support.iceberg import FolderCatalog, make_iceberg
 from tests.support.object_store import object_store, upload
+from tests.support.studies import categorical_of, make_schema, numeric_of
 
-SCHEMA = Schema.model_validate(
-    {
-        "attributes": [
-            {"name": "age", "type": "numeric", "lower": 0, "upper": 100},
-            {"name": "town", "type": "categorical", "categories": ["Ulm", "Bern", "a b/c"]},
-            {"name": "year", "type": "numeric", "lower": 2000, "upper": 2030},
-        ]
-    }
+SCHEMA = make_schema(
+    [
+        numeric_of("age", 0, 100),
+        categorical_of("town", ["Ulm", "Bern", "a b/c"]),
+        numeric_of("year", 2000, 2030),
+    ]
 )
 FIRST = pa.table(
     {"age": [1, 2, 3, 4], "town": ["Ulm", "Bern", "a b/c", None], "year": [2020, 2021, 2021, 2020]}

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dppca.common.errors import DataError, SettingError
-from dppca.common.schema import MISSING, UNKNOWN, Categorical, Numeric, Schema
+from dppca.common.schema import MISSING, UNKNOWN, Categorical, Numeric
 from dppca.owner.records import (
     INFINITE,
     NOT_A_NUMBER,
@@ -28,15 +28,14 @@ from dppca.owner.records import (
     open_table,
     parse_column,
 )
+from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
-SCHEMA = Schema.model_validate(
-    {
-        "attributes": [
-            {"name": "age", "type": "numeric", "lower": 0, "upper": 100},
-            {"name": "ill", "type": "binary", "values": [0, 1]},
-            {"name": "town", "type": "categorical", "categories": ["Ulm", "Bern", "Zürich"]},
-        ]
-    }
+SCHEMA = make_schema(
+    [
+        numeric_of("age", 0, 100),
+        binary_of("ill", [0, 1]),
+        categorical_of("town", ["Ulm", "Bern", "Zürich"]),
+    ]
 )
 AGE = Numeric(name="age", type="numeric", lower=0, upper=100)
 CODE = Categorical(
@@ -152,9 +151,7 @@ def test_a_file_of_which_rows_of_two_exports_would_be_read_is_an_error(
 
 def test_a_name_that_only_looks_like_a_column_is_said(tmp_path: Path) -> None:
     names = ["\u00e9cole", "other"]
-    schema = Schema.model_validate(
-        {"attributes": [{"name": n, "type": "numeric", "lower": 0, "upper": 1} for n in names]}
-    )
+    schema = make_schema([numeric_of(n, 0, 1) for n in names])
     (tmp_path / "rows.csv").write_text("e\u0301cole,other\n1,2\n", encoding="utf-8")
     with pytest.raises(DataError, match="in other characters that look the same"):
         open_table(tmp_path / "rows.csv", schema)

@@ -19,21 +19,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dppca.common.errors import DataError
-from dppca.common.schema import Schema
 from dppca.owner.records import check_table, moments_of_table, open_table
 from dppca.owner.records.files import FileLocation
 from dppca.owner.records.stored_files import _matches
 from dppca.owner.render.faults import check_text
 from tests.support.object_store import BUCKET, object_store, upload
+from tests.support.studies import categorical_of, make_schema, numeric_of
 
-SCHEMA = Schema.model_validate(
-    {
-        "attributes": [
-            {"name": "age", "type": "numeric", "lower": 0, "upper": 100},
-            {"name": "town", "type": "categorical", "categories": ["Ulm", "Bern", "01"]},
-            {"name": "year", "type": "numeric", "lower": 2000, "upper": 2030},
-        ]
-    }
+SCHEMA = make_schema(
+    [
+        numeric_of("age", 0, 100),
+        categorical_of("town", ["Ulm", "Bern", "01"]),
+        numeric_of("year", 2000, 2030),
+    ]
 )
 COLUMNS = {
     "age": ["1", "2", "", "200", "x", "7", "8", "9"],

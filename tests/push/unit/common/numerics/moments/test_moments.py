@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dppca.common.numerics.moments.moments import compute_moments, unpack
-from dppca.common.schema import Schema, encode
-from tests.support.studies import binary_of
+from dppca.common.schema import encode
+from tests.support.studies import binary_of, make_schema
 
 
 @pytest.mark.parametrize("settings", [{}, {"targets": ["a3", "a150"], "target_weight": 4}])
@@ -17,11 +17,8 @@ def test_unpacked_products_are_those_of_the_rows_whatever_their_weight(
     settings: dict[str, Any],
 ) -> None:
     n_columns, n_rows = 200, 50
-    schema = Schema.from_document(
-        {
-            "attributes": [binary_of(f"a{index}", ["n", "y"]) for index in range(n_columns)],
-            **settings,
-        }
+    schema = make_schema(
+        [binary_of(f"a{index}", ["n", "y"]) for index in range(n_columns)], **settings
     )
     values = np.random.default_rng(149).integers(0, 2, (n_columns, n_rows), dtype=np.int32)
     coded = encode(schema, list(values))
