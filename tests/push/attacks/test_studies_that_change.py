@@ -11,6 +11,8 @@ from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from dppca.common.documents.messages import StudyState
 from dppca.common.study import Study
 from tests.support.interleavings import (
@@ -59,26 +61,16 @@ def test_an_operator_aborts_a_study_while_it_is_decomposed(tmp_path: Path) -> No
         assert curator.record(FIRST).state is StudyState.DECOMPOSED
 
 
-def test_an_owner_comes_in_time_while_another_study_is_decomposed(tmp_path: Path) -> None:
-    with one_tick_before(DEADLINE, tmp_path, {FIRST: ALL[:2], SECOND: ALL}) as curator:
+@pytest.mark.parametrize("before", [2, 1], ids=["the last owner", "a quorum"])
+def test_owners_come_in_time_while_another_study_is_decomposed(tmp_path: Path, before: int) -> None:
+    with one_tick_before(DEADLINE, tmp_path, {FIRST: ALL[:before], SECOND: ALL}) as curator:
         decomposing = begin_decomposition(curator)
-        curator.contribute(FIRST, ALL[2])
+        curator.contribute(FIRST, ALL[before])
         curator.loop.work_off(but=decomposing)
         curator.tick(DEADLINE)
         curator.loop.work_off()
         assert curator.record(FIRST).state is StudyState.DECOMPOSED
-        assert curator.record(FIRST).contributed == ALL
-
-
-def test_a_quorum_comes_in_time_while_another_study_is_decomposed(tmp_path: Path) -> None:
-    with one_tick_before(DEADLINE, tmp_path, {FIRST: ALL[:1], SECOND: ALL}) as curator:
-        decomposing = begin_decomposition(curator)
-        curator.contribute(FIRST, ALL[1])
-        curator.loop.work_off(but=decomposing)
-        curator.tick(DEADLINE)
-        curator.loop.work_off()
-        assert curator.record(FIRST).state is StudyState.DECOMPOSED
-        assert curator.record(FIRST).contributed == ALL[:2]
+        assert curator.record(FIRST).contributed == ALL[: before + 1]
 
 
 def test_a_quorum_is_being_stored_as_the_deadline_passes(tmp_path: Path) -> None:

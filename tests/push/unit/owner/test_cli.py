@@ -369,27 +369,7 @@ def test_an_error_is_text_on_standard_error_without_json(
     assert err.startswith("error: no site.yaml")
 
 
-def test_init_overwrites_nothing(site: OwnerSite) -> None:
-    before = (site.folder / "key.pem").read_bytes()
-    again = site.run("init", "--name", "owner-2", "--curator", NOWHERE)
-    assert _error(again) == (10, "SettingError")
-    assert (site.folder / "key.pem").read_bytes() == before
-
-
-def test_check_finds_nothing_wrong_with_good_rows(site: OwnerSite, study_file: Path) -> None:
-    code, report = site.run("check", "--study-file", str(study_file))
-    assert (code, report["faultless"], report["rows"]) == (0, True, 200)
-    assert report["label"] == "site-only"
-
-
 def test_training_needs_components_first(site: OwnerSite) -> None:
     code, failed = site.run("train", "census", "--target", "sex")
     assert code == 50
     assert "dppca-owner components census" in failed["error"]["message"]
-
-
-def test_predicting_needs_a_model_of_ours(site: OwnerSite) -> None:
-    model = site.folder / "model.skops"
-    model.write_bytes(b"no model")
-    answer = site.run("predict", "--model", str(model), "--data", "rows.csv", "--output", "out.csv")
-    assert _error(answer) == (15, "ArtefactError")

@@ -32,14 +32,11 @@ def test_the_plan_is_that_of_the_command() -> None:
     assert by_name.lines == made.lines
 
 
-def test_a_notebook_marks_the_study_as_it_stands() -> None:
+def test_a_plan_is_a_page_in_a_notebook_and_is_printed_in_ten_lines() -> None:
     page = dppca.plan(STUDY, rows=700, epsilons=[], delta="1e-6")._repr_html_()
     assert page.count("asked") == 1
     assert page.count("<td>laplace</td>") == page.count("<td>gaussian</td>") == 1
     assert "Study site-test" in page
-
-
-def test_a_plan_is_printed_in_ten_lines() -> None:
     found = dppca.plan(STUDY, rows=700, delta="1e-6")
     assert len(found.lines) > 10
     said = str(found).split("\n")

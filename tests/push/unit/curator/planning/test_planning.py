@@ -55,15 +55,12 @@ def test_the_studys_own_line_stands_among_the_grids() -> None:
     assert captured == sorted(captured)
 
 
-def test_gaussian_noise_is_left_out_without_a_delta() -> None:
+def test_gaussian_noise_is_left_out_without_a_delta_and_a_study_of_it_brings_its_own() -> None:
     plan = _plan(_study(), 500)
     assert {line.mechanism for line in plan.lines} == {"laplace"}
     assert plan.other is None
     assert plan.recommended == "laplace"
     assert "--delta" in plan_text(plan, SECONDS)
-
-
-def test_a_gaussian_study_brings_its_delta_and_allows_no_other() -> None:
     study = _study(epsilon="1", delta="1e-6")
     plan = _plan(study, 500)
     assert plan.asked.mechanism == "gaussian"
@@ -106,14 +103,11 @@ def test_the_rows_and_the_owners_asked_for_are_enough_and_half_are_not() -> None
     assert captured(need.owners // 4, rows) < GOOD - 0.02
 
 
-def test_a_study_that_cannot_work_is_told_so_in_plain_words() -> None:
+def test_a_study_with_few_rows_cannot_work_and_one_with_plenty_wants_no_delta() -> None:
     plan = _plan(_study(), 3)
     assert plan.asked.verdict is Feasibility.CANNOT
     assert "THIS STUDY CANNOT WORK at epsilon 1" in plan_text(plan, SECONDS)
     assert plan_document(plan, SECONDS).verdict == "cannot work"
-
-
-def test_a_study_with_plenty_of_rows_works_and_wants_no_delta() -> None:
     plan = _plan(_study(), 1_000_000, delta=DELTA)
     assert plan.asked.verdict is Feasibility.WORKS
     assert plan.recommended == "laplace"
@@ -123,14 +117,11 @@ def test_a_study_with_plenty_of_rows_works_and_wants_no_delta() -> None:
     assert "so a delta would buy less than one part more" in text
 
 
-def test_a_range_that_is_one_number_and_a_moment_are_not_printed_as_figures() -> None:
+def test_a_range_of_one_number_a_moment_and_the_best_case_are_said_in_words() -> None:
     nearly_all = _study(components={"count": 5})
     text = plan_text(_plan(nearly_all, 1_000_000), replace(SECONDS, draw=0.0082))
     assert "would hold 100, as in nine runs of ten; directions" in text
     assert "less than 0.1 s for an owner's noise" in text
-
-
-def test_plain_numbers_of_the_most_variance_there_is_are_said_to_be_the_best_case() -> None:
     study = _study()
     best = _plan(study, 1_000, assumption=power_law(study.table.layout, 1, 1))
     assert "this is the best case" in plan_text(best, SECONDS)
@@ -168,54 +159,36 @@ def test_noise_out_of_all_proportion_has_no_remedy() -> None:
     assert (need.epsilon, need.rows_per_owner, need.owners) == (None, None, None)
 
 
-@pytest.mark.parametrize(
-    ("rows", "words"),
-    [
+def test_rows_that_do_not_fit_the_study_are_refused() -> None:
+    study = _study()
+    for rows, words in (
         ({"east": 5}, "no rows for west"),
         ({"east": 5, "west": 5, "north": 5}, "no owner of study pilot: north"),
         ({"east": 5, "west": 0}, "at least 1 row, but not west"),
-    ],
-    ids=["missing", "unknown", "none"],
-)
-def test_rows_that_do_not_fit_the_study_are_refused(rows: dict[str, int], words: str) -> None:
-    study = _study()
-    with pytest.raises(SettingError, match=words):
-        make_plan(study, rows, power_law(study.table.layout, 1, 1), delta=None)
-
-
-def test_more_rows_than_the_study_allows_are_refused() -> None:
+    ):
+        with pytest.raises(SettingError, match=words):
+            make_plan(study, rows, power_law(study.table.layout, 1, 1), delta=None)
     with pytest.raises(TooManyRowsError, match="at most 49 from each of its 2 owners"):
         _plan(_study(max_rows=99), 50)
 
 
-@pytest.mark.parametrize(
-    ("exponent", "share"), [(-1, 1), (float("nan"), 1), (1, 0), (1, 1.5)], ids=str
-)
-def test_a_power_law_without_sense_is_refused(exponent: float, share: float) -> None:
-    with pytest.raises(SettingError, match="a power law needs"):
-        power_law(_study().table.layout, exponent, share)
-
-
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
+def test_given_eigenvalues_are_sorted_and_filled_up_and_those_of_no_table_are_refused() -> None:
+    layout = _study().table.layout
+    found = given_eigenvalues(layout, [0.1, 0.5, -0.2], "pilot.npz")
+    assert found.eigenvalues.tolist() == [0.5, 0.1, 0, 0, 0, 0]
+    assert found.source == "eigenvalues of pilot.npz"
+    for values, words in (
         ([], "finite"),
         ([float("inf")], "finite"),
         ([0, -1], "above 0"),
         ([0.1] * 7, "7 eigenvalues"),
         ([2.0], "coded units"),
-    ],
-    ids=["none", "infinite", "negative", "many", "large"],
-)
-def test_eigenvalues_that_no_table_has_are_refused(values: list[float], words: str) -> None:
-    with pytest.raises(SettingError, match=words):
-        given_eigenvalues(_study().table.layout, values, "file.txt")
-
-
-def test_given_eigenvalues_are_sorted_and_filled_up() -> None:
-    found = given_eigenvalues(_study().table.layout, [0.1, 0.5, -0.2], "pilot.npz")
-    assert found.eigenvalues.tolist() == [0.5, 0.1, 0, 0, 0, 0]
-    assert found.source == "eigenvalues of pilot.npz"
+    ):
+        with pytest.raises(SettingError, match=words):
+            given_eigenvalues(layout, values, "file.txt")
+    for exponent, share in ((-1, 1), (float("nan"), 1), (1, 0), (1, 1.5)):
+        with pytest.raises(SettingError, match="a power law needs"):
+            power_law(layout, exponent, share)
 
 
 def test_the_advised_resolution_follows_the_smallest_component_of_interest() -> None:
@@ -284,9 +257,19 @@ def test_a_plan_of_a_sum_is_by_the_noise_of_its_pool(mechanism: str) -> None:
     assert enough.captured == pytest.approx(GOOD, abs=0.03)
 
 
-def test_an_upload_of_a_sum_has_its_seals_too() -> None:
-    study = make_masked_study(4, 2).study
-    assert _plan(study, 500).bytes_up > 8 * study.table.layout.n_entries + 2 * 1136
+def test_a_study_has_the_colluders_that_it_says_or_those_that_its_owners_allow() -> None:
+    masked, three = make_masked_study(4, 2).study, {"owners": ["a", "b", "c"]}
+    plan = _plan(masked, 500, colluders=1, grid=[])
+    assert len(plan.trusts) == 2
+    assert plan.bytes_up > 8 * masked.table.layout.n_entries + 2 * 1136, "seals are sent too"
+    for study, colluders, words in (
+        (_study(), 1, "must be in 1..0"),
+        (_study(**three), 2, "must be in 1..1"),
+        (_study(**three, covariance="within"), 1, "trust: owner"),
+        (masked, 2, "leave --colluders out"),
+    ):
+        with pytest.raises(SettingError, match=words):
+            _plan(study, 500, colluders=colluders, grid=[])
 
 
 def test_a_sum_whose_shares_would_be_too_small_is_shown_as_refused() -> None:
@@ -295,25 +278,3 @@ def test_a_sum_whose_shares_would_be_too_small_is_shown_as_refused() -> None:
     study = _study(owners=owners, privacy=narrow, resolution_bits=6)
     _, other = _plan(study, 500, colluders=1, grid=[]).trusts
     assert (other.forecast.verdict, other.forecast.noise) == (Feasibility.REFUSED, None)
-
-
-@pytest.mark.parametrize(
-    ("changes", "colluders", "words"),
-    [
-        ({}, 1, "must be in 1..0"),
-        ({"owners": ["a", "b", "c"]}, 2, "must be in 1..1"),
-        ({"owners": ["a", "b", "c"], "covariance": "within"}, 1, "trust: owner"),
-    ],
-)
-def test_colluders_that_no_study_has_are_refused(
-    changes: dict[str, Any], colluders: int, words: str
-) -> None:
-    with pytest.raises(SettingError, match=words):
-        _plan(_study(**changes), 500, colluders=colluders)
-
-
-def test_a_study_brings_its_colluders_and_allows_no_others() -> None:
-    study = make_masked_study(4, 2).study
-    assert len(_plan(study, 500, colluders=1, grid=[]).trusts) == 2
-    with pytest.raises(SettingError, match="leave --colluders out"):
-        _plan(study, 500, colluders=2, grid=[])

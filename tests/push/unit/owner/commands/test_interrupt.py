@@ -49,6 +49,10 @@ def _interrupt_at(monkeypatch: pytest.MonkeyPatch, module: str, place: str) -> N
     monkeypatch.setattr(f"{module}.checkpoint", reached)
 
 
+def _stopped(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
 def _interrupted(answer: tuple[int, Any]) -> str:
     code, document = answer
     assert (code, document["error"]["class"]) == (130, "Interrupted")
@@ -82,29 +86,21 @@ def test_what_doctor_prints_after_an_interrupt_finishes_the_release_without_a_ch
     assert not [each for each in findings if each["state"] == "warning"]
 
 
-def test_an_interrupt_before_the_charge_says_that_nothing_was_charged(
-    site: OwnerSite, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        (RELEASES["dp-svm"] + " --yes", "commands.release_model.counted_faults"),
+        ("budget", "commands.budget.emit"),
+        ("train site-test --target ill", "models.training.train"),
+    ],
+)
+def test_a_command_that_charges_nothing_or_not_yet_says_so_when_it_is_interrupted(
+    site: OwnerSite, line: str, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stopped(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("dppca.owner.commands.release_model.counted_faults", stopped)
-    message = _interrupted(site.run(*shlex.split(RELEASES["dp-svm"]), "--yes"))
-    assert message == "interrupted: nothing was charged by this command"
-    assert site.history == History()
-
-
-@pytest.mark.parametrize("line", ["budget", "train site-test --target ill"])
-def test_a_command_that_charges_nothing_says_so_when_it_is_interrupted(
-    site: OwnerSite, line: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stopped(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("dppca.owner.commands.budget.emit", stopped)
-    monkeypatch.setattr("dppca.owner.models.training.train", stopped)
+    monkeypatch.setattr(f"dppca.owner.{place}", _stopped)
     message = _interrupted(site.run(*shlex.split(line)))
     assert message == "interrupted: nothing was charged by this command"
+    assert site.history == History()
 
 
 def test_every_command_either_charges_nothing_or_looks_into_the_ledger() -> None:
@@ -162,40 +158,34 @@ def test_an_interrupted_recovery_says_what_it_entered() -> None:
     assert "it is not known" in entered_text(None, after)
 
 
-@pytest.mark.parametrize("command", ["contribute", "train", "report", "ledger"])
-def test_an_interrupt_while_a_command_that_may_charge_begins_promises_nothing(
-    site: OwnerSite, command: str, monkeypatch: pytest.MonkeyPatch
+NOT_KNOWN = "`dppca-owner budget` shows whether anything was charged"
+
+
+@pytest.mark.parametrize(
+    ("line", "place", "says"),
+    [
+        ("contribute site-test", "contribute.load_site", NOT_KNOWN),
+        ("train site-test --target ill", "train.load_site", NOT_KNOWN),
+        ("report site-test", "report.load_site", NOT_KNOWN),
+        ("ledger recover", "ledger.load_site", NOT_KNOWN),
+        (
+            "ledger recover",
+            "ledger.connect",
+            "nothing was entered in the ledger, and nothing was charged",
+        ),
+    ],
+)
+def test_an_interrupt_while_a_command_that_may_charge_begins_promises_no_more_than_is_known(
+    site: OwnerSite, line: str, place: str, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stopped(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(f"dppca.owner.commands.{command}.load_site", stopped)
-    line = {
-        "contribute": "contribute site-test",
-        "train": "train site-test --target ill",
-        "report": "report site-test",
-        "ledger": "ledger recover",
-    }
-    message = _interrupted(site.run(*line[command].split()))
-    assert message == "interrupted: `dppca-owner budget` shows whether anything was charged"
-
-
-def test_an_interrupted_recovery_that_asks_has_charged_nothing(
-    site: OwnerSite, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stopped(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("dppca.owner.commands.ledger.connect", stopped)
-    message = _interrupted(site.run("ledger", "recover"))
-    assert message == "interrupted: nothing was entered in the ledger, and nothing was charged"
+    monkeypatch.setattr(f"dppca.owner.commands.{place}", _stopped)
+    assert _interrupted(site.run(*line.split())) == f"interrupted: {says}"
 
 
 def test_a_ledger_that_cannot_be_read_is_not_taken_for_an_empty_one() -> None:
     for before, after in ((None, History()), (History(), None)):
-        assert "it is not known whether anything was charged" in charges_text(
-            before, after, STUDY.name
-        )
+        said = charges_text(before, after, STUDY.name)
+        assert "it is not known whether anything was charged" in said
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import stat
 from pathlib import Path
 from typing import Any
@@ -244,10 +243,6 @@ class Foreign:
         (b"PK\x03\x04 broken", "not a model"),
         (skops.io.dumps({"metadata": "{}"}), "not a model"),
         (skops.io.dumps([1, 2]), "not a model"),
-        (
-            skops.io.dumps({"metadata": json.dumps({"kind": "dppca-svm", "version": 9})}),
-            "of version 9",
-        ),
         (skops.io.dumps({"pipeline": Foreign()}), "holds .*Foreign"),
     ],
 )

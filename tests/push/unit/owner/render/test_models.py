@@ -27,17 +27,11 @@ PREDICTED: dict[str, Any] = {
 }
 
 
-def test_the_accuracy_of_a_model_stands_beside_the_commonest_label() -> None:
+def test_every_accuracy_stands_beside_the_commonest_labels_and_needs_a_known_target() -> None:
     said = "right on 81.0% of the rows it was trained on; always the commonest label: 55.3%"
     assert said in training_text(TRAINED)  # type: ignore[arg-type]
-
-
-def test_the_accuracy_of_predictions_stands_beside_the_commonest_label() -> None:
     said = "right on 79.0% of those with a known target; always the commonest label: 55.3%"
     assert said in prediction_text(PREDICTED)  # type: ignore[arg-type]
-
-
-def test_without_a_known_target_there_is_no_accuracy() -> None:
     unknown: dict[str, Any] = {**PREDICTED, "accuracy": None, "majority": None}
     text = prediction_text(unknown)  # type: ignore[arg-type]
     assert "commonest" not in text

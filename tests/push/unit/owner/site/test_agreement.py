@@ -121,25 +121,15 @@ def test_an_opener_signs_with_the_key_before_a_renewal_and_with_no_other(tmp_pat
         signing_key(site, MASKED.terms)
 
 
-@pytest.mark.parametrize(
-    ("rule", "reason"),
-    [
+def test_a_policy_refuses_what_it_does_not_allow_and_nothing_else(tmp_path: Path) -> None:
+    source = locate_files("rows.csv", folder=tmp_path, data_set="survey")
+    for rule, reason in (
         (None, "says nothing"),
         (AggregateRule(2), "asks for 2"),
         (AggregateRule(1, ("owner-3", "owner-4")), "owner-1, owner-2"),
-    ],
-)
-def test_a_policy_refuses_what_it_does_not_allow(
-    tmp_path: Path, rule: AggregateRule | None, reason: str
-) -> None:
-    source = locate_files("rows.csv", folder=tmp_path, data_set="survey")
-    data_set = DataSet("survey", source, account_of(), rule)
-    with pytest.raises(NoPolicyError, match=reason):
-        require_allowed(MASKED.study, MASKED.terms, data_set)
-
-
-@pytest.mark.parametrize("rule", [AggregateRule(1), AggregateRule(1, ("owner-4", "owner-2"))])
-def test_a_policy_allows_the_rest(tmp_path: Path, rule: AggregateRule) -> None:
-    source = locate_files("rows.csv", folder=tmp_path, data_set="survey")
-    data_set = DataSet("survey", source, account_of(), rule)
-    require_allowed(MASKED.study, MASKED.terms, data_set)
+    ):
+        data_set = DataSet("survey", source, account_of(), rule)
+        with pytest.raises(NoPolicyError, match=reason):
+            require_allowed(MASKED.study, MASKED.terms, data_set)
+    for rule in (AggregateRule(1), AggregateRule(1, ("owner-4", "owner-2"))):
+        require_allowed(MASKED.study, MASKED.terms, DataSet("survey", source, account_of(), rule))

@@ -45,7 +45,7 @@ from dppca.owner.synthesis.tables import (
 from tests.support.certificates import new_authority
 from tests.support.latent_rows import make_result, make_rows, save_rows
 from tests.support.pooling import pooled_result
-from tests.support.studies import make_study
+from tests.support.studies import binary_of, make_study, numeric_of
 from tests.support.tables import drawn_table
 
 N_ROWS = 400
@@ -174,20 +174,14 @@ def test_what_fails_while_rows_are_drawn_leaves_no_file(
         _write(rows, tmp_path / "missing" / "rows.parquet", signer)
 
 
-@pytest.mark.parametrize("label", [Label.SITE_ONLY, Label.PUBLISHED_METHOD])
-def test_only_released_tables_are_published(
-    made: dict[Form, SyntheticRows], tmp_path: Path, label: Label
-) -> None:
-    table, path = drawn_table(made[Form.DECODED]), tmp_path / "rows.parquet"
-    pq.write_table(table.cast(with_metadata(table.schema, {"label": label.value})), path)
-    with pytest.raises(LabelError, match=label.value), publishable(path):
-        pass
-
-
-def test_table_without_a_label_is_not_published(
+def test_only_tables_with_the_label_released_are_published(
     made: dict[Form, SyntheticRows], tmp_path: Path
 ) -> None:
     table, path = drawn_table(made[Form.DECODED]), tmp_path / "rows.parquet"
+    for label in (Label.SITE_ONLY, Label.PUBLISHED_METHOD):
+        pq.write_table(table.cast(with_metadata(table.schema, {"label": label.value})), path)
+        with pytest.raises(LabelError, match=label.value), publishable(path):
+            pass
     pq.write_table(table, path)
     with pytest.raises(ArtefactError, match="no label"), publishable(path):
         pass
@@ -217,20 +211,6 @@ def test_synthesis_takes_no_rows(
         assert drawn_table(again).equals(drawn_table(again)), "read twice"
         other = synthesize(result, study, form, n_rows=N_ROWS, rng=np.random.default_rng(9))
         assert not drawn_table(other).equals(drawn_table(made[form]))
-
-
-def test_coded_rows_need_no_field_and_decoded_ones_no_coordinates(
-    result: Result, study: Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def forbidden(*_: object, **__: object) -> None:
-        pytest.fail("not needed for this form")
-
-    for form, name in ((Form.CODED, "fit_released"), (Form.DECODED, "sample")):
-        with monkeypatch.context() as patch:
-            patch.setattr(rows, name, forbidden)
-            made = synthesize(result, study, form, n_rows=10, rng=np.random.default_rng(0))
-            assert drawn_table(made).num_rows == 10
-            assert (made.method is None) == (made.misfit is None) == (form is Form.CODED)
 
 
 def test_many_coded_rows_have_the_moments_of_the_model(result: Result, study: Study) -> None:
@@ -296,18 +276,9 @@ def test_rows_by_thresholds_have_values_in_the_bins_that_enter_products(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     attributes: list[dict[str, Any]] = [
-        {"name": "x", "type": "numeric", "lower": 0, "upper": 50, "bins": 5, "products": "bins"},
-        {
-            "name": "n",
-            "type": "numeric",
-            "lower": 0,
-            "upper": 9,
-            "integer": True,
-            "bins": 3,
-            "zero": "separate",
-            "products": "bins",
-        },
-        {"name": "ill", "type": "binary", "values": ["no", "yes"]},
+        numeric_of("x", 0, 50, bins=5, products="bins"),
+        numeric_of("n", 0, 9, integer=True, bins=3, zero="separate", products="bins"),
+        binary_of("ill", ["no", "yes"]),
     ]
     study = make_study(attributes)
     rng = np.random.default_rng(2)
@@ -338,7 +309,7 @@ def test_rows_have_the_released_share_of_missing_values_whatever_the_decoder(
 ) -> None:
     """False alarms: none, as seeds are fixed; the bound is five standard deviations and 0.005."""
     lab = {"type": "numeric", "lower": 0, "upper": 10, "missing": "level", "histogram": True}
-    ill = {"name": "ill", "type": "binary", "values": ["no", "yes"]}
+    ill = binary_of("ill", ["no", "yes"])
     study = make_study([{"name": "lab", **lab}, ill], epsilon="1000")
     rng, n_rows = np.random.default_rng(5), 20_000
     values = np.where(rng.random(3000) < share, np.nan, rng.normal(7, 1, 3000).clip(0, 10))
@@ -369,14 +340,6 @@ def test_progress_never_falls_and_ends(
     assert 0 < told[0] < 0.01
     assert told[-1] == 1
     assert len(told) == 5 * field._SWEEPS + 1
-
-
-def test_decoded_rows_keep_the_released_marginals(result: Result, study: Study) -> None:
-    drawn, real = drawn_table(_decoded(result, study, 50_000)), make_rows(500)
-    for name in ("ill", "colour"):
-        for value in set(real[name].to_pylist()):
-            shares = [np.mean(np.array(each[name].to_pylist()) == value) for each in (real, drawn)]
-            assert abs(shares[0] - shares[1]) < 0.02, (name, value)
 
 
 def test_noise_that_raises_variances_is_taken_out_of_them_and_said(
@@ -414,12 +377,8 @@ def test_unit_ball_rows_are_synthesized_without_a_mean(tmp_path: Path, signer: S
     assert check_table(open_table(path, study.table), study.table).faultless
 
 
-@pytest.mark.parametrize("n_rows", [0, -1])
-def test_at_least_one_row_is_drawn(result: Result, study: Study, n_rows: int) -> None:
+def test_no_row_and_a_result_of_another_study_are_refused(result: Result, study: Study) -> None:
     with pytest.raises(SettingError, match="at least 1"):
-        _decoded(result, study, n_rows)
-
-
-def test_result_of_another_study_is_refused(result: Result) -> None:
+        _decoded(result, study, 0)
     with pytest.raises(SchemaMismatchError, match="another study"):
         _decoded(result, make_study("latent", name="other"), 5)

@@ -18,7 +18,7 @@ from dppca.common.numerics.comparison import (
     list_pairs,
 )
 from dppca.common.privacy.labels import Label
-from dppca.common.schema import Column, Schema, encode
+from dppca.common.schema import Column, encode
 from dppca.owner.records import open_table
 from dppca.owner.synthesis.report.comparison import (
     CodedTable,
@@ -30,7 +30,7 @@ from dppca.owner.synthesis.report.comparison import (
 )
 from dppca.owner.synthesis.report.page import Compared, marginal_panels, pair_plot, quality_page
 from tests.support.latent_rows import make_rows, save_rows
-from tests.support.studies import make_study
+from tests.support.studies import binary_of, make_schema, make_study, numeric_of
 
 SCHEMA = make_study("latent").table
 
@@ -84,9 +84,9 @@ def _of_rows(table: CodedTable, rows: NDArray[np.int32]) -> CodedTable:
 
 
 def test_every_value_of_a_numeric_has_a_cell_and_the_bounds_have_the_outer_ones() -> None:
-    x = {"name": "x", "type": "numeric", "lower": 0, "upper": 1}
-    b = {"name": "b", "type": "binary", "values": [0, 1]}
-    schema = Schema.from_document({"attributes": [x, b]})
+    x = numeric_of("x", 0, 1)
+    b = binary_of("b", [0, 1])
+    schema = make_schema([x, b])
     values = np.array([0.0, 0.001, 0.49, 0.51, 0.999, 1.0, -9.0, 9.0, np.nan])
     columns = [values, np.arange(9, dtype=np.int32) % 2]
     rows = encode(schema, columns)
@@ -184,8 +184,8 @@ def test_a_table_of_a_few_rows_is_not_compared(tmp_path: Path) -> None:
 
 def test_only_attributes_with_classes_are_predicted() -> None:
     assert list_targets(SCHEMA) == ("ill", "colour")
-    attributes = [{"name": n, "type": "numeric", "lower": 0, "upper": 1} for n in "xy"]
-    assert list_targets(Schema.from_document({"attributes": attributes})) == ()
+    attributes = [numeric_of(n, 0, 1) for n in "xy"]
+    assert list_targets(make_schema(attributes)) == ()
 
 
 class _Reader(HTMLParser):
@@ -219,7 +219,7 @@ def test_the_page_says_on_its_face_that_it_may_not_leave(page: str) -> None:
     assert "<title>site-only:" in page
 
 
-def test_the_page_needs_nothing_but_itself(page: str) -> None:
+def test_the_page_needs_nothing_but_itself_and_names_are_text_on_it(page: str) -> None:
     reader = _Reader()
     reader.feed(page)
     assert {tag for tag, _ in reader.tags}.isdisjoint({"script", "link", "iframe", "a"})
@@ -228,22 +228,17 @@ def test_the_page_needs_nothing_but_itself(page: str) -> None:
     assert all(source and source.startswith("data:image/png;base64,iVBOR") for source in sources)
     assert "http:" not in page
     assert "https:" not in page
-
-
-def test_names_are_text_on_the_page_and_nothing_else(page: str) -> None:
     assert "&lt;b&gt;study&lt;/b&gt;" in page
     assert "survey &amp; more" in page
     assert "<b>study" not in page
 
 
 def test_bins_in_products_do_not_change_what_tables_are_compared_by() -> None:
-    x = {"name": "x", "type": "numeric", "lower": 0, "upper": 1, "bins": 3}
-    b = {"name": "b", "type": "binary", "values": [0, 1]}
+    x = numeric_of("x", 0, 1, bins=3)
+    b = binary_of("b", [0, 1])
     rng = _rng()
     columns = [rng.uniform(-0.1, 1.1, 500), rng.integers(0, 2, 500).astype(np.int32)]
-    plain, binned = (
-        Schema.from_document({"attributes": [each, b]}) for each in (x, {**x, "products": "bins"})
-    )
+    plain, binned = (make_schema([each, b]) for each in (x, {**x, "products": "bins"}))
     counts = [count_cells(each, columns, encode(each, columns)) for each in (plain, binned)]
     for one, other in zip(
         [*counts[0].marginals, *counts[0].pairs],
