@@ -10,6 +10,11 @@ import pytest
 from dppca.common.transport.status import from_rpc_error
 
 OWNERS = ("owner-1", "owner-2", "owner-3")
+STATE = ("FAILED_PRECONDITION", "StudyStateError")
+NOT_READY = ("FAILED_PRECONDITION", "NotReadyError")
+UPLOAD = ("INVALID_ARGUMENT", "UploadError")
+CONFLICT = ("ALREADY_EXISTS", "ConflictError")
+TOO_LONG = ("RESOURCE_EXHAUSTED", "LimitError")
 
 
 def refused(call: Callable[[], object]) -> tuple[str, str]:

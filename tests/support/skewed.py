@@ -51,10 +51,6 @@ class _Skewed(_REAL, metaclass=_Kind):
     def now(cls, tz: dt.tzinfo | None = None) -> Any:
         return _REAL.now(tz) + dt.timedelta(seconds=_State.offset_s)
 
-    @classmethod
-    def utcnow(cls) -> Any:
-        return _REAL.now(dt.UTC).replace(tzinfo=None) + dt.timedelta(seconds=_State.offset_s)
-
 
 class _Module(ModuleType):
     """The module `datetime` as our own code sees it."""

@@ -29,10 +29,6 @@ def _contribute(site: OwnerSite, study: Study, *options: str) -> tuple[int, Any]
     return site.run("contribute", study.name, "--yes", *options)
 
 
-def _require_untouched(site: OwnerSite, history: object) -> None:
-    assert site.history == history
-
-
 def test_what_is_stored_and_sent_is_the_masked_upload_of_this_site(
     federation: MaskedFederation,
 ) -> None:
@@ -74,7 +70,7 @@ def test_without_a_digest_nothing_is_contributed_until_the_keys_are_verified(
         code, message = error_of(_contribute(site, study, "--digest", digest))
         assert code == expected
         assert study.digest not in message
-    _require_untouched(site, before)
+    assert site.history == before
     code, reviewed = site.run("review", study.name)
     assert (code, reviewed["aggregate"]["keys_verified"]) == (0, False)
     assert reviewed["aggregate"]["unverified"] == sorted(study.owners)
@@ -106,7 +102,7 @@ def test_a_peer_whose_key_has_changed_is_refused_even_with_a_digest_that_fits(
         code, message = error_of(_contribute(site, forged, *options))
         assert code == IDENTITY
         assert name in message
-    _require_untouched(site, before)
+    assert site.history == before
 
 
 def test_a_policy_without_a_rule_that_fits_refuses(federation: MaskedFederation) -> None:
@@ -116,7 +112,7 @@ def test_a_policy_without_a_rule_that_fits_refuses(federation: MaskedFederation)
     before = site.history
     code, message = error_of(_contribute(site, study, "--digest", study.digest))
     assert (code, reason in message) == (NO_POLICY, True)
-    _require_untouched(site, before)
+    assert site.history == before
     refused = site.run("review", study.name)[1]["refused"]
     assert reason in refused
     steps = {each["name"]: each["next"] for each in site.run("studies")[1]["studies"]}

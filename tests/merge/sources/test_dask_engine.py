@@ -25,7 +25,6 @@ from dppca.owner.records import (
     CheckReport,
     FaultCounts,
     Table,
-    check_table,
     moments_of_table,
     open_table,
 )
@@ -118,13 +117,6 @@ def test_workers_read_an_object_store_by_themselves(
             moments, _ = on_dask(cluster, table)
     assert moments.n_rows == 900
     np.testing.assert_array_equal(moments.packed, moments_of_table(opened(folder), MIXED).packed)
-
-
-def test_a_check_has_the_row_numbers_of_this_machine(cluster: DaskCluster, tmp_path: Path) -> None:
-    table = opened(write_files(mixed_rows(2000, seed=5), tmp_path / "rows", 7))
-    with open_engine(cluster.engine, tmp_path) as engine:
-        found = engine.count_faults(table, limit=3, target="c", progress=lambda _: None)
-    assert found == check_table(table, MIXED, limit=3, target="c")
 
 
 def test_a_worker_that_is_killed_in_the_middle_changes_nothing(tmp_path: Path) -> None:

@@ -15,16 +15,12 @@ from dppca.common.documents.messages import StudyState
 from dppca.common.signing import Purpose, sign
 from dppca.common.transport.codec import state_from_wire
 from dppca.curator.study import lifecycle
-from tests.support.callers import refused
+from tests.support.callers import CONFLICT, STATE, TOO_LONG, UPLOAD, refused
 from tests.support.curator import Curator, far_moment
 from tests.support.federations import MaskedHub, MaskedSite, MaskedSites
 from tests.support.masked import noised_sum
 
-STATE = ("FAILED_PRECONDITION", "StudyStateError")
-UPLOAD = ("INVALID_ARGUMENT", "UploadError")
-CONFLICT = ("ALREADY_EXISTS", "ConflictError")
 UNSIGNED = ("INVALID_ARGUMENT", "SignatureError")
-TOO_LONG = ("RESOURCE_EXHAUSTED", "LimitError")
 
 
 @pytest.fixture

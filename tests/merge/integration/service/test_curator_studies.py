@@ -21,7 +21,7 @@ from dppca.common.transport.codec import state_from_wire
 from dppca.common.transport.testbed import SERVE
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.study.admission import largest_contribution
-from tests.support.callers import OWNERS, refused
+from tests.support.callers import CONFLICT, NOT_READY, OWNERS, STATE, TOO_LONG, refused
 from tests.support.census import arrow, decoded_rows, make_release
 from tests.support.curator import Curator, far_moment
 from tests.support.masked import make_masked_study
@@ -66,23 +66,22 @@ def test_owners_find_joint_components_and_publish_rows(
     assert [owner.n_rows for owner in details.owners] == [1000] * 3
     assert [owner.synthetic_decoded_rows for owner in details.owners] == [3, 3, 0]
     operator.admin.CloseStudy(pb.CloseStudyRequest(name=finished.name), timeout=WAIT_S)
-    assert refused(
-        lambda: owners["owner-3"].publish(finished, Form.DECODED, rows, n_rows=3, components=digest)
-    ) == ("FAILED_PRECONDITION", "StudyStateError")
+    assert (
+        refused(
+            lambda: owners["owner-3"].publish(
+                finished, Form.DECODED, rows, n_rows=3, components=digest
+            )
+        )
+        == STATE
+    )
     assert owners["owner-3"].components(finished) == content
 
 
 def test_result_is_refused_until_there_is_one(
     study: Study, owners: dict[str, Party], operator: Party
 ) -> None:
-    assert refused(lambda: owners["owner-1"].components(study)) == (
-        "FAILED_PRECONDITION",
-        "NotReadyError",
-    )
-    assert refused(lambda: owners["owner-1"].synthetic(study, Form.CODED)) == (
-        "FAILED_PRECONDITION",
-        "NotReadyError",
-    )
+    assert refused(lambda: owners["owner-1"].components(study)) == NOT_READY
+    assert refused(lambda: owners["owner-1"].synthetic(study, Form.CODED)) == NOT_READY
     request = pb.AbortStudyRequest(name=study.name, reason="no longer needed")
     operator.admin.AbortStudy(request, timeout=WAIT_S)
     operator.admin.AbortStudy(request, timeout=WAIT_S)
@@ -92,15 +91,12 @@ def test_result_is_refused_until_there_is_one(
         lambda: owners["owner-1"].contribute(make_release(study)),
         lambda: operator.admin.CloseStudy(pb.CloseStudyRequest(name=study.name), timeout=WAIT_S),
     ):
-        assert refused(call) == ("FAILED_PRECONDITION", "StudyStateError")
+        assert refused(call) == STATE
 
 
 def test_documents_are_checked_when_a_study_is_created(operator: Party, study: Study) -> None:
     assert operator.create(study).already_stored
-    assert refused(lambda: operator.create(make_study(name=study.name, overlap=True))) == (
-        "ALREADY_EXISTS",
-        "ConflictError",
-    )
+    assert refused(lambda: operator.create(make_study(name=study.name, overlap=True))) == CONFLICT
     for document in (b"", b"{}", b"\xff", study.canonical_bytes() + b" ", b"[" * 10_000):
         assert refused(
             lambda: operator.admin.CreateStudy(
@@ -109,10 +105,7 @@ def test_documents_are_checked_when_a_study_is_created(operator: Party, study: S
             )
         ) == ("INVALID_ARGUMENT", "StudyError")
     huge = pb.CreateStudyRequest(document=bytes(5 << 20))
-    assert refused(lambda: operator.admin.CreateStudy(huge, timeout=WAIT_S)) == (
-        "RESOURCE_EXHAUSTED",
-        "LimitError",
-    )
+    assert refused(lambda: operator.admin.CreateStudy(huge, timeout=WAIT_S)) == TOO_LONG
 
 
 def test_a_study_whose_contributions_would_be_refused_is_never_created(tmp_path: Path) -> None:
@@ -128,7 +121,7 @@ def test_a_study_whose_contributions_would_be_refused_is_never_created(tmp_path:
                     assert not curator.operator().create(study).already_stored
                 else:
                     call = partial(curator.operator().create, study)
-                    assert refused(call) == ("RESOURCE_EXHAUSTED", "LimitError")
+                    assert refused(call) == TOO_LONG
         finally:
             curator.stop()
 
@@ -154,15 +147,15 @@ def test_a_quorum_at_the_deadline_is_enough_and_the_missing_are_named(
     assert result.header.missing == ("owner-3",)
     assert result.header.n_rows == 2000
     late = make_release(enough, seed=7)
-    assert refused(lambda: owners["owner-3"].contribute(late)) == (
-        "FAILED_PRECONDITION",
-        "StudyStateError",
-    )
-    assert refused(
-        lambda: owners["owner-3"].publish(
-            enough, Form.DECODED, arrow(decoded_rows()), n_rows=3, components=answer.sha256
+    assert refused(lambda: owners["owner-3"].contribute(late)) == STATE
+    assert (
+        refused(
+            lambda: owners["owner-3"].publish(
+                enough, Form.DECODED, arrow(decoded_rows()), n_rows=3, components=answer.sha256
+            )
         )
-    ) == ("FAILED_PRECONDITION", "StudyStateError")
+        == STATE
+    )
     answer = owners["owner-1"].end(too_few)
     assert state_from_wire(answer.state) is StudyState.ABORTED
     assert "deadline" in answer.reason
