@@ -16,21 +16,15 @@ def numbers(pattern: str) -> list[int]:
     return [int(number) for number in re.findall(pattern, TEXT)]
 
 
-def test_both_listeners_together_are_below_what_the_curator_takes() -> None:
+def test_the_proxy_passes_on_what_the_curator_takes_together_and_of_one_address() -> None:
     together, owners, operators = numbers(r"\bmaxconn (\d+)")
     assert together == owners + operators
     assert together < Limits().max_connections
-
-
-def test_an_address_has_the_connections_that_the_curator_reckons_with() -> None:
     assert numbers(r"sc0_conn_cur gt (\d+)") == [CONNECTIONS_OF_ADDRESS]
 
 
-def test_no_connection_that_answers_pings_is_ended() -> None:
+def test_tls_passes_through_and_no_connection_that_answers_pings_is_ended() -> None:
     assert numbers(r"timeout (?:client|server) (\d+)m\n") == [2, 2]
     assert 2 * KEEPALIVE_S < 2 * 60
-
-
-def test_tls_passes_through() -> None:
     assert re.findall(r"\bmode (\w+)", TEXT) == ["tcp"]
     assert not re.search(r"\b(ssl|crt)\b", re.sub("#.*", "", TEXT))

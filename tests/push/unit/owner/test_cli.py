@@ -336,10 +336,6 @@ def test_the_budget_lists_charges_and_how_far_they_came(
     assert "reserved" in out
 
 
-def test_a_budget_of_a_data_set_nobody_knows_is_refused(site: OwnerSite) -> None:
-    assert _error(site.run("budget", "--data-set", "other")) == (20, "NoPolicyError")
-
-
 @pytest.mark.parametrize("command", [["components"], ["review"], ["contribute", "--yes"]])
 def test_a_name_that_is_a_path_is_refused_before_anybody_is_asked(
     site: OwnerSite, command: list[str]
@@ -347,23 +343,19 @@ def test_a_name_that_is_a_path_is_refused_before_anybody_is_asked(
     assert _error(site.run(*command, "../../etc")) == (10, "SettingError")
 
 
-def test_nothing_is_read_or_charged_where_the_policy_is_missing(site: OwnerSite) -> None:
+def test_nothing_is_read_or_charged_where_the_policy_lacks_a_data_set(site: OwnerSite) -> None:
+    assert _error(site.run("budget", "--data-set", "other")) == (20, "NoPolicyError")
     (site.folder / "policy.yaml").unlink()
     assert _error(site.run("review", "census")) == (20, "NoPolicyError")
     assert not (site.folder / "ledger.sqlite").exists()
 
 
-def test_json_in_front_of_the_command_is_told_where_it_belongs(
-    capsys: pytest.CaptureFixture[str],
+def test_an_error_is_text_on_standard_error_unless_json_is_asked_for_behind_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, out, _ = _text("--json", "studies", capsys=capsys)
     assert code == 2
     assert json.loads(out)["error"]["message"] == "put --json after the command"
-
-
-def test_an_error_is_text_on_standard_error_without_json(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
     code, out, err = _text("--site", str(tmp_path), "budget", capsys=capsys)
     assert (code, out) == (10, "")
     assert err.startswith("error: no site.yaml")

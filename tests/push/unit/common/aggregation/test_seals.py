@@ -52,12 +52,9 @@ def test_both_halves_of_a_key_are_needed() -> None:
             OpenerKey(mixed).unseal(SEALED, b"info")
 
 
-def test_a_key_is_not_shown() -> None:
+def test_a_key_is_not_shown_and_has_its_length() -> None:
     assert repr(KEY) == "OpenerKey()"
     assert KEY.secret != make_opener_key(SeededEntropy(2)).secret
-
-
-def test_keys_have_their_length() -> None:
     assert len(KEY.public) == 1216
     with pytest.raises(ArtefactError, match="96 bytes, not 95"):
         OpenerKey(bytes(95))

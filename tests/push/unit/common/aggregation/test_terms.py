@@ -20,13 +20,10 @@ TERMS = federation().terms
 SPARE = federation(n_openers=4, spares=1).terms
 
 
-def test_without_spares_each_opener_holds_one_stream_and_no_vote_is_needed() -> None:
+def test_without_spares_an_opener_holds_one_stream_and_with_one_a_stream_has_three() -> None:
     assert TERMS.holders == (("owner-000",), ("owner-001",))
     assert [TERMS.held(each) for each in TERMS.openers] == [(0,), (1,)]
     assert (TERMS.tolerated, TERMS.votes_needed, TERMS.honest) == (1, 0, 3)
-
-
-def test_with_a_spare_a_stream_has_three_holders() -> None:
     assert len(SPARE.holders) == 4
     assert {len(each) for each in SPARE.holders} == {3}
     assert [len(SPARE.held(each)) for each in SPARE.openers] == [3] * 4
@@ -121,7 +118,7 @@ def test_a_member_has_a_name_and_a_key_of_its_own_on_p256(
         _with_last(replace(TERMS.members[-1], **changes))
 
 
-def test_an_opener_key_is_signed_by_its_opener() -> None:
+def test_an_opener_key_is_signed_by_its_opener_and_offered_by_no_other() -> None:
     public = make_opener_key(SeededEntropy(9)).public
     for signer, purpose in ((0, Purpose.OPENER), (5, Purpose.VOTE)):
         offered = OfferedKey(public, sign(signing_key(signer), purpose, public))
@@ -129,10 +126,7 @@ def test_an_opener_key_is_signed_by_its_opener() -> None:
             _with_last(replace(TERMS.members[-1], offered=offered))
     offered = OfferedKey(public, sign(signing_key(5), Purpose.OPENER, public))
     assert _with_last(replace(TERMS.members[-1], offered=offered)).openers[-1] == "owner-005"
-
-
-def test_two_openers_do_not_offer_one_key() -> None:
-    public = TERMS.members[0].offered.public
+    public = TERMS.members[0].offered.public  # of another opener
     offered = OfferedKey(public, sign(signing_key(5), Purpose.OPENER, public))
     with pytest.raises(StudyError, match="same key"):
         _with_last(replace(TERMS.members[-1], offered=offered))

@@ -158,26 +158,19 @@ def test_a_setting_out_of_range_is_refused(name: str, changes: dict[str, Any]) -
         ALL[name](**changes).fit(*table())
 
 
-def test_a_class_that_was_not_declared_is_refused() -> None:
+def test_declared_classes_need_not_all_occur_and_no_other_may() -> None:
     with pytest.raises(DataError, match="does not name"):
         ALL["DPSVM"](classes=[1, 2]).fit(*table())
-
-
-def test_declared_classes_need_not_all_occur() -> None:
     X, _ = table()
     model = ALL["DPSVM"](classes=["a", "b", "c"]).fit(X, ["b"] * N_ROWS)
     assert list(model.classes_) == ["a", "b", "c"]
 
 
-def test_groups_must_name_a_party_for_every_row() -> None:
+def test_a_schema_and_groups_must_agree_with_their_table() -> None:
+    schema = make_schema([binary_of("a", [0, 1]), categorical_of("b", ["x", "y", "z"])])
     X, y = table()
     with pytest.raises(DataError, match="groups"):
         ALL["PPCADPMH"]().fit(X, y, groups=["a"])
-
-
-def test_a_schema_and_its_table_must_agree() -> None:
-    schema = make_schema([binary_of("a", [0, 1]), categorical_of("b", ["x", "y", "z"])])
-    X, y = table()
     with pytest.raises(SettingError, match="4 columns, the schema 2"):
         ALL["PPCADPMH"](bounds=None, schema=schema).fit(X, y)
     with pytest.raises(SettingError, match="not both"):
@@ -186,14 +179,10 @@ def test_a_schema_and_its_table_must_agree() -> None:
         ALL["PPCADPMH"](bounds=None, schema=schema).fit([[0, 1], [1, 3], [0, 2]], None)
 
 
-def test_public_numbers_of_the_unit_ball_are_checked() -> None:
+def test_the_unit_ball_and_the_machine_without_privacy_check_what_they_are_given() -> None:
     X, _ = table()
     for wrong in ({"scale": 0}, {"centre": np.nan}, {"scale": [1, 2]}):
         with pytest.raises(SettingError):
             UnitBall(**wrong).fit(X)
-
-
-def test_the_machine_without_privacy_checks_its_table_too() -> None:
-    X, _ = table()
     with pytest.raises(DataError, match="1 class"):
         SVM().fit(X, np.ones(N_ROWS))

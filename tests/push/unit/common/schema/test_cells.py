@@ -26,28 +26,22 @@ def _cells(**fields: object) -> Cells:
     return cells
 
 
-def test_without_a_word_there_are_forty_equal_cells() -> None:
+def test_without_a_word_there_are_forty_equal_cells_and_edges_may_be_given() -> None:
     cells = _cells(lower=-1, upper=3)
     assert np.allclose(np.diff(cells.edges), 0.1)
     assert cells.n_cells == 40
+    cells = _cells(lower=0, upper=100, bins=[18, 40, 65])
+    assert cells.index(np.array([0, 17.9, 18, 64, 65, 100])).tolist() == [0, 0, 1, 2, 3, 3]
 
 
-def test_a_whole_number_with_few_values_has_a_cell_for_each() -> None:
+def test_a_whole_number_with_few_values_has_a_cell_for_each_else_edges_between_them() -> None:
     cells = _cells(lower=17, upper=90, integer=True)
     assert cells.n_cells == 74
     assert cells.index(np.arange(17.0, 91.0)).tolist() == list(range(74))
     assert np.allclose(cells.scale.values(cells.coordinates), np.arange(17, 91))
-
-
-def test_cells_of_whole_numbers_have_edges_between_them() -> None:
     cells = _cells(lower=0, upper=1000, integer=True, bins=7, score="log")
     assert np.all(cells.edges[1:-1] % 1 == 0.5)
     assert _cells(lower=0, upper=5, integer=True, bins=200).n_cells == 6
-
-
-def test_edges_may_be_given() -> None:
-    cells = _cells(lower=0, upper=100, bins=[18, 40, 65])
-    assert cells.index(np.array([0, 17.9, 18, 64, 65, 100])).tolist() == [0, 0, 1, 2, 3, 3]
 
 
 def test_zero_is_a_cell_of_its_own_and_the_last() -> None:
