@@ -86,14 +86,9 @@ def test_count_and_rows_are_of_one_moment(postgres: PostgresServer, rows: str) -
         assert moments_of_table(latest, SCHEMA).n_rows == N_ROWS
     with table.latest() as latest:
         assert moments_of_table(latest, SCHEMA).n_rows == latest.n_rows == N_ROWS + 1000
-
-
-def test_a_table_that_grew_after_it_was_opened_is_no_half_counted_one(
-    postgres: PostgresServer, rows: str
-) -> None:
-    table = open_table(postgres.place(table=rows), SCHEMA)
-    postgres.run(f"INSERT INTO \"{rows}\" VALUES (1, 'Ulm', '')")
-    with pytest.raises(DataError, match=f"had {N_ROWS} rows when it was opened and {N_ROWS + 1}"):
+    with pytest.raises(
+        DataError, match=f"had {N_ROWS} rows when it was opened and {N_ROWS + 1000}"
+    ):
         list(table.batches())
 
 
@@ -142,7 +137,9 @@ def test_what_a_database_refuses_is_said_without_quoting_it(
     assert message in _refusal(ask(text.format(rows=f'"{rows}"')))
 
 
-def test_a_role_without_rights_is_told_what_it_needs(postgres: PostgresServer, rows: str) -> None:
+def test_a_role_that_sees_nothing_is_told_what_it_needs(
+    postgres: PostgresServer, rows: str
+) -> None:
     postgres.run("DROP ROLE IF EXISTS reader", "CREATE ROLE reader LOGIN")
     place = postgres.place(table=rows, role="reader")
     assert "grant it SELECT" in _refusal(place)
@@ -150,6 +147,8 @@ def test_a_role_without_rights_is_told_what_it_needs(postgres: PostgresServer, r
     assert _reads(place) == N_ROWS
     postgres.run("DROP OWNED BY reader", "DROP ROLE reader")
     assert "cannot be read" in _refusal(place)
+    postgres.run("DROP TABLE IF EXISTS nobody", "CREATE TABLE nobody (age int, town text)")
+    assert "the role's rights leave" in _refusal(postgres.place(table="nobody"))
 
 
 @pytest.mark.parametrize("kind", ["numeric(9, 2)", "real", "text", "money", "date", "json"])
@@ -290,11 +289,6 @@ def test_a_table_that_another_session_holds_is_not_waited_for(
         assert "holds the table locked" in _refusal(postgres.place(table=rows))
         cursor.execute("ROLLBACK")
     assert _reads(postgres.place(table=rows)) == N_ROWS
-
-
-def test_a_role_that_hides_all_rows_is_told_from_an_empty_file(postgres: PostgresServer) -> None:
-    postgres.run("DROP TABLE IF EXISTS nobody", "CREATE TABLE nobody (age int, town text)")
-    assert "the role's rights leave" in _refusal(postgres.place(table="nobody"))
 
 
 def test_why_a_connection_is_refused_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,10 +43,14 @@ def rows(schema: Schema) -> np.ndarray[Any, np.dtype[np.int32]]:
     return encode(schema, [x, b, c])
 
 
-def test_covariance_is_that_of_the_coded_rows(schema: Schema, rows: Any) -> None:
+def test_covariance_is_of_the_coded_rows_and_features_are_all_but_the_target(
+    schema: Schema, rows: Any
+) -> None:
     expected = np.cov((rows / 1024).T, bias=True)
     # A binary's mean square and an indicator's are exact, the rest is integer sums.
     np.testing.assert_allclose(compute_pooled_covariance(schema, rows), expected, atol=1e-12)
+    np.testing.assert_array_equal(extract_features(schema, "c", rows), rows[:, :2])
+    np.testing.assert_array_equal(extract_features(schema, "b", rows), rows[:, [0, 2, 3, 4]])
 
 
 def test_the_best_directions_capture_everything(schema: Schema, rows: Any) -> None:
@@ -65,24 +69,18 @@ def test_random_directions_capture_what_is_said_of_chance(schema: Schema, rows: 
     assert variance_by_chance(covariance, 2) == pytest.approx(mean, abs=0.02)  # 6 deviations
 
 
-def test_coded_synthetic_rows_are_cut_in_the_middle_and_at_the_largest(schema: Schema) -> None:
+def test_coded_rows_are_cut_in_the_middle_and_at_the_largest_or_by_a_released_mean(
+    schema: Schema,
+) -> None:
     coded = np.array([[0.1, -0.01, 0.2, 0.5, 0.1], [0.1, 0.01, -0.2, -0.5, -0.1]])
     assert synthetic_labels(schema, "b", coded, None).tolist() == [0, 1]
     assert synthetic_labels(schema, "c", coded, None).tolist() == [1, 2]
-
-
-def test_coded_synthetic_rows_keep_a_released_mean(schema: Schema) -> None:
     coded = np.zeros((100, 5))
     coded[:, 1] = np.linspace(-1, -0.1, 100)
     # The code of a share of 0.3 between -1/2 and 1/2.
     labels = synthetic_labels(schema, "b", coded, np.array([0, -0.2, 0, 0, 0]))
     assert labels.sum() == 30
     assert labels[-30:].all()
-
-
-def test_features_leave_out_all_columns_of_the_target(schema: Schema, rows: Any) -> None:
-    np.testing.assert_array_equal(extract_features(schema, "c", rows), rows[:, :2])
-    np.testing.assert_array_equal(extract_features(schema, "b", rows), rows[:, [0, 2, 3, 4]])
 
 
 def test_a_perfect_copy_is_as_useful_as_the_rows(schema: Schema, rows: Any) -> None:

@@ -64,7 +64,7 @@ def test_a_cell_is_text() -> None:
     assert html_table((), []) == "<table><tbody></tbody></table>"
 
 
-def test_a_study_and_a_schema_show_themselves_in_a_notebook() -> None:
+def test_a_study_and_a_schema_show_themselves_in_a_notebook_and_names_are_no_markup() -> None:
     study = make_study("latent")
     page = study._repr_html_()
     for said in (study.name, study.digest, "epsilon", "ill", *study.owners):
@@ -72,9 +72,6 @@ def test_a_study_and_a_schema_show_themselves_in_a_notebook() -> None:
     table = study.table._repr_html_()
     for said in ("-2 to 2", "no, yes", "red, green, blue", "6 attributes, 8 coded columns"):
         assert said in table
-
-
-def test_names_of_a_study_are_no_markup() -> None:
     attributes = [numeric_of(f"<img src={name}>", 0, 1) for name in "ab"]
     study = make_study(attributes)
     assert "<img" not in study._repr_html_() + study.table._repr_html_()

@@ -13,13 +13,10 @@ from dppca.common.transport.testbed import LocalCurator, Processes
 SLEEP = ("timeit", "-n1", "-r1", "import time; time.sleep(36000)")
 
 
-def test_a_party_that_fails_is_named_with_its_own_error(tmp_path: Path) -> None:
+def test_a_party_is_named_with_its_own_error_or_its_last_words(tmp_path: Path) -> None:
     with Processes() as live, pytest.raises(SettingError, match=r"^owner-1: ") as caught:
         live.call("owner-1", "dppca.owner.cli", "--site", str(tmp_path), "budget")
     assert type(caught.value) is SettingError
-
-
-def test_a_party_that_breaks_is_shown_with_its_last_words() -> None:
     with Processes() as live, pytest.raises(PeerError, match=r"owner-1: .*No module named nobody"):
         live.call("owner-1", "nobody")
 
