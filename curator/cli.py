@@ -6,7 +6,7 @@ Only `click` and the settings are imported here: a command imports what it needs
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, TypeVar
@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal, NoReturn, TypeVar
 import click
 
 from dppca.common.attestation.documents import VerificationDocument
-from dppca.common.documents.values import Document, PathText
 from dppca.common.shell.console import CommandGroup, emit, prints, run_and_end
 from dppca.common.shell.files import CredentialFolder
 from dppca.common.shell.packages import require_package
@@ -33,13 +32,15 @@ _LIMITS = {field.name: field for field in fields(Limits)}
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-class ServeDocument(Document):
+@dataclass(frozen=True, slots=True)
+class ServeDocument:
     """A curator that has ended."""
 
-    state: Annotated[PathText, "folder of its studies"]
+    state: Annotated[Path, "folder of its studies"]
 
 
-class HealthDocument(Document):
+@dataclass(frozen=True, slots=True)
+class HealthDocument:
     """A curator that answered."""
 
     curator: Annotated[str, "`HOST:PORT` that was asked"]
@@ -179,8 +180,7 @@ def serve(
             limits=Limits(**limits),  # type: ignore[arg-type] # click has made the types theirs
         )
     )
-    document: ServeDocument = {"command": "serve", "state": str(state)}
-    emit(document, "", as_json=as_json)
+    emit(ServeDocument(state), "", as_json=as_json)
 
 
 @cli.command()
@@ -228,8 +228,7 @@ def health(curator: str, credentials: Path, timeout: float, *, live: bool, as_js
     parse_address(curator)
     loaded = load_credentials(CredentialFolder(credentials))
     status = ask_health(curator, loaded, timeout_s=timeout, live=live)
-    document: HealthDocument = {"command": "health", "curator": curator, "status": status}
-    emit(document, status, as_json=as_json)
+    emit(HealthDocument(curator, status), status, as_json=as_json)
 
 
 @cli.command()

@@ -13,6 +13,7 @@ from dataclasses import is_dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any
 
@@ -50,6 +51,7 @@ _PLAIN = {
     datetime: "string",
     Decimal: "string",
     JsonBytes: "object",
+    Path: "string",
     bytes: "string",
 }
 _WORDS: dict[object, str] = {
@@ -60,6 +62,7 @@ _WORDS: dict[object, str] = {
     datetime: TimeText.__metadata__[0],  # type: ignore[attr-defined]
     Decimal: DecimalText.__metadata__[0],  # type: ignore[attr-defined]
     JsonBytes: "object",
+    Path: PathText.__metadata__[0],  # type: ignore[attr-defined]
     bytes: DigestText.__metadata__[0],  # type: ignore[attr-defined]
     object: "any",
 }

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Annotated, Any, NotRequired, TypedDict
 
 from dppca.common.documents.amounts import decimal_text
@@ -41,6 +42,8 @@ def to_document(value: Any) -> Any:
         return decimal_text(value)
     if isinstance(value, Mapping):
         return {key: to_document(each) for key, each in value.items()}
+    if isinstance(value, Path):
+        return str(value)
     if isinstance(value, (list, tuple)):
         return [to_document(each) for each in value]
     return value

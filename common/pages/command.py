@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import click
 
-from dppca.common.documents.values import Document
 from dppca.common.shell.console import say
 
 if TYPE_CHECKING:
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-class PageDocument(Document):
+@dataclass(frozen=True, slots=True)
+class PageDocument:
     """A page that was served, and has ended."""
 
     port: Annotated[int, "port of 127.0.0.1 that it was served on"]
@@ -43,4 +44,4 @@ def serve_page(app: Any, session: Session, *, port: int) -> PageDocument:
         )
 
     serve(app, port=port, opened=tell)
-    return {"command": "page", "port": opened[0]}
+    return PageDocument(opened[0])

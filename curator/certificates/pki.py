@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Annotated
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -35,6 +36,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from dppca.common.documents.names import is_party_name
+from dppca.common.documents.values import DigestText
 from dppca.common.errors import IdentityError, SettingError
 from dppca.common.shell.files import CA, CERTIFICATE, KEY, SHARED, create_file, write_file
 from dppca.common.transport.tls import (
@@ -52,20 +54,18 @@ _CLOCK_SKEW = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
-class IssuedFiles:
-    """A certificate that was made: for whom, until when, and the SHA-256 of its public key.
+class MadeCertificate:
+    """A certificate that was made."""
 
-    ``serial`` is its number in hexadecimal, which `dppca.curator.certificates.revocation` takes.
-    """
-
-    identity: Identity
-    path: Path
-    expires: datetime
-    fingerprint: str
-    serial: str
+    name: Annotated[str, "name of the party"]
+    role: Annotated[str, "`authority`, `curator`, `operator` or `owner`"]
+    path: Annotated[Path, "folder or file that was written"]
+    expires: Annotated[datetime, "when the certificate expires"]
+    fingerprint: Annotated[DigestText, "SHA-256 of the public key"]
+    serial: Annotated[DigestText, "serial number of the certificate"]
 
 
-def init_authority(folder: Path, *, name: str, days: int, now: datetime) -> IssuedFiles:
+def init_authority(folder: Path, *, name: str, days: int, now: datetime) -> MadeCertificate:
     """Make an authority: a key (mode 0600) and ``ca.pem``, which everybody gets.
 
     Raises
@@ -82,13 +82,7 @@ def init_authority(folder: Path, *, name: str, days: int, now: datetime) -> Issu
     )
     _write_new(folder / CA_KEY, key_pem(key), mode=0o600)
     _write_new(folder / CA, certificate.public_bytes(Encoding.PEM), mode=0o644)
-    return IssuedFiles(
-        Identity(name, Role.CURATOR),
-        folder / CA,
-        certificate.not_valid_after_utc,
-        compute_fingerprint(key.public_key()),
-        f"{certificate.serial_number:x}",
-    )
+    return _made(certificate, key.public_key(), folder / CA, name, "authority")
 
 
 def issue(
@@ -99,7 +93,7 @@ def issue(
     output: Path,
     days: int,
     now: datetime,
-) -> IssuedFiles:
+) -> MadeCertificate:
     """Make key, certificate and ``ca.pem`` for the curator or an operator.
 
     Parameters
@@ -134,18 +128,12 @@ def issue(
     _write_new(output / CA, (folder / CA).read_bytes(), mode=0o644)
     _write_new(output / KEY, key_pem(key), mode=0o600)
     _write_new(output / CERTIFICATE, certificate.public_bytes(Encoding.PEM), mode=0o644)
-    return IssuedFiles(
-        identity,
-        output / CERTIFICATE,
-        certificate.not_valid_after_utc,
-        compute_fingerprint(key.public_key()),
-        f"{certificate.serial_number:x}",
-    )
+    return _made(certificate, key.public_key(), output / CERTIFICATE, identity.name, identity.role)
 
 
 def sign_request(
     folder: Path, *, request: bytes, name: str | None, output: Path, days: int, now: datetime
-) -> IssuedFiles:
+) -> MadeCertificate:
     """Certify an owner from its signing request.
 
     Parameters
@@ -183,9 +171,16 @@ def sign_request(
     _require_new(output)
     certificate = _certify(folder, key, identity, (), days, now)
     _write_new(output, certificate.public_bytes(Encoding.PEM), mode=0o644)
-    return IssuedFiles(
-        identity,
-        output,
+    return _made(certificate, key, output, identity.name, identity.role)
+
+
+def _made(
+    certificate: x509.Certificate, key: ec.EllipticCurvePublicKey, path: Path, name: str, role: str
+) -> MadeCertificate:
+    return MadeCertificate(
+        name,
+        role,
+        path,
         certificate.not_valid_after_utc,
         compute_fingerprint(key),
         f"{certificate.serial_number:x}",

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Annotated
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -27,37 +28,57 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from filelock import lock_descriptor
 
+from dppca.common.documents.values import DigestText
 from dppca.common.errors import IdentityError, SettingError
 from dppca.common.shell.files import REVOKED
 from dppca.common.transport.revoked import RevocationList, parse_list
-from dppca.common.transport.tls import Identity, parse_identity, x509_faults
+from dppca.common.transport.tls import Identity, Role, parse_identity, x509_faults
 from dppca.curator.certificates.pki import ISSUED, load_authority, write_whole
 
 
 @dataclass(frozen=True, slots=True)
-class IssuedCertificate:
-    """A certificate the authority has signed. ``serial`` in hexadecimal."""
+class ListedCertificate:
+    """A certificate that the authority has signed."""
 
-    identity: Identity
-    serial: str
-    expires: datetime
-    revoked: bool
+    role: Annotated[Role, "role of the party"]
+    name: Annotated[str, "name of the party"]
+    serial: Annotated[DigestText, "serial number of the certificate"]
+    expires: Annotated[datetime, "when the certificate expires"]
+    revoked: Annotated[bool, "whether it is revoked"]
 
 
-def list_certificates(folder: Path) -> tuple[IssuedCertificate, ...]:
-    """What an authority has signed, as its folder remembers, by role, name and end."""
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """All certificates that an authority has signed."""
+
+    certificates: Annotated[tuple[ListedCertificate, ...], "by role, name and end"]
+
+
+@dataclass(frozen=True, slots=True)
+class Revocation:
+    """Certificates that were revoked."""
+
+    revoked: Annotated[tuple[str, ...], "serial numbers that were not revoked before"]
+    list_number: Annotated[int, "number of the revocation list"]
+    list_length: Annotated[int, "certificates on the list"]
+    paths: Annotated[tuple[Path, ...], "files that hold the list"]
+
+
+def list_certificates(folder: Path) -> Certificates:
+    """All certificates that an authority has signed, as its folder remembers them."""
     authority, _ = load_authority(folder)
     serials = _read_current_list(folder, authority).serials
     issued = [
-        IssuedCertificate(
-            parse_identity(certificate),
-            f"{certificate.serial_number:x}",
-            certificate.not_valid_after_utc,
-            certificate.serial_number in serials,
+        ListedCertificate(
+            role=(party := parse_identity(certificate)).role,
+            name=party.name,
+            serial=f"{certificate.serial_number:x}",
+            expires=certificate.not_valid_after_utc,
+            revoked=certificate.serial_number in serials,
         )
         for certificate in _read_issued(folder)
     ]
-    return tuple(sorted(issued, key=lambda i: (i.identity.role, i.identity.name, i.expires)))
+    return Certificates(tuple(sorted(issued, key=lambda i: (i.role, i.name, i.expires))))
 
 
 def revoke(
@@ -68,7 +89,7 @@ def revoke(
     serial: str | None = None,
     certificate: bytes | None = None,
     outputs: Sequence[Path] = (),
-) -> tuple[RevocationList, tuple[str, ...]]:
+) -> Revocation:
     """Revoke certificates and write the list.
 
     Parameters
@@ -83,11 +104,6 @@ def revoke(
         One certificate in PEM, of this authority. Give one of the three.
     outputs
         Where the list is written beside the authority's folder.
-
-    Returns
-    -------
-    tuple
-        The list, and the serial numbers (hexadecimal) that are new in it.
 
     Raises
     ------
@@ -104,9 +120,11 @@ def revoke(
         dates = {**before.dates, **dict.fromkeys(new, now.replace(microsecond=0))}
         after = RevocationList(before.number + 1, dates) if new else before
         content = _encode_list(after, authority, key, now)
-        for path in (folder / REVOKED, *outputs):
+        paths = (folder / REVOKED, *outputs)
+        for path in paths:
             write_whole(path, content)
-    return after, tuple(sorted(f"{number:x}" for number in new))
+    serials = tuple(sorted(f"{number:x}" for number in new))
+    return Revocation(serials, after.number, len(after.serials), paths)
 
 
 def _select_certificates(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from dppca.common.documents.values import DigestText, Document, PathText
+from dppca.common.documents.values import DigestText
 from dppca.common.shell.console import emit, prints, progress
 
 if TYPE_CHECKING:
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
-class BackupDocument(Document):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupDocument:
     """A backup that was made, or that a state folder was made of."""
 
-    folder: Annotated[PathText, "the folder that was made"]
+    folder: Annotated[Path, "the folder that was made"]
     version: Annotated[int, "version of the store's tables"]
     created_s: Annotated[int, "when the backup was made, seconds since 1970 UTC"]
     studies: Annotated[int, "number of studies"]
@@ -49,7 +51,7 @@ def backup(state: Path, to: Path, *, as_json: bool) -> None:
 
     with progress("Copying bytes", enabled=not as_json) as bar:
         made = back_up(state, to, now_s=int(time.time()), advance=bar.advance)
-    _tell("backup", to, made, as_json=as_json)
+    _tell(to, made, as_json=as_json)
 
 
 @click.command()
@@ -72,23 +74,12 @@ def restore(backup: Path, state: Path, *, as_json: bool) -> None:
 
     with progress("Copying bytes", enabled=not as_json) as bar:
         manifest = fill(backup, state, advance=bar.advance)
-    _tell("restore", state, manifest, as_json=as_json)
+    _tell(state, manifest, as_json=as_json)
 
 
-def _tell(command: str, folder: Path, backup: Backup, *, as_json: bool) -> None:
-    document: BackupDocument = {
-        "command": command,
-        "folder": str(folder),
-        "version": backup.version,
-        "created_s": backup.created_s,
-        "studies": backup.studies,
-        "contributions": backup.contributions,
-        "files": backup.files,
-        "file_bytes": backup.file_bytes,
-        "database_sha256": backup.database_sha256,
-    }
+def _tell(folder: Path, backup: Backup, *, as_json: bool) -> None:
     text = (
         f"{folder}: {backup.studies} studies, {backup.contributions} contributions, "
         f"{backup.files} files of {backup.file_bytes} bytes, store version {backup.version}."
     )
-    emit(document, text, as_json=as_json)
+    emit(BackupDocument(folder=folder, **asdict(backup)), text, as_json=as_json)

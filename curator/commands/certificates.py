@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypedDict, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from dppca.common.documents.tables import text_table
-from dppca.common.documents.values import DigestText, Document, PathText, TimeText
 from dppca.common.errors import SettingError
 from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import CommandGroup, emit, prints, terminal_width
 
 if TYPE_CHECKING:
-    from dppca.curator.certificates.pki import IssuedFiles
+    from dppca.curator.certificates.pki import MadeCertificate
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 _DIRECTORY = click.option(
@@ -34,42 +33,6 @@ def _days(default: int, *, most: int) -> Callable[[_Command], _Command]:
         type=click.IntRange(1, most),
         help="Days for which the certificate is valid.",
     )
-
-
-class CertificateDocument(Document):
-    """A certificate that was made."""
-
-    name: Annotated[str, "name of the party"]
-    role: Annotated[str, "`authority`, `curator`, `operator` or `owner`"]
-    path: Annotated[PathText, "folder or file that was written"]
-    expires: Annotated[TimeText, "when the certificate expires"]
-    fingerprint: Annotated[DigestText, "SHA-256 of the public key"]
-    serial: Annotated[DigestText, "serial number of the certificate"]
-
-
-class ListedCertificate(TypedDict):
-    """A certificate that the authority has signed."""
-
-    role: Annotated[str, "`curator`, `operator` or `owner`"]
-    name: Annotated[str, "name of the party"]
-    serial: Annotated[DigestText, "serial number of the certificate"]
-    expires: Annotated[TimeText, "when the certificate expires"]
-    revoked: Annotated[bool, "whether it is revoked"]
-
-
-class CertificatesDocument(Document):
-    """All certificates that an authority has signed."""
-
-    certificates: Annotated[list[ListedCertificate], "in the order in which they were signed"]
-
-
-class RevocationDocument(Document):
-    """Certificates that were revoked."""
-
-    revoked: Annotated[list[str], "serial numbers that were not revoked before"]
-    list_number: Annotated[int, "number of the revocation list"]
-    list_length: Annotated[int, "certificates on the list"]
-    paths: Annotated[list[str], "files that hold the list"]
 
 
 @click.group(cls=CommandGroup)
@@ -91,7 +54,7 @@ def pki() -> None:
 @_DIRECTORY
 @click.option("--name", default="dppca", show_default=True, help="Common name of the authority.")
 @_days(3650, most=36500)
-@prints(CertificateDocument)
+@prints("dppca.curator.certificates.pki:MadeCertificate")
 def init(directory: Path, name: str, days: int, *, as_json: bool) -> None:
     """Make an authority: ca-key.pem, which stays here, and ca.pem, which all parties get.
 
@@ -102,7 +65,7 @@ def init(directory: Path, name: str, days: int, *, as_json: bool) -> None:
     from dppca.curator.certificates.pki import init_authority
 
     made = init_authority(directory, name=name, days=days, now=utc_now())
-    _tell(made, "pki init", f"The authority {name} is in {directory}.", as_json=as_json)
+    _tell(made, f"The authority {name} is in {directory}.", as_json=as_json)
 
 
 @pki.command()
@@ -121,7 +84,7 @@ def init(directory: Path, name: str, days: int, *, as_json: bool) -> None:
     help="New folder for certificate.pem, key.pem and ca.pem.",
 )
 @_days(365, most=3650)
-@prints(CertificateDocument)
+@prints("dppca.curator.certificates.pki:MadeCertificate")
 def issue(
     directory: Path,
     role: str,
@@ -151,7 +114,7 @@ def issue(
         now=utc_now(),
     )
     text = f"{output} holds certificate.pem, key.pem and ca.pem of {role} {name}."
-    _tell(made, "pki issue", text, as_json=as_json)
+    _tell(made, text, as_json=as_json)
 
 
 @pki.command()
@@ -170,7 +133,7 @@ def issue(
 )
 @_days(365, most=3650)
 @click.option("--name", default=None, help="The owner you expect; any other is refused.")
-@prints(CertificateDocument)
+@prints("dppca.curator.certificates.pki:MadeCertificate")
 def sign(
     directory: Path, request: Path, output: Path, days: int, name: str | None, *, as_json: bool
 ) -> None:
@@ -192,16 +155,16 @@ def sign(
         now=utc_now(),
     )
     text = (
-        f"{output} certifies owner {made.identity.name}.\n"
+        f"{output} certifies owner {made.name}.\n"
         f"Key fingerprint (SHA-256): {made.fingerprint}\n"
         f"Send it to the site together with ca.pem."
     )
-    _tell(made, "pki sign", text, as_json=as_json)
+    _tell(made, text, as_json=as_json)
 
 
 @pki.command("list")
 @_DIRECTORY
-@prints(CertificatesDocument)
+@prints("dppca.curator.certificates.revocation:Certificates")
 def list_issued(directory: Path, *, as_json: bool) -> None:
     """Show every certificate that the authority has signed, and which are revoked.
 
@@ -213,32 +176,19 @@ def list_issued(directory: Path, *, as_json: bool) -> None:
 
     now = utc_now()
     issued = list_certificates(directory)
-    document: CertificatesDocument = {
-        "command": "pki list",
-        "certificates": [
-            {
-                "role": each.identity.role.value,
-                "name": each.identity.name,
-                "serial": each.serial,
-                "expires": each.expires.isoformat(),
-                "revoked": each.revoked,
-            }
-            for each in issued
-        ],
-    }
     rows = [
         (
-            each.identity.name,
-            each.identity.role.value,
+            each.name,
+            each.role,
             f"{each.expires:%Y-%m-%d}",
-            _standing(revoked=each.revoked, ended=each.expires <= now),
+            "revoked" if each.revoked else "ended" if each.expires <= now else "valid",
             each.serial,
         )
-        for each in issued
+        for each in issued.certificates
     ]
     names = ("name", "role", "until", "state", "serial")
     lines = text_table(names, rows, width=terminal_width())
-    emit(document, "\n".join(lines) if rows else "Nothing has been signed.", as_json=as_json)
+    emit(issued, "\n".join(lines) if rows else "Nothing has been signed.", as_json=as_json)
 
 
 @pki.command()
@@ -266,7 +216,7 @@ def list_issued(directory: Path, *, as_json: bool) -> None:
     multiple=True,
     help="Also write the list here, such as crl.pem in the daemon's credentials folder.",
 )
-@prints(RevocationDocument)
+@prints("dppca.curator.certificates.revocation:Revocation")
 def revoke(
     directory: Path,
     name: str | None,
@@ -292,7 +242,7 @@ def revoke(
 
     if sum(given is not None for given in (name, serial, certificate)) != 1:
         raise SettingError("give one of --name, --serial and --certificate")
-    after, new = revoke_certificates(
+    made = revoke_certificates(
         directory,
         now=utc_now(),
         party=None if name is None else Identity(name, Role(role)),
@@ -300,25 +250,14 @@ def revoke(
         certificate=None if certificate is None else _content(certificate),
         outputs=outputs,
     )
-    paths = [str(directory / REVOKED), *map(str, outputs)]
-    document: RevocationDocument = {
-        "command": "pki revoke",
-        "revoked": list(new),
-        "list_number": after.number,
-        "list_length": len(after.serials),
-        "paths": paths,
-    }
-    done = f"Revoked {', '.join(new)}." if new else "Nothing is new: it was revoked before."
+    new = ", ".join(made.revoked)
     text = (
-        f"{done}\nThe list (number {after.number}, {len(after.serials)} in all) is in "
-        f"{', '.join(paths)}.\n"
+        f"{f'Revoked {new}.' if new else 'Nothing is new: it was revoked before.'}\n"
+        f"The list (number {made.list_number}, {made.list_length} in all) is in "
+        f"{', '.join(map(str, made.paths))}.\n"
         f"The daemon reads {REVOKED} in its credentials folder, within seconds."
     )
-    emit(document, text, as_json=as_json)
-
-
-def _standing(*, revoked: bool, ended: bool) -> str:
-    return "revoked" if revoked else "ended" if ended else "valid"
+    emit(made, text, as_json=as_json)
 
 
 def _content(path: Path) -> bytes:
@@ -328,14 +267,5 @@ def _content(path: Path) -> bytes:
         raise SettingError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _tell(made: IssuedFiles, command: str, text: str, *, as_json: bool) -> None:
-    document: CertificateDocument = {
-        "command": command,
-        "name": made.identity.name,
-        "role": made.identity.role.value if command != "pki init" else "authority",
-        "path": str(made.path),
-        "expires": made.expires.isoformat(),
-        "fingerprint": made.fingerprint,
-        "serial": made.serial,
-    }
-    emit(document, f"{text}\nValid until {made.expires:%Y-%m-%d}.", as_json=as_json)
+def _tell(made: MadeCertificate, text: str, *, as_json: bool) -> None:
+    emit(made, f"{text}\nValid until {made.expires:%Y-%m-%d}.", as_json=as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import click
 
 from dppca.common.documents.messages import StudyState
 from dppca.common.documents.tables import text_table
-from dppca.common.documents.values import DigestText, Document, PathText
+from dppca.common.documents.values import DigestText
 from dppca.common.errors import SettingError
 from dppca.common.shell.console import CommandGroup, emit, prints, terminal_width
 from dppca.curator.commands import study_assembly, study_drafts
@@ -22,37 +23,42 @@ from dppca.curator.commands.options import (
 from dppca.curator.operator.answers import OwnerStatus, Studies, StudyDetails
 
 
-class BegunStudyDocument(Document):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BegunStudyDocument:
     """A study that the curator knows now."""
 
     study: Annotated[str, "name of the study"]
     digest: Annotated[DigestText, "digest of the study"]
     already_stored: Annotated[bool, "whether the curator knew it before"]
-    owners: Annotated[list[str], "owners of the study"]
+    owners: Annotated[tuple[str, ...], "owners of the study"]
 
 
-class TemplateDocument(Document):
+@dataclass(frozen=True, slots=True)
+class TemplateDocument:
     """A study file to begin with."""
 
     template: Annotated[str, "the file's content (YAML)"]
-    path: Annotated[PathText | None, "file that was written"]
+    path: Annotated[Path | None, "file that was written"] = None
 
 
-class StudyStateDocument(Document):
+@dataclass(frozen=True, slots=True)
+class StudyStateDocument:
     """The state of a study."""
 
     study: Annotated[str, "name of the study"]
     state: Annotated[StudyState, "state afterwards"]
 
 
-class DownloadDocument(Document):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DownloadDocument:
     """A file that was downloaded."""
 
     study: Annotated[str, "name of the study"]
-    path: Annotated[PathText, "the file"]
+    path: Annotated[Path, "the file"]
     bytes: Annotated[int, "its size"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DownloadedRowsDocument(DownloadDocument):
     """Synthetic rows that were downloaded."""
 
@@ -89,13 +95,9 @@ def create(file: Path, curator: str, credentials: Path, *, as_json: bool) -> Non
     begun = study_assembly.read_study(file)
     with as_operator(curator, credentials) as client:
         existed = client.create(begun)
-    document: BegunStudyDocument = {
-        "command": "study create",
-        "study": begun.name,
-        "digest": begun.digest,
-        "already_stored": existed,
-        "owners": list(begun.owners),
-    }
+    document = BegunStudyDocument(
+        study=begun.name, digest=begun.digest, already_stored=existed, owners=begun.owners
+    )
     verb = "was there already" if existed else "waits for its owners"
     emit(document, f"Study {begun.name} {verb}. Digest: {begun.digest}", as_json=as_json)
 
@@ -116,9 +118,8 @@ def template(output: Path | None, *, as_json: bool) -> None:
     """
     from dppca.curator.commands.study_template import TEMPLATE
 
-    document: TemplateDocument = {"command": "study template", "template": TEMPLATE, "path": None}
     if output is None:
-        emit(document, TEMPLATE.rstrip("\n"), as_json=as_json)
+        emit(TemplateDocument(TEMPLATE), TEMPLATE.rstrip("\n"), as_json=as_json)
         return
     try:
         with output.open("x", encoding="utf-8") as file:
@@ -126,8 +127,7 @@ def template(output: Path | None, *, as_json: bool) -> None:
     except OSError as error:
         raise SettingError(f"cannot write the new file {output}: {error.strerror}") from error
     text = f"{output}: change the placeholders, then look with `dppca-curator plan {output}`"
-    document["path"] = str(output)
-    emit(document, text, as_json=as_json)
+    emit(TemplateDocument(TEMPLATE, output), text, as_json=as_json)
 
 
 study.add_command(study_drafts.new)
@@ -183,8 +183,7 @@ def close(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
     """
     with as_operator(curator, credentials) as client:
         state = client.close(name)
-    document: StudyStateDocument = {"command": "study close", "study": name, "state": state}
-    emit(document, f"Study {name} is {state.value}.", as_json=as_json)
+    emit(StudyStateDocument(name, state), f"Study {name} is {state.value}.", as_json=as_json)
 
 
 @study.command()
@@ -201,8 +200,7 @@ def abort(name: str, reason: str, curator: str, credentials: Path, *, as_json: b
     """
     with as_operator(curator, credentials) as client:
         state = client.abort(name, reason)
-    document: StudyStateDocument = {"command": "study abort", "study": name, "state": state}
-    emit(document, f"Study {name} is {state.value}.", as_json=as_json)
+    emit(StudyStateDocument(name, state), f"Study {name} is {state.value}.", as_json=as_json)
 
 
 @study.command()
@@ -221,14 +219,8 @@ def components(name: str, output: Path, curator: str, credentials: Path, *, as_j
     """
     with as_operator(curator, credentials) as client:
         size = client.download_components(name, output)
-    document: DownloadDocument = {
-        "command": "study components",
-        "study": name,
-        "path": str(output),
-        "bytes": size,
-    }
     text = f"{output}: {size} bytes; every signature, digest and claim in it was verified."
-    emit(document, text, as_json=as_json)
+    emit(DownloadDocument(study=name, path=output, bytes=size), text, as_json=as_json)
 
 
 @study.command()
@@ -272,14 +264,9 @@ def synthetic(
             n_rows = write_table(stream, output, signer)
         finally:
             stream.unlink(missing_ok=True)
-    document: DownloadedRowsDocument = {
-        "command": "study synthetic",
-        "study": name,
-        "form": form,
-        "rows": n_rows,
-        "path": str(output),
-        "bytes": output.stat().st_size,
-    }
+    document = DownloadedRowsDocument(
+        study=name, form=form, rows=n_rows, path=output, bytes=output.stat().st_size
+    )
     emit(document, f"{output}: {n_rows} synthetic rows.", as_json=as_json)
 
 

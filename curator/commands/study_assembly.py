@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from dppca.common.documents.values import DigestText, Document, PathText
+from dppca.common.documents.values import DigestText
 from dppca.common.errors import SettingError
 from dppca.common.shell.console import emit, prints
 from dppca.common.shell.files import read_text
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-class AssembledStudyDocument(Document):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssembledStudyDocument:
     """A study file with its owners' keys."""
 
     study: Annotated[str, "name of the study"]
     digest: Annotated[DigestText, "digest of the study"]
-    path: Annotated[PathText, "the file that was written"]
-    owners: Annotated[list[str], "owners of the study"]
+    path: Annotated[Path, "the file that was written"]
+    owners: Annotated[tuple[str, ...], "owners of the study"]
     openers: Annotated[list[str], "owners that open the sum"]
 
 
@@ -62,17 +64,16 @@ def command(study_file: Path, identities: tuple[Path, ...], output: Path, *, as_
     except OSError as error:
         raise SettingError(f"cannot write the new file {output}: {error.strerror}") from error
     openers = sorted(study.openers or {})
-    document: AssembledStudyDocument = {
-        "command": "study assemble",
-        "study": study.name,
-        "digest": study.digest,
-        "path": str(output),
-        "owners": list(study.owners),
-        "openers": openers,
-    }
+    assembled = AssembledStudyDocument(
+        study=study.name,
+        digest=study.digest,
+        path=output,
+        owners=study.owners,
+        openers=openers,
+    )
     text = (
         f"{output}: {len(study.owners)} owners; openers: {', '.join(openers)}\n"
         f"next: dppca-curator study create {output}\n"
         "The stewards compare the study's digest with each other, not with you."
     )
-    emit(document, text, as_json=as_json)
+    emit(assembled, text, as_json=as_json)

@@ -2,43 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypedDict
+from typing import Annotated
 
 import click
 
 from dppca.common.documents.amounts import parse_positive
 from dppca.common.documents.names import require_party_name
-from dppca.common.documents.values import DigestText, Document, PathText
+from dppca.common.documents.values import DigestText
 from dppca.common.errors import SettingError
 from dppca.common.shell.console import emit, prints
+from dppca.curator.planning.dictionaries.dictionary import Omission
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-class OmittedColumn(TypedDict):
-    """A column of the dictionary that became no attribute."""
-
-    name: Annotated[str, "name of the column"]
-    reason: Annotated[str, "why it was left out"]
-
-
-class DraftDocument(Document):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftDocument:
     """A study file that was drafted."""
 
-    path: Annotated[PathText, "the file that was written"]
+    path: Annotated[Path, "the file that was written"]
     dictionary: Annotated[str, "what kind of dictionary it was drafted from"]
     attributes: Annotated[list[str], "names of the attributes"]
-    left_out: Annotated[list[OmittedColumn], "columns that became no attribute"]
+    left_out: Annotated[tuple[Omission, ...], "columns that became no attribute"]
     to_decide: Annotated[list[str], "fields that are blank on purpose"]
 
 
-class CheckedStudyDocument(Document):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedStudyDocument:
     """A study file that is valid."""
 
     study: Annotated[str, "name of the study"]
     digest: Annotated[DigestText, "digest of the study"]
-    owners: Annotated[list[str], "owners of the study"]
+    owners: Annotated[tuple[str, ...], "owners of the study"]
     attributes: Annotated[list[str], "names of the attributes"]
     coded_columns: Annotated[int, "columns of a coded row"]
 
@@ -114,21 +111,20 @@ def new(
     except OSError as error:
         raise SettingError(f"cannot write the new file {output}: {error.strerror}") from error
     blank = open_places(text)
-    document: DraftDocument = {
-        "command": "study new",
-        "path": str(output),
-        "dictionary": dictionary.form,
-        "attributes": names,
-        "left_out": [{"name": each.name, "reason": each.reason} for each in dictionary.omitted],
-        "to_decide": blank,
-    }
+    drafted = DraftDocument(
+        path=output,
+        dictionary=dictionary.form,
+        attributes=names,
+        left_out=dictionary.omitted,
+        to_decide=blank,
+    )
     lines = [
         f"{output}: from a {dictionary.form}, attributes: {len(names)}.",
         *(f"  left out: {each.name}, {each.reason}" for each in dictionary.omitted),
         *(f"  decide: {place}" for place in blank),
         f"next: {'fill these in, then ' if blank else ''}dppca-curator study check {output}",
     ]
-    emit(document, "\n".join(lines), as_json=as_json)
+    emit(drafted, "\n".join(lines), as_json=as_json)
 
 
 @click.command("check")
@@ -144,18 +140,17 @@ def check(file: Path, *, as_json: bool) -> None:
     from dppca.curator.commands.study_assembly import read_study
 
     study = read_study(file)
-    document: CheckedStudyDocument = {
-        "command": "study check",
-        "study": study.name,
-        "digest": study.digest,
-        "owners": list(study.owners),
-        "attributes": [attribute.name for attribute in study.table.attributes],
-        "coded_columns": study.table.layout.n_columns,
-    }
+    checked = CheckedStudyDocument(
+        study=study.name,
+        digest=study.digest,
+        owners=study.owners,
+        attributes=[attribute.name for attribute in study.table.attributes],
+        coded_columns=study.table.layout.n_columns,
+    )
     lines = (
         f"{file} is a valid study: {study.name}, {len(study.owners)} owners, "
-        f"{len(study.table.attributes)} attributes, {study.table.layout.n_columns} coded columns.\n"
+        f"{len(checked.attributes)} attributes, {checked.coded_columns} coded columns.\n"
         f"Digest: {study.digest}\n"
         f"next: dppca-curator plan {file} --rows N, with the rows that an owner has"
     )
-    emit(document, lines, as_json=as_json)
+    emit(checked, lines, as_json=as_json)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypedDict
+from typing import Annotated
 
 import click
 
-from dppca.common.aggregation.terms import OfferedKey, key_bytes
-from dppca.common.documents.values import DigestText, Document
+from dppca.common.aggregation.terms import key_bytes
+from dppca.common.documents.values import DigestText
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import emit, prints, say
@@ -20,7 +21,8 @@ from dppca.owner.site.agreement import own_key
 from dppca.owner.site.config import Site, load_site
 
 
-class OpenerIdentity(TypedDict):
+@dataclass(frozen=True, slots=True)
+class OpenerIdentity:
     """An opener key for one study."""
 
     key_id: Annotated[DigestText, "SHA-256 of the public key, as the ledger has it"]
@@ -28,7 +30,8 @@ class OpenerIdentity(TypedDict):
     signature: Annotated[str, "this site's signature of it (DER), in base64"]
 
 
-class IdentityDocument(Document):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityDocument:
     """What a study file says of this site."""
 
     study: Annotated[str, "name of the study"]
@@ -66,15 +69,13 @@ def command(folder: Path, study_name: str, *, opener: bool, as_json: bool) -> No
             "study will have a key that is no more in use",
             err=True,
         )
-    offered = _offer(site, study_name) if opener else None
-    document: IdentityDocument = {
-        "command": "identity",
-        "study": study_name,
-        "owner": site.name,
-        "key": _text(key_bytes(own_key(site).public_key())),
-        "opener": offered,
-    }
-    emit(document, _lines(document), as_json=as_json)
+    identity = IdentityDocument(
+        study=study_name,
+        owner=site.name,
+        key=_text(key_bytes(own_key(site).public_key())),
+        opener=_offer(site, study_name) if opener else None,
+    )
+    emit(identity, _lines(identity), as_json=as_json)
 
 
 def _offer(site: Site, study: str) -> OpenerIdentity:
@@ -82,25 +83,16 @@ def _offer(site: Site, study: str) -> OpenerIdentity:
         key_id, offered = offer_key(
             site, ledger, study, entropy=OperatingSystemEntropy(), clock=utc_now
         )
-    return _opener(key_id, offered)
+    return OpenerIdentity(key_id, _text(offered.public), _text(offered.signature))
 
 
-def _opener(key_id: str, offered: OfferedKey) -> OpenerIdentity:
-    return {
-        "key_id": key_id,
-        "key": _text(offered.public),
-        "signature": _text(offered.signature),
-    }
-
-
-def _lines(document: IdentityDocument) -> str:
-    """The lines of the study file, which may be copied as they are."""
-    owner, opener = document["owner"], document["opener"]
-    lines = [f"# {owner}, for study {document['study']}", "identities:"]
-    lines.append(f"  {owner}: {document['key']}")
+def _lines(identity: IdentityDocument) -> str:
+    """Lines of the study file, which may be copied as they are."""
+    owner, opener = identity.owner, identity.opener
+    lines = [f"# {owner}, for study {identity.study}", "identities:", f"  {owner}: {identity.key}"]
     if opener is not None:
         lines += ["openers:", f"  {owner}:"]
-        lines += [f"    key: {opener['key']}", f"    signature: {opener['signature']}"]
+        lines += [f"    key: {opener.key}", f"    signature: {opener.signature}"]
     return "\n".join(lines)
 
 

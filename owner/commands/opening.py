@@ -13,7 +13,7 @@ import click
 from dppca.common.aggregation.sum_messages import SealedSet, Vote
 from dppca.common.aggregation.terms import Terms
 from dppca.common.documents.messages import StudyState
-from dppca.common.documents.values import DigestText, Document
+from dppca.common.documents.values import DigestText
 from dppca.common.errors import (
     NotReadyError,
     PeerError,
@@ -38,7 +38,8 @@ from dppca.owner.site.config import Site, load_site
 POLL_S = 1.0
 
 
-class OpenDocument(Document):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenDocument:
     """What an opener has done for a study."""
 
     study: Annotated[str, "name of the study"]
@@ -49,7 +50,7 @@ class OpenDocument(Document):
     set_digest: Annotated[DigestText | None, "digest of the set that was opened; null if none was"]
     owners: Annotated[int | None, "owners in that set; null if none was opened"]
     votes: Annotated[list[str], "openers that have voted for the set; none without spares"]
-    streams: Annotated[list[int], "streams whose sum was sent by this command"]
+    streams: Annotated[tuple[int, ...], "streams whose sum was sent by this command"]
     already_stored: Annotated[bool, "whether the curator had the opening, or needs none, already"]
 
 
@@ -133,7 +134,19 @@ def open_sum(
         record = opener.record(ledger.history())
         if record.opening is not None:
             ledger.mark_opened(opener.key_id, now=utc_now())
-    return _document(opener, record, answer, sent)
+    opening = record.opening
+    return OpenDocument(
+        study=study.name,
+        digest=study.digest,
+        owner=site.name,
+        state=answer.state,
+        opener_key=opener.key_id,
+        set_digest=None if opening is None else opening.set_digest,
+        owners=None if opening is None else opening.n_owners,
+        votes=sorted({each.opener for each in answer.votes}),
+        streams=sent,
+        already_stored=answer.already_stored or not sent,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,35 +299,16 @@ def _countdown(seconds: float) -> Callable[[], float]:
     return lambda: max(0.0, end - time.monotonic())
 
 
-def _document(
-    opener: Opener, record: OpenerRecord, answer: OpenAnswer, sent: tuple[int, ...]
-) -> OpenDocument:
-    opening = record.opening
-    return {
-        "command": "open",
-        "study": opener.study.name,
-        "digest": opener.study.digest,
-        "owner": opener.name,
-        "state": answer.state,
-        "opener_key": opener.key_id,
-        "set_digest": None if opening is None else opening.set_digest,
-        "owners": None if opening is None else opening.n_owners,
-        "votes": sorted({each.opener for each in answer.votes}),
-        "streams": list(sent),
-        "already_stored": answer.already_stored or not sent,
-    }
-
-
 def _text(document: OpenDocument) -> str:
     """What was opened, and what comes next."""
-    study = document["study"]
-    if document["owners"] is None:
-        opened = f"Study {study} is {document['state']} without an opening of this site: it had "
+    study = document.study
+    if document.owners is None:
+        opened = f"Study {study} is {document.state} without an opening of this site: it had "
         opened += "enough other openers."
     else:
-        again = " (the curator needed nothing more)" if document["already_stored"] else ""
-        opened = f"Opened study {study}, once, over the uploads of {document['owners']} owners"
-        opened += f"{again}. It is {document['state']}."
+        again = " (the curator needed nothing more)" if document.already_stored else ""
+        opened = f"Opened study {study}, once, over the uploads of {document.owners} owners"
+        opened += f"{again}. It is {document.state}."
     return (
         f"{opened}\nThe opener key is destroyed; no other set can be opened with it. Nothing was "
         f"charged.\nNext: dppca-owner components {study}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 import click
 
-from dppca.common.documents.values import DigestText, Document, PathText, TimeText
+from dppca.common.documents.values import DigestText
 from dppca.common.errors import SettingError
 from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import emit, prints
@@ -16,21 +18,23 @@ from dppca.owner.site.config import load_site
 from dppca.owner.site.enrolment import begin_renewal, finish_renewal, is_cut_off
 
 
-class NextKeyDocument(Document):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextKeyDocument:
     """A new key, which is not in use yet."""
 
-    site: Annotated[PathText, "the site's folder"]
-    request: Annotated[PathText, "file to send to the operator"]
+    site: Annotated[Path, "the site's folder"]
+    request: Annotated[Path, "file to send to the operator"]
     fingerprint: Annotated[DigestText, "SHA-256 of the public key, to compare by telephone"]
     next: Annotated[list[str], "what to do now, in words"]
 
 
-class NewKeyDocument(Document):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewKeyDocument:
     """A new key, which is in use."""
 
-    site: Annotated[PathText, "the site's folder"]
-    expires: Annotated[TimeText, "when the new certificate expires"]
-    previous: Annotated[PathText, "folder of the old key and certificate"]
+    site: Annotated[Path, "the site's folder"]
+    expires: Annotated[datetime, "when the new certificate expires"]
+    previous: Annotated[Path, "folder of the old key and certificate"]
     next: Annotated[list[str], "what to do now, in words"]
 
 
@@ -63,13 +67,9 @@ def command(folder: Path, certificate: Path | None, *, as_json: bool) -> None:
             f"run: dppca-owner --site {shlex.quote(str(folder))} renew --certificate "
             "certificate.pem",
         ]
-        document: NextKeyDocument = {
-            "command": "renew",
-            "site": str(folder),
-            "request": str(request.path),
-            "fingerprint": request.fingerprint,
-            "next": steps,
-        }
+        document = NextKeyDocument(
+            site=folder, request=request.path, fingerprint=request.fingerprint, next=steps
+        )
         lines = [
             f"The next key of {site.name} is made; the old one stays in use.",
             f"Key fingerprint (SHA-256): {request.fingerprint}",
@@ -84,18 +84,12 @@ def command(folder: Path, certificate: Path | None, *, as_json: bool) -> None:
         f"when it is content, remove {site.previous} and ask the operator to revoke the old "
         "certificate (dppca-curator pki revoke --serial)",
     ]
-    renewed: NewKeyDocument = {
-        "command": "renew",
-        "site": str(folder),
-        "expires": expires.isoformat(),
-        "previous": str(site.previous),
-        "next": steps,
-    }
     lines = [
         f"The new key of {site.name} is in use; its certificate is valid until {expires:%Y-%m-%d}.",
         "Now:",
         *(f"  {number}. {step}" for number, step in enumerate(steps, start=1)),
     ]
+    renewed = NewKeyDocument(site=folder, expires=expires, previous=site.previous, next=steps)
     emit(renewed, "\n".join(lines), as_json=as_json)
 
 

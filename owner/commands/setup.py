@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import click
 
-from dppca.common.documents.values import DigestText, Document, PathText
+from dppca.common.documents.values import DigestText
 from dppca.common.shell.console import emit, prints
 from dppca.owner.site.enrolment import enrol, read_request
 
 
-class InitDocument(Document):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitDocument:
     """A new site's folder."""
 
-    site: Annotated[PathText, "the folder"]
+    site: Annotated[Path, "the folder"]
     name: Annotated[str, "name of this owner"]
     curator: Annotated[str, "`HOST:PORT` of the curator"]
     proxy: Annotated[str | None, "`HOST:PORT` of the proxy on the way; null without one"]
     fingerprint: Annotated[DigestText, "SHA-256 of the public key, to compare by telephone"]
-    files: Annotated[list[str], "paths of the files that were made"]
+    files: Annotated[tuple[Path, ...], "paths of the files that were made"]
     next: Annotated[list[str], "what to do now, in words"]
 
 
@@ -54,16 +56,15 @@ def command(site: Path, name: str, curator: str, proxy: str | None, *, as_json: 
         "they lie",
         f"run: dppca-owner --site {shlex.quote(str(site))} doctor",
     ]
-    document: InitDocument = {
-        "command": "init",
-        "site": str(site),
-        "name": name,
-        "curator": curator,
-        "proxy": proxy,
-        "fingerprint": fingerprint,
-        "files": [str(path) for path in made],
-        "next": steps,
-    }
+    document = InitDocument(
+        site=site,
+        name=name,
+        curator=curator,
+        proxy=proxy,
+        fingerprint=fingerprint,
+        files=made,
+        next=steps,
+    )
     lines = [f"Made site {name} in {site}:", *(f"  {path.name}" for path in made)]
     lines += [f"Key fingerprint (SHA-256): {fingerprint}", "Now:"]
     lines += [f"  {number}. {step}" for number, step in enumerate(steps, start=1)]

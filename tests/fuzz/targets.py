@@ -178,7 +178,7 @@ def requests(data: bytes) -> None:
             days=1,
             now=datetime.now(UTC),
         )
-        assert made.identity.role is Role.OWNER
+        assert made.role is Role.OWNER
 
 
 def certificates(data: bytes) -> None:

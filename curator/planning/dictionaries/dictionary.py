@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
+from typing import Annotated
 
 from dppca.common.errors import SettingError
 
@@ -48,10 +49,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """A column that no attribute was made of, and why."""
+    """A column of the dictionary that became no attribute."""
 
-    name: str
-    reason: str
+    name: Annotated[str, "name of the column"]
+    reason: Annotated[str, "why it was left out"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,7 @@ def test_signing_takes_key_and_name_and_nothing_else_from_a_request(
     certificate = read_certificate(tmp_path)
     assert certificate.public_key() == key.public_key()
     assert made.fingerprint == compute_fingerprint(key.public_key())
-    assert made.identity == Identity("owner-1", Role.OWNER)
+    assert (made.name, made.role) == ("owner-1", Role.OWNER)
 
 
 def test_a_request_may_name_its_owner_in_the_subject_only(authority: Path, tmp_path: Path) -> None:
