@@ -25,6 +25,7 @@ from dppca.common.documents.values import (
     JsonBytes,
     PathText,
     TimeText,
+    keys,
 )
 from dppca.common.shell.console import JsonOption
 from tools.markdown import slug
@@ -210,6 +211,10 @@ def _is_document(annotation: object) -> bool:
 def _hints(kind: type) -> dict[str, Any]:
     """Keys of a document with their types; `emit` adds the command's name to a dataclass."""
     hints = typing.get_type_hints(kind, include_extras=True)
+    if is_dataclass(kind):
+        for name, derived in keys(kind).items():
+            if derived is not None:
+                hints[name] = typing.get_type_hints(derived, include_extras=True)["return"]
     if is_dataclass(kind) and any(kind in kinds for kinds in documents().values()):
         return {**typing.get_type_hints(Document, include_extras=True), **hints}
     return hints

@@ -1,6 +1,6 @@
 """What commands print or write as JSON: the kinds of values that keys of such documents hold.
 
-A document is a dataclass that `to_document` writes field by field, or a ``TypedDict``: the
+A document is a dataclass that `to_document` writes by its `keys`, or a ``TypedDict``: the
 dictionary that is written. Each key has its meaning as the last text of its ``Annotated`` type; a
 text before it names the kind of value. From both, ``tools.json_reference`` makes the page of keys
 and the JSON Schema.
@@ -9,12 +9,13 @@ and the JSON Schema.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from dppca.common.documents.amounts import decimal_text
 
@@ -28,10 +29,28 @@ class JsonBytes(bytes):
     """JSON as it came, such as a study's canonical form; in a document, what it says."""
 
 
+@cache
+def keys(kind: type[Any]) -> dict[str, Callable[..., Any] | None]:
+    """Keys of a dataclass: its fields, and its properties whose type is ``Annotated``.
+
+    A property stands with its function, a field with None.
+    """
+    derived = {
+        name: value.fget
+        for each in reversed(kind.__mro__)
+        for name, value in vars(each).items()
+        if isinstance(value, property)
+        and value.fget is not None
+        and str(value.fget.__annotations__.get("return", "")).startswith("Annotated[")
+    }
+    return {**dict.fromkeys(each.name for each in fields(kind)), **derived}
+
+
 def to_document(value: Any) -> Any:
-    """JSON of a value: a dataclass by field, times in ISO 8601, decimals exact, bytes in hex."""
-    if is_dataclass(value):
-        return {each.name: to_document(getattr(value, each.name)) for each in fields(value)}
+    """JSON of a value: a dataclass by `keys`, times in ISO 8601, decimals exact, bytes in hex."""
+    kind = type(value)
+    if is_dataclass(kind):
+        return {name: to_document(getattr(value, name)) for name in keys(kind)}
     if isinstance(value, JsonBytes):
         return json.loads(value)
     if isinstance(value, bytes):
@@ -69,34 +88,6 @@ Fault = TypedDict(
         "exit_code": Annotated[int, "exit code of the process"],
     },
 )
-_CodedBounds = TypedDict(
-    "_CodedBounds",
-    {"out-of-bounds": NotRequired[Annotated[int, "a number outside of the bounds"]]},
-)
-
-
-class CodedAttribute(_CodedBounds):
-    """Values of an attribute that were coded by rule; a kind that does not occur has no key."""
-
-    missing: NotRequired[Annotated[int, "null, empty or NaN"]]
-    text: NotRequired[Annotated[int, "no number in a numeric column"]]
-    infinite: NotRequired[Annotated[int, "a number that is not finite"]]
-    unknown: NotRequired[Annotated[int, "a label that the schema does not list"]]
-    share: Annotated[float, "share of the rows, in [0, 1]"]
-    faults: Annotated[int, "values that the schema does not provide for"]
-    coded_as: Annotated[str, "what takes the place of a value that is not known"]
-
-
-class CodedByRule(TypedDict):
-    """Values that coding replaced, without row numbers."""
-
-    label: Annotated[str, "where it may go"]
-    warning: Annotated[str, "what must not be done with it"]
-    rows: Annotated[int, "rows that were read"]
-    malformed_rows: Annotated[int, "rows of a CSV file that do not fit its header"]
-    attributes: Annotated[dict[str, CodedAttribute], "attributes with such values"]
-    refuse_if_above: Annotated[float | None, "share of faults that the study allows"]
-    above: Annotated[dict[str, float], "shares of faults that are above it"]
 
 
 def differing_keys(ours: Mapping[str, object], theirs: Mapping[str, object]) -> Iterator[str]:

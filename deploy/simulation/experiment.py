@@ -397,7 +397,7 @@ def _evaluate(
         split=request.split,
         rows=SimulatedRows(sum(owner.rows for owner in run.owners), len(held_out[0])),
         alarms=[*alarms],
-        coded_by_rule=tally.report().counts_document(study.faults),
+        coded_by_rule=tally.report().under(study.faults),
         privacy=SimulatedPrivacy(
             mechanism=claimed.law.name,
             relation=claimed.sensitivity.relation.value,

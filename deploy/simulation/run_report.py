@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated
 
 from dppca.common.documents.names import one_line
-from dppca.common.documents.values import CodedByRule, DigestText
+from dppca.common.documents.values import DigestText
 from dppca.common.numerics.comparison import PAIR_CELLS, PairSummary
 from dppca.common.numerics.loadings import KeptComponent
 from dppca.common.pages.rendering import render_file
@@ -23,6 +23,7 @@ from dppca.common.privacy.composition import ComposedGuarantee
 from dppca.common.shell.clock import utc_now
 from dppca.deploy.simulation.evaluate import Utility
 from dppca.deploy.simulation.runner import SimulatedOwner
+from dppca.owner.records import CheckReport
 from dppca.owner.synthesis.visible_relations import VisibleRelations
 
 SIMULATION_ONLY = (
@@ -119,7 +120,7 @@ class SimulationReport:
     split: Annotated[str, "how rows were divided"]
     rows: Annotated[SimulatedRows, "number of rows"]
     alarms: Annotated[list[str], "what each owner would be told of its file as a whole"]
-    coded_by_rule: Annotated[CodedByRule, "values of all owners that coding replaced"]
+    coded_by_rule: Annotated[CheckReport, "values of all owners that coding replaced"]
     privacy: Annotated[SimulatedPrivacy, "what the releases promise"]
     owners: Annotated[tuple[SimulatedOwner, ...], "one entry for each owner"]
     components: Annotated[SimulatedComponents, "the joint components"]

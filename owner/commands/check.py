@@ -109,17 +109,10 @@ def command(
         else:
             with open_engine(engine or usual, site) as used:
                 report = used.count_faults(table, limit=limit, target=target, progress=bar.advance)
-    above = report.above(study.faults)
-    document: CheckDocument = {
-        "command": "check",
-        "study": study.name,
-        "digest": study.digest,
-        "keys": None if keys_file is None else str(keys_file),
-        "above": above,
-        **report.to_document(),
-    }
-    emit(document, check_text(report, study.faults), as_json=as_json)
-    if above:
+    report = report.under(study.faults)
+    document = CheckDocument(study.name, study.digest, keys_file, report)
+    emit(document, check_text(report), as_json=as_json)
+    if report.above:
         return TooManyFaultsError.exit_code
     return 0 if report.faultless else InvalidRowsError.exit_code
 

@@ -12,7 +12,6 @@ from typing import Literal
 import click
 
 from dppca.common.documents.messages import StudyState
-from dppca.common.documents.values import CodedByRule
 from dppca.common.errors import SignatureError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
@@ -178,7 +177,7 @@ def _release(
     engine: str | None,
     dialogue: Dialogue,
     seconds: ContributionSeconds,
-) -> tuple[StoredRelease, Acknowledgement, CodedByRule]:
+) -> tuple[StoredRelease, Acknowledgement, CheckReport]:
     """Read, ask, charge, draw, store and send; refuse before the charge whatever can be refused.
 
     The last value returned is what was coded by rule, for the steward alone.
@@ -204,14 +203,14 @@ def _release(
     dialogue.begin(planned)
     checkpoint("read")
     with open_engine(engine, site.folder) as used:
-        moments, counted = _read(used, table, dialogue, seconds)
+        moments, counted = _read(used, table, study, dialogue, seconds)
     # Shown, never decided by: what is released may not depend on a count of faults.
-    read, faults = replace(planned, n_rows=moments.n_rows), counts_text(counted, study.faults)
+    read, faults = replace(planned, n_rows=moments.n_rows), counts_text(counted)
     for line in alarm_lines(counted):
         dialogue.tell(line)
     asked = dialogue.require_consent(read, moments, state, agreement, faults)
     if asked and planned.is_live:  # what is released is of one moment, and of one after consent
-        moments, counted = _read(LocalEngine(), table, dialogue, seconds)
+        moments, counted = _read(LocalEngine(), table, study, dialogue, seconds)
     if moments.n_rows != table.n_rows:
         dialogue.tell(f"{data_set.name} has {moments.n_rows} rows now, not {table.n_rows}.")
     # Reading and asking take long: where the study has ended meanwhile, nothing is charged.
@@ -228,7 +227,7 @@ def _release(
                 clock=utc_now,
             )
         answer = _send(site, ledger, stored, client, dialogue, seconds)
-    return stored, answer, counted.counts_document(study.faults)
+    return stored, answer, counted
 
 
 def _plan(
@@ -241,10 +240,10 @@ def _plan(
 
 
 def _read(
-    engine: Engine, table: Table, dialogue: Dialogue, seconds: ContributionSeconds
+    engine: Engine, table: Table, study: Study, dialogue: Dialogue, seconds: ContributionSeconds
 ) -> tuple[Moments, CheckReport]:
     with _timed(seconds, "read"):
-        return read_rows(table, engine, progress=dialogue.progress)
+        return read_rows(table, engine, study.faults, progress=dialogue.progress)
 
 
 def _send(
@@ -280,7 +279,7 @@ def _document(
     stored: StoredRelease,
     answer: Acknowledgement,
     seconds: ContributionSeconds,
-    counts: CodedByRule | None,
+    counts: CheckReport | None,
 ) -> ContributionDocument:
     request = stored.reservation.request
     population, left = find_left(site, request)

@@ -73,7 +73,7 @@ class Look:
             next=found.step,
             forecast=self.forecast,
             refused="; ".join(map(str, self.refusals)) or None,
-            coded_by_rule=self.counted.counts_document(self.study.faults),
+            coded_by_rule=self.counted,
         )
 
 
@@ -110,7 +110,7 @@ def look(
         engine=ledger_name(engine),
     )
     with open_engine(engine, site.folder) as used:
-        moments, counted = read_rows(table, used, progress=progress)
+        moments, counted = read_rows(table, used, study.faults, progress=progress)
     reviewed = replace(reviewed, n_rows=moments.n_rows)  # those that are told were counted
     return Look(
         study=study,

@@ -10,12 +10,10 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from dppca.common.attestation.results import Result
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.documents.values import CodedByRule
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.shell.clock import utc_now
@@ -25,14 +23,12 @@ from dppca.common.verification.models import sign_model
 from dppca.owner.client.session import load_site_credentials, require_newest_ledger
 from dppca.owner.commands.budget_totals import find_left
 from dppca.owner.commands.consent import ask, require_terminal
-from dppca.owner.commands.counting import counted_faults
-from dppca.owner.engines.engine import LocalEngine
 from dppca.owner.ledger.chain import admit_charge
 from dppca.owner.ledger.database import StoredRelease, open_ledger
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.models.catalogue import ResolvedMethod, TrainOptions
 from dppca.owner.models.model import write_model
-from dppca.owner.records import open_table
+from dppca.owner.records import CheckReport, check_table, open_table
 from dppca.owner.release.contribution import (
     NextStep,
     choose_data_set,
@@ -130,7 +126,7 @@ def _release(
     command: str,
     yes: bool,
     quiet: bool,
-) -> tuple[StoredRelease, CodedByRule]:
+) -> tuple[StoredRelease, CheckReport]:
     """Review, ask, charge, draw and store; the second is what was coded by rule."""
     require_newest_ledger(site)
     history, study = read_history(site.ledger), asked.study
@@ -146,8 +142,9 @@ def _release(
     text = model_offer_text(release, request, status, step)
     if not yes:
         require_terminal(look="look at `dppca-owner budget`")
-    counted = counted_faults(table, LocalEngine(), progress=partial(progress, enabled=not quiet))
-    text = with_counts(text, counted, study.faults)
+    with progress("Counting", table.n_rows, enabled=not quiet, unit="rows") as bar:
+        counted = check_table(table, study.table, limit=0, progress=bar.advance).under(study.faults)
+    text = with_counts(text, counted)
     if not yes:
         ask(text, "Make this model?")
     elif not quiet:
@@ -158,4 +155,4 @@ def _release(
         stored = store_release(
             ledger, request, release, prepared, entropy=OperatingSystemEntropy(), clock=utc_now
         )
-    return stored, counted.counts_document(study.faults)
+    return stored, counted

@@ -119,7 +119,6 @@ def command(
         compared, draw = _compare(
             site, study, source, data_set, chosen, relations=relations, progress=show
         )
-        counted = compared.faults
         page = quality_page(compared, face=study_face(study), pictures=draw())
         save(path, page.encode())
         report = QualityReport(
@@ -128,11 +127,11 @@ def command(
             synthetic=str(source),
             page=str(path),
             quality=compared.quality,
-            coded_by_rule=counted.counts_document(study.faults),
+            coded_by_rule=compared.faults,
             relations=relations,
             seconds=round(time.perf_counter() - started, 6),
         )
-        text = with_counts(quality_text(report), counted, study.faults)
+        text = with_counts(quality_text(report), compared.faults)
         emit(report, text, as_json=as_json)
 
 
@@ -214,7 +213,8 @@ def _compare(
 
     panels = marginal_panels(schema, real, synthetic, quality)
     said = "" if relations is None else relations.summary
-    compared = Compared(quality, real.faults, panels, data_set.name, source.name, figures, said)
+    faults = real.faults.under(study.faults)
+    compared = Compared(quality, faults, panels, data_set.name, source.name, figures, said)
     return compared, draw
 
 

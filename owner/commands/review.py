@@ -72,7 +72,6 @@ def command(
         engine=engine,
         progress=partial(progress, enabled=not as_json),
     )
-    rule = looked.study.faults
     text = review_text(
         looked.review,
         looked.state,
@@ -80,8 +79,8 @@ def command(
         looked.agreement,
         refusals=[*map(str, looked.refusals)],
     )
-    text = with_counts(text, looked.counted, rule)
+    text = with_counts(text, looked.counted)
     emit(looked.document(), text, as_json=as_json)
     if looked.refusals:
         return looked.refusals[0].exit_code
-    return TooManyFaultsError.exit_code if looked.counted.above(rule) else 0
+    return TooManyFaultsError.exit_code if looked.counted.above else 0

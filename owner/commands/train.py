@@ -186,7 +186,7 @@ def _train_site_only(
             tally=tally,
             progress=bar.advance,
         )
-    counts, fit = tally.report(table), model.fit
+    counts, fit = tally.report(table).under(study.faults), model.fit
     assert fit is not None  # noqa: S101 - it stays
     make_folder(path.parent)
     write_model(pack_model(model), path)
@@ -206,7 +206,7 @@ def _train_site_only(
         "converged": fit.converged,
         "charged_epsilon": "0",
         "charged_rho": "0",
-        "coded_by_rule": counts.counts_document(study.faults),
+        "coded_by_rule": counts,
         "seconds": round(time.perf_counter() - started, 6),
     }
-    return document, f"{training_text(document)}\n{counts_text(counts, study.faults)}"
+    return document, f"{training_text(document)}\n{counts_text(counts)}"

@@ -131,21 +131,23 @@ class FaultCounts:
         target, parts = self._target, () if table is None else table.source.parts
         malformed = {} if table is None else table.source.malformed
         return CheckReport(
-            n_rows=self._n_rows,
+            rows=self._n_rows,
             limit=self._limit,
-            attributes=tuple(
-                AttributeReport(
-                    a.name, _allows_missing(a), coded_as(a), form_of(a), self._found[a.name]
+            attributes={
+                a.name: AttributeReport(
+                    _allows_missing(a), coded_as(a), form_of(a), self._found[a.name]
                 )
                 for a in self._schema.attributes
                 if table is None or a.name not in table.absent
-            ),
-            malformed={k: FaultCount(f.count, f.rows[: self._limit]) for k, f in malformed.items()},
+            },
+            malformed_rows={
+                k: FaultCount(f.count, f.rows[: self._limit]) for k, f in malformed.items()
+            },
             extra_columns=() if table is None else table.extra_columns,
             target=None
             if target is None
             else TargetReport(target.name, len(target.labels), len(self._occurring)),
-            file_rows=tuple(part.n_rows for part in parts) if len(parts) > 1 else (),
+            files=tuple(part.n_rows for part in parts) if len(parts) > 1 else (),
         )
 
 

@@ -11,12 +11,11 @@ what a missing value is taken for (``missing:``, ``unknown:``) is none.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
-from typing import Annotated, NotRequired, TypedDict, cast
+from typing import Annotated
 
-from dppca.common.documents.values import CodedAttribute, CodedByRule
 from dppca.common.privacy.labels import Label
 from dppca.common.schema import Attribute, Categorical, Numeric
 from dppca.common.schema.attributes import Date, Ordinal, list_labels
@@ -74,231 +73,97 @@ class FaultCount:
 
 @dataclass(frozen=True, slots=True)
 class AttributeReport:
-    """What is wrong with one attribute; kinds that do not occur have no entry.
+    """Values of an attribute that coding replaced."""
 
-    Attributes
-    ----------
-    missing_allowed
-        The attribute says what a missing value is taken for, so it is no fault.
-    coded_as
-        What is put in the place of a value that is not known.
-    form
-        What a value has to be, such as a number.
-    """
-
-    name: str
-    missing_allowed: bool
-    coded_as: str
-    form: str
-    found: Mapping[FaultKind, FaultCount]
+    missing_allowed: Annotated[bool, "whether the schema says what a missing value counts as"]
+    coded_as: Annotated[str, "what takes the place of a value that is not known"]
+    form: Annotated[str, "what a value has to be, in words"]
+    found: Annotated[
+        Mapping[FaultKind, FaultCount],
+        "such values by kind: `missing` (null, empty or NaN), `text` (no number in a numeric "
+        "column, no date in a date's), `infinite`, `unknown` (a label that the schema does not "
+        "list), `out-of-bounds`; a kind that does not occur has no key",
+    ]
 
     def count(self, kind: FaultKind) -> int:
         """Values of one kind."""
         return self.found.get(kind, FaultCount()).count
 
     @property
-    def by_rule(self) -> int:
+    def by_rule(self) -> Annotated[int, "values of all kinds"]:
         """Values coded by rule."""
         return sum(found.count for found in self.found.values())
 
     @property
-    def faults(self) -> int:
+    def faults(self) -> Annotated[int, "such values that the schema does not provide for"]:
         """Values coded by rule that the schema does not provide for."""
         return self.by_rule - self.missing_allowed * self.count(FaultKind.MISSING)
-
-    @property
-    def faultless(self) -> bool:
-        """Whether coding has nothing to mend but missing values that the schema provides for."""
-        return self.faults == 0
 
 
 @dataclass(frozen=True, slots=True)
 class TargetReport:
-    """Whether a model that stays at this site could learn an attribute: two labels must occur."""
-
-    name: str
-    n_labels: int
-    n_occurring: int
-
-    @property
-    def trainable(self) -> bool:
-        """Whether there is something to learn."""
-        return self.n_occurring > 1
-
-
-_FoundLines = TypedDict(
-    "_FoundLines",
-    {
-        "open-quote": NotRequired[Annotated[FaultCount, "a quote that the line does not close"]],
-        "too-long": NotRequired[Annotated[FaultCount, "more bytes than are read of a line"]],
-        "encoding": NotRequired[Annotated[FaultCount, "bytes that are not UTF-8"]],
-    },
-)
-_FoundBounds = TypedDict(
-    "_FoundBounds",
-    {"out-of-bounds": NotRequired[Annotated[FaultCount, "a number outside of the bounds"]]},
-)
-
-
-class MalformedRows(_FoundLines):
-    """Rows of a CSV file that are not as its header says."""
-
-    count: Annotated[int, "how many, of all kinds"]
-    rows: Annotated[list[int], "numbers of the first rows"]
-    fields: NotRequired[Annotated[FaultCount, "more or fewer fields than the header"]]
-
-
-class CheckedTarget(TypedDict):
-    """Whether a classifier of an attribute could learn."""
+    """Whether a model that stays at this site could learn an attribute."""
 
     name: Annotated[str, "the attribute"]
     labels: Annotated[int, "labels that the schema lists"]
     occurring: Annotated[int, "labels that occur"]
-    trainable: Annotated[bool, "whether at least two labels occur"]
 
-
-class CheckedAttribute(_FoundBounds):
-    """Faults of an attribute; a kind that does not occur has no key."""
-
-    faultless: Annotated[bool, "whether all values conform to the schema"]
-    missing_allowed: Annotated[bool, "whether the schema says what a missing value counts as"]
-    missing: NotRequired[Annotated[FaultCount, "null, empty or NaN"]]
-    text: NotRequired[Annotated[FaultCount, "no number in a numeric column, no date in a date's"]]
-    infinite: NotRequired[Annotated[FaultCount, "a number that is not finite"]]
-    unknown: NotRequired[Annotated[FaultCount, "a label that the schema does not list"]]
-
-
-class StatedFaults(TypedDict):
-    """Every fault of a table."""
-
-    label: Annotated[Label, "where it may go"]
-    warning: Annotated[str, "what must not be done with it"]
-    faultless: Annotated[bool, "whether every row conforms to the schema"]
-    rows: Annotated[int, "rows that were read"]
-    row_numbers: Annotated[str, "how rows are numbered, and how many numbers are given"]
-    extra_columns: Annotated[list[str], "columns that were not read"]
-    files: NotRequired[
-        Annotated[list[int], "rows of each file of several, in the order of their names"]
-    ]
-    malformed_rows: Annotated[MalformedRows, "rows of a CSV file that do not fit its header"]
-    target: Annotated[CheckedTarget | None, "the attribute that was asked about"]
-    attributes: Annotated[dict[str, CheckedAttribute], "every attribute"]
+    @property
+    def trainable(self) -> Annotated[bool, "whether at least two labels occur"]:
+        """Whether there is something to learn."""
+        return self.occurring > 1
 
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What is wrong with a table.
+    """Values and rows that coding replaced."""
 
-    Attributes
-    ----------
-    n_rows
-        Rows read. Row numbers count data rows: the first after the header is row 1.
-    limit
-        Row numbers given at most, per attribute and kind.
-    malformed
-        Rows of a CSV file that are not as its header says.
-    extra_columns
-        Not read; no fault.
-    target
-        Where one was asked about; no fault either way.
-    file_rows
-        Rows of each file, where there are several.
-    """
-
-    n_rows: int
-    limit: int
-    attributes: tuple[AttributeReport, ...]
-    malformed: Mapping[LineFault, FaultCount]
-    extra_columns: tuple[str, ...]
-    target: TargetReport | None = None
-    file_rows: tuple[int, ...] = ()
-    label: Label = Label.SITE_ONLY
+    rows: Annotated[int, "rows that were read"]
+    limit: Annotated[
+        int, "numbers of rows that are given at most, for each attribute and kind of fault"
+    ]
+    attributes: Annotated[Mapping[str, AttributeReport], "every attribute"]
+    malformed_rows: Annotated[
+        Mapping[LineFault, FaultCount],
+        "rows of a CSV file that do not fit its header, by kind: `fields` (more or fewer than the "
+        "header), `open-quote` (a quote that the line does not close), `too-long`, `encoding` "
+        "(bytes that are not UTF-8)",
+    ]
+    extra_columns: Annotated[tuple[str, ...], "columns that were not read"]
+    target: Annotated[TargetReport | None, "the attribute that was asked about"] = None
+    files: Annotated[
+        tuple[int, ...], "rows of each file of several, in the order of their names"
+    ] = ()
+    refuse_if_above: Annotated[float | None, "share of faults that the study allows"] = None
+    label: Annotated[Label, "where it may go"] = Label.SITE_ONLY
+    warning: Annotated[str, "what must not be done with it"] = WARNING
 
     @property
-    def faultless(self) -> bool:
-        """Whether every row conforms to the schema."""
-        return not self.malformed and all(a.faultless for a in self.attributes)
+    def faultless(self) -> Annotated[bool, "whether every row conforms to the schema"]:
+        """Whether coding has nothing to mend but missing values that the schema provides for."""
+        return not self.malformed_rows and not any(a.faults for a in self.attributes.values())
 
     @property
     def n_malformed(self) -> int:
         """Rows of a CSV file that are not as its header says, of any kind."""
-        return sum(found.count for found in self.malformed.values())
+        return sum(found.count for found in self.malformed_rows.values())
 
-    def above(self, rule: FaultRule | None) -> dict[str, float]:
-        """Shares of faults that are above what a study agreed on, by attribute.
+    @property
+    def above(self) -> Annotated[dict[str, float], "shares of faults that are above it"]:
+        """Shares of faults that are above what the study allows, by attribute.
 
         Rows of a CSV file that are not as its header says go by `MALFORMED`. Empty without a rule.
         """
-        if rule is None:
+        if self.refuse_if_above is None:
             return {}
-        counts = {a.name: a.faults for a in self.attributes} | {MALFORMED: self.n_malformed}
-        shares = {name: count / self.n_rows for name, count in counts.items()}
-        return {name: share for name, share in shares.items() if share > rule.refuse_if_above}
+        counts = {name: each.faults for name, each in self.attributes.items()}
+        counts[MALFORMED] = self.n_malformed
+        shares = {name: count / self.rows for name, count in counts.items()}
+        return {name: share for name, share in shares.items() if share > self.refuse_if_above}
 
-    def to_document(self) -> StatedFaults:
-        """Plain values for JSON."""
-        document: StatedFaults = {
-            "label": self.label,
-            "warning": WARNING,
-            "faultless": self.faultless,
-            "rows": self.n_rows,
-            "row_numbers": f"data rows from 1 (the header is not counted), first {self.limit}",
-            "extra_columns": list(self.extra_columns),
-            "malformed_rows": cast(
-                "MalformedRows",
-                {
-                    "count": self.n_malformed,
-                    "rows": sorted(row for f in self.malformed.values() for row in f.rows),
-                    **self.malformed,
-                },
-            ),
-            "target": None
-            if self.target is None
-            else {
-                "name": self.target.name,
-                "labels": self.target.n_labels,
-                "occurring": self.target.n_occurring,
-                "trainable": self.target.trainable,
-            },
-            "attributes": {
-                attribute.name: cast(
-                    "CheckedAttribute",
-                    {
-                        "faultless": attribute.faultless,
-                        "missing_allowed": attribute.missing_allowed,
-                        **attribute.found,
-                    },
-                )
-                for attribute in self.attributes
-            },
-        }
-        if self.file_rows:
-            document["files"] = list(self.file_rows)
-        return document
-
-    def counts_document(self, rule: FaultRule | None) -> CodedByRule:
-        """Counts without row numbers, for the documents of other commands; plain values."""
-        return {
-            "label": self.label,
-            "warning": WARNING,
-            "rows": self.n_rows,
-            "malformed_rows": self.n_malformed,
-            "attributes": {
-                attribute.name: cast(
-                    "CodedAttribute",
-                    {
-                        **{kind.value: found.count for kind, found in attribute.found.items()},
-                        "share": attribute.by_rule / self.n_rows,
-                        "faults": attribute.faults,
-                        "coded_as": attribute.coded_as,
-                    },
-                )
-                for attribute in self.attributes
-                if attribute.by_rule
-            },
-            "refuse_if_above": None if rule is None else rule.refuse_if_above,
-            "above": self.above(rule),
-        }
+    def under(self, rule: FaultRule | None) -> CheckReport:
+        """The same, held against a study's rule."""
+        return replace(self, refuse_if_above=None if rule is None else rule.refuse_if_above)
 
 
 def coded_as(attribute: Attribute) -> str:

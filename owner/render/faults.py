@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import dataclass
 from itertools import accumulate
+from pathlib import Path
 from typing import Annotated
 
 from dppca.common.documents.names import one_line
-from dppca.common.documents.values import DigestText, Document
-from dppca.common.study import FaultRule
+from dppca.common.documents.values import DigestText
 from dppca.owner.records import CheckReport, FaultKind, LineFault
 from dppca.owner.records.faults import (
     WARNING,
     AttributeReport,
     FaultCount,
-    StatedFaults,
     TargetReport,
     describe_coding,
 )
 from dppca.owner.records.lines import LINE_BYTES
 
 
-class CheckDocument(Document, StatedFaults):
+@dataclass(frozen=True, slots=True)
+class CheckDocument:
     """Every fault of a table, by attribute and row."""
 
     study: Annotated[str, "name of the study"]
     digest: Annotated[DigestText, "digest of the study"]
-    keys: Annotated[str | None, "the file that keys of rows at fault were written to"]
-    above: Annotated[dict[str, float], "shares of faults that are above what the study allows"]
+    keys: Annotated[Path | None, "the file that keys of rows at fault were written to"]
+    coded_by_rule: Annotated[CheckReport, "values that coding replaces, with numbers of rows"]
 
 
 _DECISION = (
@@ -48,22 +49,21 @@ _MANY = 0.1
 
 def alarm_lines(report: CheckReport) -> list[str]:
     """What makes a whole column or file be read wrongly; to be said above everything else."""
-    encoding = report.malformed.get(LineFault.ENCODING)
+    encoding = report.malformed_rows.get(LineFault.ENCODING)
     lines = []
     if encoding is not None:
         lines.append(
-            f"NOT UTF-8: {_share(encoding.count, report.n_rows)} rows hold bytes that are not "
+            f"NOT UTF-8: {_share(encoding.count, report.rows)} rows hold bytes that are not "
             "UTF-8, so labels with such letters are not known: save the data as CSV in UTF-8"
         )
-    for attribute in report.attributes:
+    for name, attribute in report.attributes.items():
         n_wrong = attribute.count(FaultKind.TEXT)
-        n_present = report.n_rows - attribute.count(FaultKind.MISSING)
-        if n_wrong and (n_wrong == n_present or n_wrong >= _MANY * report.n_rows):
+        n_present = report.rows - attribute.count(FaultKind.MISSING)
+        if n_wrong and (n_wrong == n_present or n_wrong >= _MANY * report.rows):
             what = (
-                f"no value of {attribute.name} is {attribute.form}"
+                f"no value of {name} is {attribute.form}"
                 if n_wrong == n_present
-                else f"{_share(n_wrong, report.n_rows)} values of {attribute.name} are not "
-                f"{attribute.form}"
+                else f"{_share(n_wrong, report.rows)} values of {name} are not {attribute.form}"
             )
             lines.append(f"NOT READ: {what}; each is {describe_coding(attribute, FaultKind.TEXT)}")
     return [*map(one_line, lines)]
@@ -72,66 +72,61 @@ def alarm_lines(report: CheckReport) -> list[str]:
 def malformed_lines(report: CheckReport) -> dict[LineFault, str]:
     """How many lines of a CSV file are not rows as its header says, for each kind of fault."""
     return {
-        kind: f"{_share(found.count, report.n_rows)} rows {_LINE_FAULTS[kind]}"
-        for kind, found in report.malformed.items()
+        kind: f"{_share(found.count, report.rows)} rows {_LINE_FAULTS[kind]}"
+        for kind, found in report.malformed_rows.items()
     }
 
 
-def with_counts(text: str, report: CheckReport, rule: FaultRule | None) -> str:
+def with_counts(text: str, report: CheckReport) -> str:
     """A text about rows, after what is told first, and before the counts of `counts_text`."""
-    return "\n".join([*alarm_lines(report), text, counts_text(report, rule)])
+    return "\n".join([*alarm_lines(report), text, counts_text(report)])
 
 
-def counts_text(report: CheckReport, rule: FaultRule | None) -> str:
-    """Values coded by rule, by attribute, with their share of the rows; what a study says of them.
-
-    Parameters
-    ----------
-    rule
-        The study's rule.
-    """
+def counts_text(report: CheckReport) -> str:
+    """Values coded by rule, by attribute, with their share of the rows."""
     lines = ["Values coded by rule (site-only: this list stays here):"]
     lines += [f"  {line}" for line in malformed_lines(report).values()]
-    by_rule = [attribute for attribute in report.attributes if attribute.by_rule]
-    lines += [_counts_line(attribute, report.n_rows) for attribute in by_rule]
-    if not by_rule and not report.malformed:
+    lines += [
+        _counts_line(name, attribute, report.rows)
+        for name, attribute in report.attributes.items()
+        if attribute.by_rule
+    ]
+    if len(lines) == 1:
         return f"{lines[0]} none"
-    lines += [*above_lines(report, rule), f"  {WARNING}", f"  {_DECISION}"]
+    lines += [*_above_lines(report), f"  {WARNING}", f"  {_DECISION}"]
     return "\n".join(map(one_line, lines))
 
 
-def above_lines(report: CheckReport, rule: FaultRule | None) -> list[str]:
-    """What is above the share that the study agreed on; no line where nothing is."""
-    above = report.above(rule)
-    if rule is None or not above:
+def _above_lines(report: CheckReport) -> list[str]:
+    """Shares that are above what the study agreed on; no line where none is."""
+    shares = ", ".join(f"{name} {share:.1%}" for name, share in report.above.items())
+    if not shares:
         return []
-    shares = ", ".join(f"{name} {share:.1%}" for name, share in above.items())
     return [
-        f"  TOO MANY FAULTS: the study allows {rule.refuse_if_above:.1%} of the rows; {shares}. "
+        f"  TOO MANY FAULTS: the study allows {report.refuse_if_above:.1%} of the rows; {shares}. "
         "Mend the export of the data, or tell the operator that the schema does not fit, before "
         "you contribute"
     ]
 
 
-def check_text(report: CheckReport, rule: FaultRule | None) -> str:
+def check_text(report: CheckReport) -> str:
     """Every fault, by attribute."""
-    lines = [*alarm_lines(report), f"{report.n_rows} rows"]
+    lines = [*alarm_lines(report), f"{report.rows} rows"]
     if report.extra_columns:
         lines.append(
             f"  not read, since the schema does not name them: {len(report.extra_columns)}"
         )
     lines += [
         f"  {found.count} rows {_LINE_FAULTS[kind]}: {_rows(found, report)}"
-        for kind, found in report.malformed.items()
+        for kind, found in report.malformed_rows.items()
     ]
-    for attribute in report.attributes:
+    for name, attribute in report.attributes.items():
         for kind, found in attribute.found.items():
             provided = kind is FaultKind.MISSING and attribute.missing_allowed
             allowed = " (the schema says what it counts as)" if provided else ""
             lines.append(
-                f"  {attribute.name}: {_share(found.count, report.n_rows)} {kind.value}{allowed}, "
-                f"{describe_coding(attribute, kind)}: "
-                f"{_rows(found, report)}"
+                f"  {name}: {_share(found.count, report.rows)} {kind.value}{allowed}, "
+                f"{describe_coding(attribute, kind)}: {_rows(found, report)}"
             )
     if report.target is not None:
         lines.append(_target_line(report.target))
@@ -139,19 +134,19 @@ def check_text(report: CheckReport, rule: FaultRule | None) -> str:
         lines.append("No faults: the data conform to the schema.")
     else:
         lines += [
-            *above_lines(report, rule),
+            *_above_lines(report),
             "A contribution would code these by the schema's public rules; it would not fail.",
             WARNING,
         ]
     return "\n".join(map(one_line, lines))
 
 
-def _counts_line(attribute: AttributeReport, n_rows: int) -> str:
+def _counts_line(name: str, attribute: AttributeReport, n_rows: int) -> str:
     kinds = ", ".join(
         f"{found.count} {kind.value}, {describe_coding(attribute, kind)}"
         for kind, found in attribute.found.items()
     )
-    return f"  {attribute.name}: {_share(attribute.by_rule, n_rows)} ({kinds})"
+    return f"  {name}: {_share(attribute.by_rule, n_rows)} ({kinds})"
 
 
 def _share(count: int, n_rows: int) -> str:
@@ -159,7 +154,7 @@ def _share(count: int, n_rows: int) -> str:
 
 
 def _target_line(target: TargetReport) -> str:
-    line = f"  {target.name}: {target.n_occurring} of {target.n_labels} labels occur"
+    line = f"  {target.name}: {target.occurring} of {target.labels} labels occur"
     if target.trainable:
         return line
     return (
@@ -170,9 +165,9 @@ def _target_line(target: TargetReport) -> str:
 
 def _rows(found: FaultCount, report: CheckReport) -> str:
     """Row numbers; of several files, each by the file's number and its own within it."""
-    rows, ends = found.rows, list(accumulate(report.file_rows))
+    rows, ends = found.rows, list(accumulate(report.files))
     shown = [
-        f"{row - ends[file] + report.file_rows[file]} of file {file + 1}" if ends else str(row)
+        f"{row - ends[file] + report.files[file]} of file {file + 1}" if ends else str(row)
         for row, file in ((row, bisect_left(ends, row)) for row in rows)
     ]
     more = f" and {found.count - len(rows)} more" if found.count > len(rows) else ""

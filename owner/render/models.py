@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from dppca.common.documents.values import CodedByRule, DigestText, Document, PathText
+from dppca.common.documents.values import DigestText, Document, PathText
 from dppca.common.estimators.base.weight_noise import split_over
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.receipts import CostFields
 from dppca.owner.ledger.entries import ReleaseRequest
+from dppca.owner.records import CheckReport
 from dppca.owner.release.contribution import BudgetStatus, NextStep
 from dppca.owner.release.weights import WeightRelease
 from dppca.owner.render.charges import charge_text, charged_text, standing_lines
@@ -45,7 +46,7 @@ class TrainedDocument(Document):
     converged: Annotated[bool, "whether the solver converged"]
     charged_epsilon: Annotated[Literal["0"], "nothing is charged, for nothing leaves"]
     charged_rho: Annotated[Literal["0"], "nothing is charged"]
-    coded_by_rule: Annotated[CodedByRule, "values that coding replaced (site-only)"]
+    coded_by_rule: Annotated[CheckReport, "values that coding replaced (site-only)"]
     seconds: Annotated[float, "time that the command took"]
 
 
@@ -66,7 +67,7 @@ class ReleasedModelDocument(Document, CostFields):
     receipt: Annotated[Mapping[str, object], "the receipt that the file holds"]
     already_stored: Annotated[bool, "whether it was made and charged before"]
     coded_by_rule: Annotated[
-        CodedByRule | None, "values that coding replaced (site-only); null if no row was read"
+        CheckReport | None, "values that coding replaced (site-only); null if no row was read"
     ]
     target: Annotated[str, "attribute that it predicts"]
     method: Annotated[str, "the method"]

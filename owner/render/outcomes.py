@@ -8,7 +8,6 @@ from typing import Annotated, TypedDict
 from dppca.common.documents.messages import StudyState
 from dppca.common.documents.names import one_line
 from dppca.common.documents.values import (
-    CodedByRule,
     DecimalText,
     DigestText,
     Document,
@@ -17,6 +16,7 @@ from dppca.common.documents.values import (
 from dppca.common.numerics.loadings import KeptComponent, component_lines
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.receipts import CostFields
+from dppca.owner.records import CheckReport
 from dppca.owner.render.charges import charge_text, charged_text
 from dppca.owner.synthesis.visible_relations import VisibleRelations
 
@@ -71,7 +71,7 @@ class ContributionDocument(Document, CostFields):
     state: Annotated[StudyState, "state of the study"]
     seconds: Annotated[ContributionSeconds, "time that the steps took"]
     coded_by_rule: Annotated[
-        CodedByRule | None, "values that coding replaced (site-only); null if no row was read"
+        CheckReport | None, "values that coding replaced (site-only); null if no row was read"
     ]
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from dppca.common.documents.values import CodedByRule, PathText
+from dppca.common.documents.values import PathText
 from dppca.common.numerics.comparison import Variation
+from dppca.owner.records import CheckReport
 from dppca.owner.synthesis.report.comparison import Quality
 from dppca.owner.synthesis.visible_relations import VisibleRelations
 
@@ -21,7 +22,7 @@ class QualityReport:
     synthetic: Annotated[PathText, "file of synthetic rows"]
     page: Annotated[PathText, "the page with the plots"]
     quality: Annotated[Quality, "synthetic rows against the site's own"]
-    coded_by_rule: Annotated[CodedByRule, "values that coding replaced (site-only)"]
+    coded_by_rule: Annotated[CheckReport, "values that coding replaced (site-only)"]
     relations: Annotated[
         VisibleRelations | None,
         "what the release shows of relations; null without components or a field",

@@ -10,7 +10,6 @@ from typing import Annotated
 from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.messages import StudyState
 from dppca.common.documents.values import (
-    CodedByRule,
     DigestText,
     TimeText,
 )
@@ -18,6 +17,7 @@ from dppca.common.estimators.relations import relations_lines
 from dppca.common.privacy.collusion import describe_collusion, foresee_collusion
 from dppca.common.privacy.composition import ComposedGuarantee, describe_overlap
 from dppca.common.study import Study
+from dppca.owner.records import CheckReport
 from dppca.owner.release.contribution import BudgetStatus, Forecast, NextStep, Review
 from dppca.owner.render.charges import ChargedCost, charge_text, other_owners, standing_lines
 from dppca.owner.site.agreement import Agreement
@@ -82,7 +82,7 @@ class ReviewDocument(ChargedCost):
     refused: Annotated[
         str | None, "why `contribute` would refuse it, all reasons; null if it would not"
     ]
-    coded_by_rule: Annotated[CodedByRule, "values that coding replaced (site-only)"]
+    coded_by_rule: Annotated[CheckReport, "values that coding replaced (site-only)"]
 
 
 def review_aggregate(found: Review, agreement: Agreement) -> ReviewedAggregate:

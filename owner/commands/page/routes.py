@@ -45,7 +45,7 @@ from dppca.owner.site.kept_studies import components_path, kept_result, kept_stu
 from dppca.owner.site.opener_keys import list_opener_keys
 from dppca.owner.site.policy import load_policy
 from dppca.owner.synthesis.report.page import TEMPLATES as REPORT_TEMPLATES
-from dppca.owner.synthesis.report.page import Compared, fault_rows
+from dppca.owner.synthesis.report.page import Compared
 
 TEMPLATES = Path(__file__).parent / "templates"
 _LookKey = tuple[str, str | None, str | None]
@@ -217,8 +217,6 @@ class StewardPages(Pages):
             review=to_document(seen.document()),
             live=seen.review.is_live,
             alarms=alarm_lines(seen.counted),
-            faults=fault_rows(seen.counted),
-            above=seen.counted.above(seen.study.faults),
             spectrum=spectrum(seen),
             refusals=find_refusals(
                 seen.review, seen.state, seen.data_set, read_history(self._site.ledger)

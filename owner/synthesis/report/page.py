@@ -27,7 +27,6 @@ from dppca.common.shell.panels import Panel, make_panel
 from dppca.common.shell.pictures import biplot_figure, variation_figure
 from dppca.common.shell.plotting import DPI, WARNING_RED
 from dppca.owner.records import CheckReport
-from dppca.owner.records.faults import MALFORMED, WARNING, describe_coding
 from dppca.owner.synthesis.report.comparison import QUANTILES, CodedTable, Quality
 
 if TYPE_CHECKING:
@@ -68,8 +67,6 @@ class Compared:
         return {
             "compared": self,
             "quality": quality,
-            "faults": fault_rows(self.faults),
-            "warning": WARNING,
             "marginals": _worst(quality.marginals),
             "pairs": _worst(quality.pairs),
             "pair_cells": PAIR_CELLS,
@@ -109,24 +106,6 @@ def quality_page(
         pictures=[(text, base64.b64encode(png).decode()) for text, png in pictures.items()],
         **compared.values(),
     )
-
-
-def fault_rows(faults: CheckReport) -> list[tuple[str, str, int, float, str]]:
-    """Attribute, kind, values, share of the rows, and what they are coded as."""
-    rows = [
-        (
-            attribute.name,
-            kind.value,
-            found.count,
-            found.count / faults.n_rows,
-            describe_coding(attribute, kind),
-        )
-        for attribute in faults.attributes
-        for kind, found in attribute.found.items()
-    ]
-    if faults.malformed:
-        rows.append((MALFORMED, "", faults.n_malformed, faults.n_malformed / faults.n_rows, ""))
-    return rows
 
 
 def _worst(found: Sequence[Variation]) -> list[Variation]:

@@ -269,7 +269,7 @@ def test_a_review_refuses_above_the_studys_share_and_a_contribution_does_not(
     counts = review["coded_by_rule"]
     assert code == 28
     assert counts["label"] == "site-only"
-    assert counts["above"] == {"work": counts["attributes"]["work"]["unknown"] / 200}
+    assert counts["above"] == {"work": counts["attributes"]["work"]["faults"] / 200}
     assert site.run("check", study.name)[0] == 28
     assert not (site.folder / "ledger.sqlite").exists()
     # The steward sees the same counts when asked, and the answer alone decides.

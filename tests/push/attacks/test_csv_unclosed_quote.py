@@ -15,7 +15,7 @@ import pytest
 from dppca.common.privacy.release import sensitivity_shape
 from dppca.common.privacy.sensitivity import sensitivity
 from dppca.owner.records import check_table, moments_of_table, open_table
-from dppca.owner.records.faults import FaultCount
+from dppca.owner.records.faults import FaultCount, LineFault
 from tests.support.studies import categorical_of, make_schema, numeric_of
 
 SCHEMA = make_schema([numeric_of("dose", 0, 3), categorical_of("ward", ["a", "b", "d"])])
@@ -82,8 +82,4 @@ def test_the_line_that_leaves_a_quote_open_is_named_by_check(tmp_path: Path) -> 
     path.write_bytes(b"\n".join([b"dose,ward,note", *rows]))
     report = check_table(open_table(path, SCHEMA), SCHEMA)
     assert not report.faultless
-    assert report.to_document()["malformed_rows"] == {
-        "count": 1,
-        "rows": [10],
-        "open-quote": FaultCount(1, (10,)),
-    }
+    assert report.malformed_rows == {LineFault.OPEN_QUOTE: FaultCount(1, (10,))}

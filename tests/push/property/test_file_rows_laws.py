@@ -122,9 +122,9 @@ def test_both_parsers_give_the_fields_of_each_line_by_itself(
         len(fields) != 3 or not closed or row != row.decode("utf-8", "ignore").encode()
         for row, (fields, closed) in zip(rows, expected, strict=False)
     ]
-    named = sorted(row for found in report.malformed.values() for row in found.rows)
+    named = sorted(row for found in report.malformed_rows.values() for row in found.rows)
     assert named == (np.flatnonzero(bad) + 1).tolist(), "check names them"
-    assert report.n_rows == len(expected)
+    assert report.rows == len(expected)
 
 
 def slow_fields(line: bytes) -> tuple[list[str], bool]:

@@ -91,7 +91,7 @@ def moments(
         table = open_table(save(rows, folder, kind, order), SCHEMA)
         found = moments_of_table(table, SCHEMA, batch_rows=batch)
         check = check_table(table, SCHEMA)
-    assert found.n_rows == table.n_rows == check.n_rows == len(rows), "no row is dropped"
+    assert found.n_rows == table.n_rows == check.rows == len(rows), "no row is dropped"
     return [int(value) for value in found.packed]
 
 

@@ -112,7 +112,9 @@ def test_check_names_attribute_and_row_of_every_fault_and_no_value(
     arguments = ("check", "--data", str(data), "--study-file", str(study_file))
     code, report = site.run(*arguments)
     assert code == 14
-    age, sex, work = (report["attributes"][name] for name in ("age", "sex", "work"))
+    age, sex, work = (
+        report["coded_by_rule"]["attributes"][name]["found"] for name in ("age", "sex", "work")
+    )
     assert age["out-of-bounds"] == {"count": 1, "rows": [2]}
     assert age["text"]["rows"] == [3]
     assert age["infinite"]["rows"] == [4]

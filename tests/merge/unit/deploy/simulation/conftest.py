@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -23,19 +22,11 @@ from dppca.deploy.simulation.run_report import (
     list_steps,
 )
 from dppca.deploy.simulation.runner import SimulatedCharge, SimulatedOwner
+from dppca.owner.records import AttributeReport, CheckReport, FaultKind
+from dppca.owner.records.faults import FaultCount
 from dppca.owner.synthesis.visible_relations import VisibleRelations
 
-COUNTS: dict[str, Any] = {
-    "label": "site-only",
-    "warning": "site-only",
-    "rows": 16152,
-    "malformed_rows": 0,
-    "attributes": {
-        "lncoins": {"unknown": 1234, "share": 0.0764, "faults": 0, "coded_as": "free, the first"}
-    },
-    "refuse_if_above": None,
-    "above": {},
-}
+FOUND = AttributeReport(False, "free, the first", "", {FaultKind.UNKNOWN: FaultCount(1234)})
 VECTORS = np.eye(demo_study().table.layout.n_columns)[[3, 1, 0, 2, 4, 5, 6]]
 
 
@@ -77,7 +68,7 @@ def report() -> SimulationReport:
         split="iid",
         rows=SimulatedRows(16152, 4038),
         alarms=["owner-1: NOT READ: no value of <age> is a number"],
-        coded_by_rule=deepcopy(COUNTS),
+        coded_by_rule=CheckReport(16152, 0, {"lncoins": FOUND}, {}, ()),
         privacy=PRIVACY,
         owners=owners,
         components=SimulatedComponents(

@@ -177,7 +177,7 @@ def test_what_coding_mends_is_counted_and_the_tables_stay_as_they_are() -> None:
     owners["clinic"].loc[:9, "ill"] = "perhaps"
     before = {name: table.copy() for name, table in owners.items()}
     found = dppca.simulate(owners, STUDY)
-    assert [each.by_rule for each in found.faults.attributes if each.name == "ill"] == [10]
+    assert found.faults.attributes["ill"].by_rule == 10
     for name, table in owners.items():
         pd.testing.assert_frame_equal(table, before[name])
 

@@ -62,8 +62,9 @@ def test_the_report_says_what_the_document_says_and_first_what_an_owner_would_be
         assert said in text
     for said in ("owner-1 5,384, owner-2 5,384, owner-3 5,384", "charged epsilon 1, delta 0"):
         assert said in story
-    beyond = {"out-of-bounds": 2, "missing": 3, "share": 0.1, "faults": 2, "coded_as": "the middle"}
-    document["coded_by_rule"] = {"attributes": {"cost": beyond}}
+    found = {"out-of-bounds": {"count": 2}, "missing": {"count": 3}}
+    beyond = {"found": found, "by_rule": 5, "faults": 2, "coded_as": "the middle"}
+    document["coded_by_rule"] = {"rows": 50, "attributes": {"cost": beyond}}
     assert "other values as: `cost`: the middle." in make_markdown(document)
 
 
@@ -143,8 +144,8 @@ def test_owners_are_renamed_and_everything_else_is_kept_where_it_still_fits() ->
 
 @pytest.mark.parametrize("name", ["age | sex", "cost\\", "a\\|b"])
 def test_an_attribute_may_have_a_name_that_ends_a_cell_of_a_table(document: Any, name: str) -> None:
-    beyond = {"out-of-bounds": 2, "share": 0.1, "faults": 2, "coded_as": "50, the middle"}
-    document["coded_by_rule"] = {"attributes": {name: beyond}}
+    beyond = {"found": {"out-of-bounds": {"count": 2}}, "by_rule": 2, "faults": 2}
+    document["coded_by_rule"] = {"rows": 20, "attributes": {name: {**beyond, "coded_as": "50"}}}
     document["pairs"]["worst"][0]["attributes"] = (name, "fmde")
     shown = fit_markdown(make_markdown(document), width=200)
     assert f"\n`{name}`  " in shown
@@ -184,12 +185,12 @@ def hostile(report: SimulationReport, tmp_path: Path) -> SimulationReport:
         (tmp_path / f"{name}.png").write_bytes(f"\x89PNG {name}".encode("latin-1"))
     first, *others = report.components.kept
     first = replace(first, loadings=(Loading(HOSTILE, HOSTILE, -0.625),))
-    (counts,) = report.coded_by_rule["attributes"].values()
+    (counts,) = report.coded_by_rule.attributes.values()
     return replace(
         report,
         target=HOSTILE,
         alarms=[f"owner-1: NOT READ: no value of {HOSTILE} is a number"],
-        coded_by_rule={**report.coded_by_rule, "attributes": {HOSTILE: counts}},
+        coded_by_rule=replace(report.coded_by_rule, attributes={HOSTILE: counts}),
         components=replace(report.components, kept=(first, *others)),
         pairs=replace(report.pairs, worst=(Variation((HOSTILE, "b"), 0.7891, 0.0567),)),
         repeats=SimulatedRepeats(5, [1], {"utility.majority": RepeatedFigure(0.7, 0.01)}),

@@ -86,8 +86,8 @@ def test_the_readmes_study_silently_turns_no_value_of_adult_into_another(
     path = tmp_path / "adult.csv"
     path.write_text("\n".join(["age,sex,workclass", *rows]) + "\n")
     report = check_table(open_table(path, study.table), study.table, limit=0)
-    assert report.n_rows == 32_561
-    assert report.above(study.faults) == {}
-    by_rule = {attribute.name: attribute.by_rule for attribute in report.attributes}
+    assert report.rows == 32_561
+    assert report.under(study.faults).above == {}
+    by_rule = {name: each.by_rule for name, each in report.attributes.items()}
     assert by_rule == {"age": 0, "sex": 0, "workclass": 1836}
-    assert report.attributes[2].coded_as == "Unknown, a label of its own"
+    assert report.attributes["workclass"].coded_as == "Unknown, a label of its own"

@@ -51,7 +51,9 @@ def test_checks_have_the_row_numbers_and_labels_of_this_process(table: Table) ->
     assert cluster.count_faults(table, limit=4, target="c", progress=lambda _: None) == expected
     local = LocalEngine().count_faults(table, limit=4, target="c", progress=lambda _: None)
     assert local == expected
-    assert [row for each in expected.attributes for c in each.found.values() for row in c.rows]
+    assert [
+        row for each in expected.attributes.values() for c in each.found.values() for row in c.rows
+    ]
 
 
 def test_a_file_that_changes_under_a_cluster_leaves_nothing(table: Table, tmp_path: Path) -> None:

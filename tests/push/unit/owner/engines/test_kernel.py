@@ -87,7 +87,7 @@ def test_counts_alone_come_without_sums(folder: Path, part: Part, work: Work) ->
     found = answer(part, replace(work, with_sums=False, limit=3))
     assert found.packed == b""
     report = check_table(open_table(local_files(folder), MIXED), MIXED, limit=3)
-    numbers = [count.rows for each in report.attributes for count in each.found.values()]
+    numbers = [count.rows for each in report.attributes.values() for count in each.found.values()]
     assert numbers
     assert all(str(list(rows)) in found.faults for rows in numbers)
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dppca.common.documents.values import to_document
 from dppca.common.errors import StudyError
 from dppca.common.numerics.moments.moments import compute_moments
 from dppca.common.schema import (
@@ -55,6 +56,9 @@ TEN = "age,work\n" + "".join(
 )
 
 
+ONE = {"count": 1, "rows": []}
+
+
 def _study(**changes: Any) -> Study:
     schema = SCHEMA.model_dump(mode="json")
     return make_study(**{"schema": schema, "components": {"count": 1}, **changes})
@@ -68,27 +72,28 @@ def _report(folder: Path, text: str = TEN, schema: Schema = SCHEMA) -> CheckRepo
 
 def test_every_value_coded_by_rule_is_counted_with_what_it_became(tmp_path: Path) -> None:
     report = _report(tmp_path)
-    document = report.counts_document(None)
+    document = to_document(report)
     assert document["label"] == "site-only"
     assert "choice made from data" in document["warning"]
     assert document["attributes"] == {
         "age": {
-            "missing": 1,
-            "text": 1,
-            "out-of-bounds": 1,
-            "share": 0.3,
-            "faults": 3,
+            "missing_allowed": False,
             "coded_as": "50, the middle of the bounds",
+            "form": "a number",
+            "found": dict.fromkeys(("missing", "text", "out-of-bounds"), ONE),
+            "by_rule": 3,
+            "faults": 3,
         },
         "work": {
-            "missing": 1,
-            "unknown": 2,
-            "share": 0.3,
-            "faults": 2,
+            "missing_allowed": True,
             "coded_as": "?, a label of its own",
+            "form": "one of its labels",
+            "found": {"missing": ONE, "unknown": {"count": 2, "rows": []}},
+            "by_rule": 3,
+            "faults": 2,
         },
     }
-    text = counts_text(report, None)
+    text = counts_text(report)
     assert "work: 3 of 10 (30.00%)" in text
     assert "1 out-of-bounds, coded as the nearest bound" in text
     assert "choice made from data" in text
@@ -111,7 +116,7 @@ def test_what_an_unknown_label_became_is_said(
 ) -> None:
     schema = make_schema([AGE, attribute], max_rows_per_person=1)
     report = _report(tmp_path, "age,work\n1,zzz\n1,\n", schema)
-    assert f"1 unknown, coded as {said}" in counts_text(report, None)
+    assert f"1 unknown, coded as {said}" in counts_text(report)
 
 
 CELLS = st.lists(
@@ -134,9 +139,9 @@ def test_counts_are_those_of_the_slow_look_whatever_the_batches(
     tally = FaultCounts(SCHEMA)
     for start in range(0, len(cells), cut):
         tally.add([numbers[start : start + cut], labels[start : start + cut]])
-    for attribute, column, report in zip(
-        SCHEMA.attributes, (numbers, labels), tally.report().attributes, strict=True
-    ):
+    reports = tally.report().attributes
+    for attribute, column in zip(SCHEMA.attributes, (numbers, labels), strict=True):
+        report = reports[attribute.name]
         slow = find_attribute_faults(attribute, column)
         by_rule = slow.missing.sum() + slow.invalid.sum() + slow.out.sum()
         assert report.by_rule == by_rule
@@ -166,18 +171,17 @@ def test_counting_in_the_pass_of_the_sums_changes_no_sum(tmp_path: Path) -> None
 
 def test_a_rule_compares_each_attribute_and_malformed_rows(tmp_path: Path) -> None:
     report = _report(tmp_path)
-    assert report.above(None) == {}
-    assert report.above(FaultRule(refuse_if_above=0.25)) == {"age": 0.3}
-    assert report.above(FaultRule(refuse_if_above=0.3)) == {}
+    assert report.above == report.under(None).above == {}
+    assert report.under(FaultRule(refuse_if_above=0.25)).above == {"age": 0.3}
+    assert report.under(FaultRule(refuse_if_above=0.3)).above == {}
     # The missing label is provided for by a label of its own; the two that are not listed count.
-    assert report.above(FaultRule(refuse_if_above=0.1)) == {"age": 0.3, "work": 0.2}
+    assert report.under(FaultRule(refuse_if_above=0.1)).above == {"age": 0.3, "work": 0.2}
     broken = _report(tmp_path, "age,work\n1,state\n1,state,2\n")
-    assert broken.above(FaultRule(refuse_if_above=0.4)) == {MALFORMED: 0.5}
-    for text in (counts_text(broken, FaultRule(refuse_if_above=0.4)),):
-        assert "TOO MANY FAULTS" in text
-        assert "50.0%" in text
-    assert "TOO MANY FAULTS" in check_text(broken, FaultRule(refuse_if_above=0.4))
-    assert "TOO MANY FAULTS" not in check_text(broken, FaultRule(refuse_if_above=0.5))
+    above = broken.under(FaultRule(refuse_if_above=0.4))
+    assert above.above == {MALFORMED: 0.5}
+    assert "TOO MANY FAULTS" in check_text(above)
+    assert "50.0%. Mend" in counts_text(above)
+    assert "TOO MANY FAULTS" not in check_text(broken.under(FaultRule(refuse_if_above=0.5)))
 
 
 @pytest.mark.parametrize("share", [-0.1, 1, 1.5, float("nan"), "many"])
@@ -198,7 +202,7 @@ def test_training_says_what_was_coded_by_rule(tmp_path: Path) -> None:
     assert code == 0
     assert stays == document["coded_by_rule"]
     assert stays["label"] == "site-only"
-    assert sum(each.get("text", 0) for each in stays["attributes"].values()) == 1
+    assert sum("text" in each["found"] for each in stays["attributes"].values()) == 1
     again = site.run("train", study.name, "--target", "ill", *leaves)[1]
     assert again["coded_by_rule"] is None  # no row was read
 
@@ -215,8 +219,8 @@ def _told_first(path: Path, lines: list[str], encoding: str) -> list[str]:
     path.write_text("\n".join(["day,town", *lines, ""]), encoding=encoding)
     report = check_table(open_table(path, DATES), DATES)
     found = alarm_lines(report)
-    assert check_text(report, None).splitlines()[: len(found)] == found
-    assert with_counts("What would leave", report, None).splitlines()[: len(found)] == found
+    assert check_text(report).splitlines()[: len(found)] == found
+    assert with_counts("What would leave", report).splitlines()[: len(found)] == found
     return found
 
 
@@ -251,7 +255,7 @@ def test_bytes_that_are_not_utf8_are_told_before_everything_else(
     assert line.startswith(f"NOT UTF-8: 1 of {before + 2} (")
     table = open_table(path, DATES)
     assert table.source.malformed == {LineFault.ENCODING: FaultCount(1, (before + 1,))}
-    unknown = check_table(table, DATES).attributes[1].found
+    unknown = check_table(table, DATES).attributes["town"].found
     assert unknown == {FaultKind.UNKNOWN: FaultCount(1, (before + 1,))}
 
 

@@ -118,8 +118,8 @@ def test_an_object_that_is_replaced_while_it_is_read_is_refused(
 
 def test_check_names_rows_by_the_file_they_are_in_and_no_folder(tmp_path: Path) -> None:
     report = check_table(open_table(_folder(tmp_path), SCHEMA), SCHEMA)
-    assert report.to_document()["files"] == [1, 3, 2, 1, 1]
-    text = check_text(report, None)
+    assert report.files == (1, 3, 2, 1, 1)
+    text = check_text(report)
     assert "age: 1 of 8 (12.50%) text, coded as 50, the middle of the bounds: rows 2 of file 3" in (
         text
     )

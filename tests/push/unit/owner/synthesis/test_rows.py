@@ -92,7 +92,7 @@ def test_decoded_rows_are_valid_under_the_schema(
     path = _write(made[Form.DECODED], tmp_path / "rows.parquet", signer)
     report = check_table(open_table(path, study.table), study.table)
     assert report.faultless
-    assert report.n_rows == N_ROWS
+    assert report.rows == N_ROWS
     assert report.extra_columns == ()
 
 
