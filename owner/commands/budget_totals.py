@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from dppca.common.errors import NoPolicyError, SettingError
 from dppca.common.privacy.accounting import NO_COST
 from dppca.owner.ledger.chain import History
-from dppca.owner.ledger.entries import Recovery, ReleaseRequest, Reservation
+from dppca.owner.ledger.database import StoredRelease
+from dppca.owner.ledger.entries import Recovery, Reservation
 from dppca.owner.ledger.openers import OpenerRecord
 from dppca.owner.ledger.populations import remaining, spent
 from dppca.owner.ledger.reading import read_history
@@ -77,19 +78,29 @@ def _find_owners(policy: Policy, history: History) -> dict[str, str]:
     return owners
 
 
-def find_left(site: Site, request: ReleaseRequest) -> tuple[str, Decimal | None]:
-    """The population that a release is charged to now, and the epsilon that is left of its budget.
+def stored_charge(site: Site, stored: StoredRelease) -> dict[str, Any]:
+    """Fields of `StoredCharge` that the ledger and the policy say; the population is today's.
 
-    The second is None where the policy does not state the data set any more: what is stored is
-    sent whatever became of the policy.
+    ``remaining`` is None where the policy does not state the data set any more: a stored release is
+    sent even so.
     """
-    try:
+    request = stored.reservation.request
+    account, left = request.account, None
+    with suppress(NoPolicyError, SettingError):
         account = load_policy(site).data_set(request.data_set).account
-    except (NoPolicyError, SettingError):
-        return request.account.population.name, None
-    name = account.population.name
-    total = read_history(site.ledger).total(name, account.populations)
-    return name, remaining(account.population.budget, total)
+        total = read_history(site.ledger).total(account.population.name, account.populations)
+        left = remaining(account.population.budget, total)
+    return {
+        **charged_cost(request),
+        "study": request.study,
+        "data_set": request.data_set,
+        "population": account.population.name,
+        "remaining": left,
+        "rows": stored.commitment.n_rows,
+        "bytes": len(stored.payload),
+        "mechanism": request.mechanism,
+        "release_id": stored.reservation.release_id.hex(),
+    }
 
 
 def population_budget(name: str, policy: Policy, history: History) -> PopulationBudget:

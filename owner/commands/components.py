@@ -89,30 +89,30 @@ def command(
     if output is not None:
         save(output, fetched.signed)
     pictures = {} if plots is None else _draw(plots, site, fetched)
-    document: ComponentsDocument = {
-        "command": "components",
-        "study": study.name,
-        "digest": study.digest,
-        "state": fetched.state,
-        "label": Label.RELEASED,
-        "count": result.header.count,
-        "rows": result.header.n_rows,
-        "eigenvalues": result.eigenvalues.tolist(),
-        "noise_edge": result.header.noise_edge,
-        "components": kept_components(
-            study.table, result.vectors, result.eigenvalues, result.header.noise_edge
+    header = result.header
+    document = ComponentsDocument(
+        study=study.name,
+        digest=study.digest,
+        state=fetched.state,
+        label=Label.RELEASED,
+        count=header.count,
+        rows=header.n_rows,
+        eigenvalues=result.eigenvalues.tolist(),
+        noise_edge=header.noise_edge,
+        components=kept_components(
+            study.table, result.vectors, result.eigenvalues, header.noise_edge
         ),
-        "epsilon": result.header.epsilon,
-        "delta": result.header.delta,
-        "assumptions": list(result.header.assumptions),
-        "contributed": [share.owner for share in result.header.shares],
-        "missing": list(result.header.missing),
-        "disowned": fetched.disowned,
-        "path": str(output or path),
-        "plots": pictures,
-        "bytes": len(fetched.signed.content),
-        "seconds": round(time.perf_counter() - started, 6),
-    }
+        epsilon=header.epsilon,
+        delta=header.delta,
+        assumptions=header.assumptions,
+        contributed=[share.owner for share in header.shares],
+        missing=header.missing,
+        disowned=fetched.disowned,
+        path=output or path,
+        plots=pictures,
+        bytes=len(fetched.signed.content),
+        seconds=round(time.perf_counter() - started, 6),
+    )
     emit(document, components_text(document), as_json=as_json)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import click
 
@@ -21,7 +20,7 @@ from dppca.common.shell.console import emit, prints
 from dppca.common.study import Study
 from dppca.owner.client.calls import Acknowledgement, CuratorClient
 from dppca.owner.client.session import agreed_study, compare_ledger, connect
-from dppca.owner.commands.budget_totals import find_left
+from dppca.owner.commands.budget_totals import stored_charge
 from dppca.owner.commands.consent import Dialogue, Terminal
 from dppca.owner.commands.counting import read_rows
 from dppca.owner.commands.interrupt import report_charges_on_interrupt
@@ -50,7 +49,7 @@ from dppca.owner.release.contribution import (
 )
 from dppca.owner.release.path import ContributionPlan, MaskedPlan, send_release, store_release
 from dppca.owner.render.faults import alarm_lines, counts_text
-from dppca.owner.render.outcomes import ContributionDocument, ContributionSeconds, contribution_text
+from dppca.owner.render.outcomes import ContributionDocument, contribution_text
 from dppca.owner.site.agreement import (
     Agreement,
     agree,
@@ -130,7 +129,7 @@ def contribute(
 
     ``engine`` takes the place of the policy's.
     """
-    seconds: ContributionSeconds = {"read": 0.0, "draw": 0.0, "send": 0.0}
+    seconds = {"read": 0.0, "draw": 0.0, "send": 0.0}
     with connect(site) as client:
         study, state = agreed_study(site, client, study_name, study_file=study_file)
         require_digest(study, digest)
@@ -163,7 +162,18 @@ def contribute(
                 dialogue,
                 seconds,
             )
-    return _document(site, study, stored, answer, seconds, counts)
+    return ContributionDocument(
+        **stored_charge(site, stored),
+        digest=study.digest,
+        owner=site.name,
+        entries=study.table.layout.n_entries,
+        already_stored=answer.already_stored,
+        opens=site.name in (study.openers or {}),
+        acknowledgement=acknowledgement_path(site, study.name),
+        state=answer.state,
+        seconds=seconds,
+        coded_by_rule=counts,
+    )
 
 
 def _release(
@@ -176,7 +186,7 @@ def _release(
     digest: str | None,
     engine: str | None,
     dialogue: Dialogue,
-    seconds: ContributionSeconds,
+    seconds: dict[str, float],
 ) -> tuple[StoredRelease, Acknowledgement, CheckReport]:
     """Read, ask, charge, draw, store and send; refuse before the charge whatever can be refused.
 
@@ -240,7 +250,7 @@ def _plan(
 
 
 def _read(
-    engine: Engine, table: Table, study: Study, dialogue: Dialogue, seconds: ContributionSeconds
+    engine: Engine, table: Table, study: Study, dialogue: Dialogue, seconds: dict[str, float]
 ) -> tuple[Moments, CheckReport]:
     with _timed(seconds, "read"):
         return read_rows(table, engine, study.faults, progress=dialogue.progress)
@@ -252,7 +262,7 @@ def _send(
     stored: StoredRelease,
     client: CuratorClient,
     dialogue: Dialogue,
-    seconds: ContributionSeconds,
+    seconds: dict[str, float],
 ) -> Acknowledgement:
     size = len(stored.payload)
     with _timed(seconds, "send"), dialogue.progress("Sending", size, unit="bytes") as bar:
@@ -267,40 +277,7 @@ def _send(
 
 
 @contextmanager
-def _timed(seconds: ContributionSeconds, step: Literal["read", "draw", "send"]) -> Iterator[None]:
+def _timed(seconds: dict[str, float], step: str) -> Iterator[None]:
     started = time.perf_counter()
     yield
     seconds[step] = round(time.perf_counter() - started, 6)
-
-
-def _document(
-    site: Site,
-    study: Study,
-    stored: StoredRelease,
-    answer: Acknowledgement,
-    seconds: ContributionSeconds,
-    counts: CheckReport | None,
-) -> ContributionDocument:
-    request = stored.reservation.request
-    population, left = find_left(site, request)
-    return {
-        "command": "contribute",
-        "study": study.name,
-        "digest": study.digest,
-        "owner": site.name,
-        "data_set": request.data_set,
-        "population": population,
-        "remaining": left,
-        "rows": stored.commitment.n_rows,
-        "entries": study.table.layout.n_entries,
-        "bytes": len(stored.payload),
-        "mechanism": request.mechanism,
-        **request.cost_fields(),
-        "release_id": stored.reservation.release_id.hex(),
-        "already_stored": answer.already_stored,
-        "opens": site.name in (study.openers or {}),
-        "acknowledgement": str(acknowledgement_path(site, study.name)),
-        "state": answer.state,
-        "seconds": seconds,
-        "coded_by_rule": counts,
-    }

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
 
 from dppca.common.documents.messages import StudyState
 from dppca.common.errors import (
@@ -64,19 +65,13 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """One thing that was looked at.
+    """One thing that was looked at."""
 
-    Attributes
-    ----------
-    error, exit_code
-        For a broken thing, the class of the error that a command would end with. Else None and 0.
-    """
-
-    area: str
-    state: State
-    message: str
-    error: str | None = None
-    exit_code: int = 0
+    area: Annotated[str, "what was looked at"]
+    state: Annotated[State, "how bad it is"]
+    message: Annotated[str, "what was found, and what to do"]
+    error: Annotated[str | None, "the error's class; null unless it is broken"] = None
+    exit_code: Annotated[int, "the error's exit code; 0 unless it is broken"] = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import click
 
 from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import emit, prints
-from dppca.owner.commands.diagnosis import State, diagnose
-from dppca.owner.render.outcomes import DoctorDocument, doctor_text
+from dppca.owner.commands.diagnosis import Diagnosis, State, diagnose
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorDocument:
+    """What is right and what is wrong with a site."""
+
+    site: Annotated[Path, "the site's folder"]
+    findings: Annotated[list[Diagnosis], "in the order in which to mend them"]
+
+    @property
+    def healthy(self) -> Annotated[bool, "whether nothing is broken"]:
+        """Whether nothing is broken."""
+        return all(each.state is not State.BROKEN for each in self.findings)
 
 
 @click.command("doctor")
@@ -26,22 +40,17 @@ def command(folder: Path, *, offline: bool, as_json: bool) -> int:
       dppca-owner doctor
       dppca-owner doctor --offline --json
     """
-    findings = diagnose(folder, offline=offline, now=utc_now())
-    broken = [finding for finding in findings if finding.state is State.BROKEN]
-    document: DoctorDocument = {
-        "command": "doctor",
-        "site": str(folder),
-        "healthy": not broken,
-        "findings": [
-            {
-                "area": finding.area,
-                "state": finding.state.value,
-                "message": finding.message,
-                "class": finding.error,
-                "exit_code": finding.exit_code,
-            }
-            for finding in findings
-        ],
-    }
-    emit(document, doctor_text(document), as_json=as_json)
-    return broken[0].exit_code if broken else 0
+    report = DoctorDocument(folder, diagnose(folder, offline=offline, now=utc_now()))
+    emit(report, _text(report), as_json=as_json)
+    return next((each.exit_code for each in report.findings if each.state is State.BROKEN), 0)
+
+
+def _text(report: DoctorDocument) -> str:
+    """Findings, one to a line."""
+    alarming = (State.WARNING, State.BROKEN)
+    lines = [
+        f"{each.state.upper() if each.state in alarming else each.state:7}  {each.area}: "
+        f"{each.message}"
+        for each in report.findings
+    ]
+    return "\n".join([*lines, "Nothing is broken." if report.healthy else "See BROKEN above."])

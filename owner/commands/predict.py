@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import click
 
 from dppca.common.shell.console import emit, prints, progress
 from dppca.owner.commands.options import file_path
-from dppca.owner.render.models import PredictionDocument, prediction_text
+from dppca.owner.render.models import prediction_text
 
 
 @click.command("predict")
 @click.option("--model", "model_path", type=file_path, required=True, help="File made by `train`.")
 @click.option("--data", type=file_path, required=True, help="File of rows (CSV, Parquet or Arrow).")
 @click.option("--output", type=file_path, required=True, help="New file: .csv, .parquet or .arrow.")
-@prints(PredictionDocument)
+@prints("dppca.owner.models.training:Prediction")
 def command(model_path: Path, data: Path, output: Path, *, as_json: bool) -> None:
     """Classify rows with a trained model; the output is for this site only.
 
@@ -31,18 +30,7 @@ def command(model_path: Path, data: Path, output: Path, *, as_json: bool) -> Non
     from dppca.owner.models.loader import load_model
     from dppca.owner.models.training import predict_file
 
-    started = time.perf_counter()
     model = load_model(model_path)
     with progress("Classifying rows") as bar:
         prediction = predict_file(model, data, output, progress=bar.advance)
-    document: PredictionDocument = {
-        "command": "predict",
-        "target": model.target,
-        "rows": prediction.n_rows,
-        "output": str(prediction.output),
-        "label": prediction.label,
-        "accuracy": prediction.accuracy,
-        "majority": prediction.majority,
-        "seconds": round(time.perf_counter() - started, 6),
-    }
-    emit(document, prediction_text(document), as_json=as_json)
+    emit(prediction, prediction_text(prediction), as_json=as_json)

@@ -21,7 +21,7 @@ from dppca.common.shell.console import progress, say
 from dppca.common.study import Study
 from dppca.common.verification.models import sign_model
 from dppca.owner.client.session import load_site_credentials, require_newest_ledger
-from dppca.owner.commands.budget_totals import find_left
+from dppca.owner.commands.budget_totals import stored_charge
 from dppca.owner.commands.consent import ask, require_terminal
 from dppca.owner.ledger.chain import admit_charge
 from dppca.owner.ledger.database import StoredRelease, open_ledger
@@ -87,34 +87,22 @@ def release_model(
         stored, counts = _release(
             site, asked, data_set, components, command=command, yes=options.yes, quiet=quiet
         )
-    request, receipt = stored.reservation.request, json.loads(stored.receipt)
-    envelope = components[0].envelope
+    receipt, envelope = json.loads(stored.receipt), components[0].envelope
     write_model(sign_model(path.name, stored.payload, receipt, envelope, signer), path)
-    population, left = find_left(site, request)
-    return {
-        "command": "train",
-        "study": request.study,
-        "data_set": request.data_set,
-        "population": population,
-        "remaining": left,
-        "label": Label(receipt["label"]),
-        "rows": stored.commitment.n_rows,
-        "mechanism": request.mechanism,
-        **request.cost_fields(),
-        "release_id": stored.reservation.release_id.hex(),
-        "bytes": len(stored.payload),
-        "receipt": receipt,
-        "already_stored": already_stored,
-        "coded_by_rule": counts,
-        "target": receipt["target"],
-        "method": receipt["method"],
-        "kernel": resolved.kernel,
-        "model": str(path),
-        "training_accuracy": None,  # would be computed from rows, without noise
-        "n_components": receipt["n_components"],
-        "split": receipt["split"],
-        "seconds": round(time.perf_counter() - started, 6),
-    }
+    return ReleasedModelDocument(
+        **stored_charge(site, stored),
+        label=Label(receipt["label"]),
+        receipt=receipt,
+        already_stored=already_stored,
+        coded_by_rule=counts,
+        target=receipt["target"],
+        method=receipt["method"],
+        kernel=resolved.kernel,
+        model=path,
+        n_components=receipt["n_components"],
+        split=receipt["split"],
+        seconds=round(time.perf_counter() - started, 6),
+    )
 
 
 def _release(

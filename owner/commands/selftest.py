@@ -8,12 +8,12 @@ import click
 
 from dppca.common.errors import SelfTestError
 from dppca.common.shell.console import emit, prints, progress
-from dppca.owner.selftest.findings import SelfTestDocument, passed, report_text
+from dppca.owner.selftest.findings import SelfTest, report_text
 
 
 @click.command("selftest")
 @click.option("--quick", is_flag=True, help="A shorter test, of about twenty seconds.")
-@prints(SelfTestDocument)
+@prints(SelfTest)
 def command(*, quick: bool, as_json: bool) -> int:
     """Audit this installation by measurements and attacks. Takes about five minutes.
 
@@ -44,15 +44,6 @@ def command(*, quick: bool, as_json: bool) -> int:
             *audit_masked_sums(amount),
             *run_attacks(amount, bar),
         ]
-    seconds = time.perf_counter() - started
-    good = passed(findings)
-    document: SelfTestDocument = {
-        "command": "selftest",
-        "quick": quick,
-        "passed": good,
-        "false_alarm": sum(finding.false_alarm for finding in findings),
-        "findings": [finding.to_document() for finding in findings],
-        "seconds": round(seconds, 3),
-    }
-    emit(document, report_text(findings, seconds=seconds), as_json=as_json)
-    return 0 if good else SelfTestError.exit_code
+    tested = SelfTest(quick, findings, round(time.perf_counter() - started, 3))
+    emit(tested, report_text(tested), as_json=as_json)
+    return 0 if tested.passed else SelfTestError.exit_code

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import asdict, replace
 from datetime import UTC
 from pathlib import Path
 
 import click
 
-from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.messages import StudyState
 from dppca.common.errors import (
     BusyError,
@@ -33,7 +33,7 @@ from dppca.owner.ledger.openers import record_for
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.release.contribution import NextStep, decide_step
 from dppca.owner.render.studies import (
-    OwnStudiesDocument,
+    OwnStudies,
     OwnStudy,
     Standing,
     advise,
@@ -46,7 +46,7 @@ from dppca.owner.site.policy import Policy, load_policy
 
 @click.command("studies")
 @click.option("--watch", is_flag=True, help="Show the list again as it changes, until Ctrl-C.")
-@prints(OwnStudiesDocument)
+@prints(OwnStudies)
 @click.pass_obj
 def command(folder: Path, *, watch: bool, as_json: bool) -> None:
     """List the curator's studies that name this site, and what to do in each now.
@@ -74,7 +74,7 @@ def command(folder: Path, *, watch: bool, as_json: bool) -> None:
             return
 
 
-def list_studies(site: Site, client: CuratorQueries, known: dict[str, Study]) -> OwnStudiesDocument:
+def list_studies(site: Site, client: CuratorQueries, known: dict[str, Study]) -> OwnStudies:
     """The curator's studies that name a site, as it stands in them.
 
     Parameters
@@ -82,11 +82,7 @@ def list_studies(site: Site, client: CuratorQueries, known: dict[str, Study]) ->
     known
         Studies that were fetched before, by digest; new ones are added.
     """
-    return {
-        "command": "studies",
-        "curator": site.curator,
-        "studies": [listed for listed, _ in list_standings(site, client, known)],
-    }
+    return OwnStudies(site.curator, [each for each, _ in list_standings(site, client, known)])
 
 
 def list_standings(
@@ -110,29 +106,13 @@ def _list(
     policy: Policy | DppcaError,
     known: dict[str, Study],
 ) -> tuple[OwnStudy, Standing | None]:
-    listed: OwnStudy = {
-        "name": found.name,
-        "digest": found.digest,
-        "state": found.state,
-        "contributions": found.contributions,
-        "owners": found.owners,
-        "contributed": found.contributed,
-        "deadline": None,
-        "seconds_left": None,
-        "epsilon": None,
-        "delta": None,
-        "next": "",
-    }
     try:
         study = _fetch(site, client, found, known)
         calibration = calibrate(study)
     except (StudyError, PrivacyError, SettingError, UploadError) as error:
         refused = f"nothing: its document is refused ({error}); tell the operator"
-        return {**listed, "next": refused}, None
-    now = utc_now()
-    if study.deadline is not None:
-        listed["deadline"] = study.deadline.astimezone(UTC).isoformat()
-        listed["seconds_left"] = max(0, int((study.deadline - now).total_seconds()))
+        return OwnStudy(**asdict(found), next=refused), None
+    now, deadline = utc_now(), study.deadline
     step, uncovered = decide_step(history, study.digest), ""
     if found.state is StudyState.OPEN and step is NextStep.RESERVE:
         refusals = (
@@ -149,13 +129,15 @@ def _list(
         has_components=components_path(site, study.name).exists(),
         uncovered=uncovered,
     )
-    document: OwnStudy = {
-        **listed,
-        "epsilon": decimal_text(calibration.epsilon),
-        "delta": decimal_text(calibration.delta),
-        "next": advise(study.name, standing),
-    }
-    return document, standing
+    listed = OwnStudy(
+        **asdict(found),
+        deadline=None if deadline is None else deadline.astimezone(UTC),
+        seconds_left=None if deadline is None else max(0, int((deadline - now).total_seconds())),
+        epsilon=calibration.epsilon,
+        delta=calibration.delta,
+        next=advise(study.name, standing),
+    )
+    return listed, standing
 
 
 def _fetch(
@@ -171,13 +153,14 @@ def _fetch(
 
 def _watch(site: Site, client: CuratorQueries, known: dict[str, Study]) -> None:
     """Show the list again and again; a curator that cannot be reached is asked again."""
-    shown: object = None
+    shown: list[OwnStudy] | None = None
     while True:
         try:
-            document = list_studies(site, client, known)
-            text, state = studies_text(document), _without_clock(document)
+            found = list_studies(site, client, known)
+            text = studies_text(found)
+            state = [replace(each, seconds_left=None) for each in found.studies]
         except (UnreachableError, BusyError) as error:
-            text = state = f"not known now: {error}"
+            text, state = f"not known now: {error}", []
         if sys.stdout.isatty():
             click.clear()
             say(f"{text}\n\n{utc_now():%H:%M:%S} UTC; every {POLL_S:.0f} s. Ctrl-C ends.")
@@ -185,7 +168,3 @@ def _watch(site: Site, client: CuratorQueries, known: dict[str, Study]) -> None:
             say(text)
         shown = state
         time.sleep(POLL_S)
-
-
-def _without_clock(document: OwnStudiesDocument) -> object:
-    return [{**each, "seconds_left": None} for each in document["studies"]]

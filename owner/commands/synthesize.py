@@ -82,21 +82,20 @@ def command(
     made = draw_forms(site, study, result, components_sha256, signer, paths, n_rows=n_rows)
     sizes = _publish(site, study, paths, n_rows, components_sha256) if publish else {}
     last = made[forms[-1]]
-    document: SynthesisDocument = {
-        "command": "synthesize",
-        "study": study.name,
-        "digest": study.digest,
-        "label": last.label,
-        "rows": n_rows,
-        "trace_scale": last.trace_scale,
-        "decoded_by": None if last.method is None else last.method.value,
-        "misfit": last.misfit,
-        "relations": judge_result(result, study),
-        "forms": {form.value: str(path) for form, path in paths.items()},
-        "published": list(sizes),
-        "bytes": sum(sizes.values()),
-        "seconds": round(time.perf_counter() - started, 6),
-    }
+    document = SynthesisDocument(
+        study=study.name,
+        digest=study.digest,
+        label=last.label,
+        rows=n_rows,
+        trace_scale=last.trace_scale,
+        decoded_by=None if last.method is None else last.method.value,
+        misfit=last.misfit,
+        relations=judge_result(result, study),
+        forms=paths,
+        published=list(sizes),
+        bytes=sum(sizes.values()),
+        seconds=round(time.perf_counter() - started, 6),
+    )
     emit(document, synthesis_text(document), as_json=as_json)
 
 

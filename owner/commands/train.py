@@ -190,23 +190,20 @@ def _train_site_only(
     assert fit is not None  # noqa: S101 - it stays
     make_folder(path.parent)
     write_model(pack_model(model), path)
-    document: TrainedDocument = {
-        "command": "train",
-        "study": study.name,
-        "target": target,
-        "method": resolved.method.name,
-        "kernel": resolved.kernel,
-        "model": str(path),
-        "label": resolved.label,
-        "rows": fit.n_rows,
-        "unlabelled": fit.n_unlabelled,
-        "training_accuracy": fit.training_accuracy,
-        "majority": fit.majority,
-        "n_components": model.n_components,
-        "converged": fit.converged,
-        "charged_epsilon": "0",
-        "charged_rho": "0",
-        "coded_by_rule": counts,
-        "seconds": round(time.perf_counter() - started, 6),
-    }
+    document = TrainedDocument(
+        study=study.name,
+        target=target,
+        method=resolved.method.name,
+        kernel=resolved.kernel,
+        model=path,
+        label=resolved.label,
+        rows=fit.n_rows,
+        unlabelled=fit.n_unlabelled,
+        training_accuracy=fit.training_accuracy,
+        majority=fit.majority,
+        n_components=model.n_components,
+        converged=fit.converged,
+        coded_by_rule=counts,
+        seconds=round(time.perf_counter() - started, 6),
+    )
     return document, f"{training_text(document)}\n{counts_text(counts)}"

@@ -18,11 +18,13 @@ Reference: Y. Huang et al., DPPCA-SVM, 2021, algorithm 1.
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
@@ -54,20 +56,15 @@ MAX_RBF_ROWS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What `predict_file` did. Site-only.
+    """Rows that a model classified."""
 
-    Attributes
-    ----------
-    accuracy, majority
-        Shares of right predictions, and of the commonest label, among rows whose target is a known
-        label; None without any.
-    """
-
-    n_rows: int
-    output: Path
-    accuracy: float | None
-    majority: float | None
-    label: Label = Label.SITE_ONLY
+    target: Annotated[str, "attribute that was predicted"]
+    rows: Annotated[int, "rows that were classified"]
+    output: Annotated[Path, "file that holds them"]
+    accuracy: Annotated[float | None, "share of right predictions, where the target is known"]
+    majority: Annotated[float | None, "share of the commonest label there"]
+    seconds: Annotated[float, "time that it took"]
+    label: Annotated[Label, "where the file may go"] = Label.SITE_ONLY
 
 
 def feature_space(result: Result, study: Study, target: str) -> FeatureSpace:
@@ -190,6 +187,7 @@ def predict_file(
     """
     if output.exists() and data.exists() and output.samefile(data):
         raise SettingError(f"the output {output} is the data file: name another")
+    started = time.perf_counter()
     schema, attribute = model.schema, model.target_attribute
     table = open_table(data, schema, may_lack=(model.target,))
     index = schema.find_index(model.target)
@@ -214,10 +212,11 @@ def predict_file(
             n_rows += len(codes)
             if progress is not None:
                 progress(len(codes))
-    n_known = int(known.sum())
-    if not n_known:
-        return Prediction(n_rows, output, None, None)
-    return Prediction(n_rows, output, n_right / n_known, int(known.max()) / n_known)
+    n_known, accuracy, majority = int(known.sum()), None, None
+    if n_known:
+        accuracy, majority = n_right / n_known, int(known.max()) / n_known
+    seconds = round(time.perf_counter() - started, 6)
+    return Prediction(model.target, n_rows, output, accuracy, majority, seconds)
 
 
 def require_schema(table: Table, study: Study) -> None:

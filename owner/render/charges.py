@@ -7,8 +7,10 @@ from decimal import Decimal
 from typing import Annotated, Any
 
 from dppca.common.documents.amounts import decimal_text, left_text, spent_text
-from dppca.common.privacy.receipts import CostFields
+from dppca.common.documents.values import DigestText
+from dppca.common.privacy.accounting import PrivacyCost
 from dppca.owner.ledger.entries import ReleaseRequest
+from dppca.owner.records import CheckReport
 from dppca.owner.release.contribution import BudgetStatus
 
 
@@ -21,6 +23,31 @@ class ChargedCost:
     charged_epsilon: Annotated[Decimal, "charge in pure epsilon"]
     charged_rho: Annotated[Decimal, "charge in rho (zCDP)"]
 
+    @property
+    def charge(self) -> PrivacyCost:
+        """What the ledger charged."""
+        return PrivacyCost(self.charged_epsilon, self.charged_rho)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredCharge(ChargedCost):
+    """A release that the ledger stores, and what is left of the budget that it was charged to."""
+
+    study: Annotated[str, "name of the study"]
+    data_set: Annotated[str, "data set that it was computed from"]
+    population: Annotated[str, "population that was charged"]
+    remaining: Annotated[
+        Decimal | None, "epsilon that is left to it; null if policy.yaml does not state it now"
+    ]
+    rows: Annotated[int, "rows that it was computed from"]
+    bytes: Annotated[int, "size of what may leave"]
+    mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
+    release_id: Annotated[DigestText, "identifier of the release"]
+    already_stored: Annotated[bool, "whether it was made, or at the curator, before"]
+    coded_by_rule: Annotated[
+        CheckReport | None, "values that coding replaced (site-only); null if no row was read"
+    ]
+
 
 def charged_cost(request: ReleaseRequest) -> dict[str, Any]:
     """The fields of `ChargedCost`."""
@@ -32,10 +59,10 @@ def charged_cost(request: ReleaseRequest) -> dict[str, Any]:
     }
 
 
-def charge_text(cost: CostFields) -> str:
+def charge_text(charge: PrivacyCost) -> str:
     """A charge, which may be of both kinds."""
-    parts = (("epsilon {}", cost["charged_epsilon"]), ("rho {} (zCDP)", cost["charged_rho"]))
-    return " and ".join(words.format(spent_text(each)) for words, each in parts if each != "0")
+    parts = (("epsilon {}", charge.epsilon), ("rho {} (zCDP)", charge.rho))
+    return " and ".join(words.format(spent_text(each)) for words, each in parts if each)
 
 
 def standing_lines(status: BudgetStatus) -> list[str]:
@@ -59,14 +86,14 @@ def standing_lines(status: BudgetStatus) -> list[str]:
     ]
 
 
-def charged_text(population: str, left: Decimal | str | None) -> str:
-    """Whom a release was charged to, and what is left."""
+def charged_text(stored: StoredCharge) -> str:
+    """Population that a release was charged to, the rest of its budget, and the charge."""
     known = (
         "policy.yaml does not state its budget now"
-        if left is None
-        else f"{left_text(left)} is left"
+        if stored.remaining is None
+        else f"{left_text(stored.remaining)} is left"
     )
-    return f"charged once to population {population} ({known})"
+    return f"charged once to population {stored.population} ({known}): {charge_text(stored.charge)}"
 
 
 def other_owners(count: int) -> str:

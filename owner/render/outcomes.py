@@ -1,81 +1,39 @@
-"""What `contribute`, `components`, `synthesize` and `doctor` print, as JSON and for people."""
+"""What `contribute`, `components` and `synthesize` print, as JSON and for people."""
 
 from __future__ import annotations
 
-from decimal import Decimal
-from typing import Annotated, TypedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
-from dppca.common.documents.messages import StudyState
+from dppca.common.documents.messages import Form, StudyState
 from dppca.common.documents.names import one_line
-from dppca.common.documents.values import (
-    DecimalText,
-    DigestText,
-    Document,
-    PathText,
-)
+from dppca.common.documents.values import DecimalText, DigestText, PathText
 from dppca.common.numerics.loadings import KeptComponent, component_lines
 from dppca.common.privacy.labels import Label
-from dppca.common.privacy.receipts import CostFields
-from dppca.owner.records import CheckReport
-from dppca.owner.render.charges import charge_text, charged_text
+from dppca.owner.render.charges import StoredCharge, charged_text
 from dppca.owner.synthesis.visible_relations import VisibleRelations
 
-_MARKS = {
-    "ok": "ok     ",
-    "warning": "WARNING",
-    "broken": "BROKEN ",
-    "skipped": "skipped",
-    "info": "info   ",
-}
 
-
-DoctorFinding = TypedDict(
-    "DoctorFinding",
-    {
-        "area": Annotated[str, "what was looked at"],
-        "state": Annotated[str, "`ok`, `info`, `warning`, `broken` or `skipped`"],
-        "message": Annotated[str, "what was found, and what to do"],
-        "class": Annotated[str | None, "the error's class; null unless it is broken"],
-        "exit_code": Annotated[int, "the error's exit code; 0 unless it is broken"],
-    },
-)
-
-
-class ContributionSeconds(TypedDict):
-    """Time that the steps of a contribution took; 0 for a step that was not needed."""
-
-    read: Annotated[float, "reading and coding the rows"]
-    draw: Annotated[float, "charge, noise and storing"]
-    send: Annotated[float, "sending"]
-
-
-class ContributionDocument(Document, CostFields):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContributionDocument(StoredCharge):
     """A contribution that the curator holds."""
 
-    study: Annotated[str, "name of the study"]
     digest: Annotated[DigestText, "digest of the study"]
     owner: Annotated[str, "name of this site"]
-    data_set: Annotated[str, "data set that it was computed from"]
-    population: Annotated[str, "population that was charged"]
-    remaining: Annotated[
-        Decimal | None, "epsilon that is left to it; null if policy.yaml does not state it now"
-    ]
-    rows: Annotated[int, "rows that it was computed from"]
     entries: Annotated[int, "noised sums that were sent"]
-    bytes: Annotated[int, "their size"]
-    mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
-    release_id: Annotated[DigestText, "identifier of the release"]
-    already_stored: Annotated[bool, "whether the curator had it before"]
     opens: Annotated[bool, "whether this site is an opener, and comes back once"]
-    acknowledgement: Annotated[PathText, "the curator's signed one"]
+    acknowledgement: Annotated[Path, "the curator's signed one"]
     state: Annotated[StudyState, "state of the study"]
-    seconds: Annotated[ContributionSeconds, "time that the steps took"]
-    coded_by_rule: Annotated[
-        CheckReport | None, "values that coding replaced (site-only); null if no row was read"
+    seconds: Annotated[
+        dict[str, float],
+        "time of each step: `read` (and code) rows, `draw` (charge, noise, store), `send`; 0 where "
+        "it was not needed",
     ]
 
 
-class ComponentsDocument(Document):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentsDocument:
     """The joint components of a study."""
 
     study: Annotated[str, "name of the study"]
@@ -89,11 +47,11 @@ class ComponentsDocument(Document):
     components: Annotated[tuple[KeptComponent, ...], "each that was kept, by attribute and label"]
     epsilon: Annotated[DecimalText, "epsilon of the guarantee over all owners"]
     delta: Annotated[DecimalText, "delta of the guarantee over all owners"]
-    assumptions: Annotated[list[str], "what has to hold for the guarantee"]
+    assumptions: Annotated[tuple[str, ...], "what has to hold for the guarantee"]
     contributed: Annotated[list[str], "owners that took part"]
-    missing: Annotated[list[str], "owners that took no part"]
+    missing: Annotated[tuple[str, ...], "owners that took no part"]
     disowned: Annotated[str | None, "why this site disowned the contribution under its name"]
-    path: Annotated[PathText, "the file"]
+    path: Annotated[Path, "the file"]
     plots: Annotated[
         dict[str, PathText],
         "pictures (PNG) that `--plots` asked for; an SVG of the same name stands beside each",
@@ -102,7 +60,8 @@ class ComponentsDocument(Document):
     seconds: Annotated[float, "time that the command took"]
 
 
-class SynthesisDocument(Document):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SynthesisDocument:
     """Synthetic rows that were drawn."""
 
     study: Annotated[str, "name of the study"]
@@ -116,75 +75,60 @@ class SynthesisDocument(Document):
         VisibleRelations | None,
         "what the release shows of relations; null where no field can be fitted",
     ]
-    forms: Annotated[dict[str, str], "path of the table in each form"]
+    forms: Annotated[dict[Form, Path], "path of the table in each form"]
     published: Annotated[list[str], "forms that were sent to the curator"]
     bytes: Annotated[int, "bytes that were sent"]
     seconds: Annotated[float, "time that the command took"]
 
 
-class DoctorDocument(Document):
-    """What is right and what is wrong with a site."""
-
-    site: Annotated[PathText, "the site's folder"]
-    healthy: Annotated[bool, "whether nothing is broken"]
-    findings: Annotated[list[DoctorFinding], "in the order in which to mend them"]
-
-
 def contribution_text(document: ContributionDocument) -> str:
-    """What was sent."""
-    again = " (the curator had it already)" if document["already_stored"] else ""
+    """Bytes that were sent, their charge, and the next step."""
+    again = " (the curator had it already)" if document.already_stored else ""
     return (
-        f"Sent {document['bytes']} bytes on {document['rows']} rows to study {document['study']}"
-        f"{again}.\nIt was {charged_text(document['population'], document['remaining'])}: "
-        f"{charge_text(document)}. The study is {document['state']}.\n"
-        f"The curator's signed acknowledgement: {document['acknowledgement']}.\n"
-        f"Next: dppca-owner {'open' if document['opens'] else 'components'} {document['study']}"
+        f"Sent {document.bytes} bytes on {document.rows} rows to study {document.study}"
+        f"{again}.\nIt was {charged_text(document)}. The study is {document.state}.\n"
+        f"The curator's signed acknowledgement: {document.acknowledgement}.\n"
+        f"Next: dppca-owner {'open' if document.opens else 'components'} {document.study}"
     )
 
 
 def components_text(document: ComponentsDocument) -> str:
     """The result in short."""
-    values = document["eigenvalues"]
-    above = sum(value > document["noise_edge"] for value in values)
+    values = document.eigenvalues
+    above = sum(value > document.noise_edge for value in values)
     lines = [
-        f"Study {document['study']} is {document['state']}: {document['count']} components of "
-        f"{len(values)}, from {document['rows']} rows of {', '.join(document['contributed'])}",
+        f"Study {document.study} is {document.state}: {document.count} components of "
+        f"{len(values)}, from {document.rows} rows of {', '.join(document.contributed)}",
         f"  largest eigenvalues: {'  '.join(f'{value:.4g}' for value in values[:8])}",
-        f"  noise edge: {document['noise_edge']:.4g}; eigenvalues above it: {above}; negative, "
+        f"  noise edge: {document.noise_edge:.4g}; eigenvalues above it: {above}; negative, "
         f"which only noise can be: {sum(value < 0 for value in values)}",
-        *(f"  {line}" for line in component_lines(document["components"])),
+        *(f"  {line}" for line in component_lines(document.components)),
         "  (largest loadings; a numeric counts in widths of its bounds; the sign of a whole "
         "component means nothing)",
-        f"  guarantee: epsilon {document['epsilon']}, delta {document['delta']}, provided that:",
-        *(f"    {assumption}" for assumption in document["assumptions"]),
-        f"  saved (released, may go anywhere): {document['path']}",
-        *(f"  {name} plot (released): {path}" for name, path in document["plots"].items()),
+        f"  guarantee: epsilon {document.epsilon}, delta {document.delta}, provided that:",
+        *(f"    {assumption}" for assumption in document.assumptions),
+        f"  saved (released, may go anywhere): {document.path}",
+        *(f"  {name} plot (released): {path}" for name, path in document.plots.items()),
     ]
-    if document["missing"]:
-        lines.insert(1, f"  took no part: {', '.join(document['missing'])}")
-    if document["disowned"] is not None:
+    if document.missing:
+        lines.insert(1, f"  took no part: {', '.join(document.missing)}")
+    if document.disowned is not None:
         lines.insert(
             1,
             "  NOT FROM THIS SITE: what is in it under this site's name was disowned "
-            f"({document['disowned']}). The guarantee holds; the components may be worth nothing",
+            f"({document.disowned}). The guarantee holds; the components may be worth nothing",
         )
     return "\n".join(map(one_line, lines))
 
 
 def synthesis_text(document: SynthesisDocument) -> str:
     """Where the rows are."""
-    lines = [f"Drew {document['rows']} synthetic rows (released, may go anywhere):"]
-    lines += [f"  {form}: {path}" for form, path in document["forms"].items()]
-    if "decoded" in document["forms"]:
-        lines.append(f"Decoded rows were made by: {document['decoded_by']}")
-    if document["relations"] is not None:
-        lines.append(document["relations"].summary)
-    if document["published"]:
-        lines.append(f"Published: {', '.join(document['published'])} ({document['bytes']} bytes)")
+    lines = [f"Drew {document.rows} synthetic rows (released, may go anywhere):"]
+    lines += [f"  {form}: {path}" for form, path in document.forms.items()]
+    if "decoded" in document.forms:
+        lines.append(f"Decoded rows were made by: {document.decoded_by}")
+    if document.relations is not None:
+        lines.append(document.relations.summary)
+    if document.published:
+        lines.append(f"Published: {', '.join(document.published)} ({document.bytes} bytes)")
     return "\n".join(lines)
-
-
-def doctor_text(document: DoctorDocument) -> str:
-    """Findings, one to a line."""
-    lines = [f"{_MARKS[f['state']]}  {f['area']}: {f['message']}" for f in document["findings"]]
-    return "\n".join([*lines, "Nothing is broken." if document["healthy"] else "See BROKEN above."])

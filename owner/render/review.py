@@ -162,8 +162,7 @@ def review_text(
         "  a receipt of the guarantee; the length and last hash of this site's ledger",
         "What that costs:",
         f"  {request.mechanism} noise: epsilon {decimal_text(request.epsilon)}, "
-        f"delta {decimal_text(request.delta)}; charged: "
-        f"{charge_text(request.cost_fields())}",
+        f"delta {decimal_text(request.delta)}; charged: {charge_text(request.charge)}",
         *standing_lines(found.budget_status),
         "The guarantee holds if:",
         f"  no person has more than {person} row{'s' if person > 1 else ''} in this data set",

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, TypedDict
+from decimal import Decimal
+from typing import Annotated
 
+from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.messages import StudyState
-from dppca.common.documents.values import DecimalText, DigestText, Document, TimeText
+from dppca.common.documents.values import DigestText
 from dppca.owner.release.contribution import NextStep
 
 _DAYS, _YEARS = 10, 730  # days from which hours, and days, are left out
 
 
-class OwnStudy(TypedDict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnStudy:
     """One study of the curator that names this site."""
 
     name: Annotated[str, "name of the study"]
@@ -23,14 +26,15 @@ class OwnStudy(TypedDict):
     contributions: Annotated[int, "contributions that the curator holds"]
     owners: Annotated[int, "owners that the study names"]
     contributed: Annotated[bool, "whether the curator holds one of this site"]
-    deadline: Annotated[TimeText | None, "when it stops waiting for owners; null for never"]
-    seconds_left: Annotated[int | None, "until then, 0 once it has passed; null for never"]
-    epsilon: Annotated[DecimalText | None, "epsilon that a contribution costs this site"]
-    delta: Annotated[DecimalText | None, "its delta; null, as epsilon, if the study is refused"]
+    deadline: Annotated[datetime | None, "when it stops waiting for owners; null for never"] = None
+    seconds_left: Annotated[int | None, "until then, 0 once it has passed; null for never"] = None
+    epsilon: Annotated[Decimal | None, "epsilon that a contribution costs this site"] = None
+    delta: Annotated[Decimal | None, "its delta; null, as epsilon, if the study is refused"] = None
     next: Annotated[str, "what to do now, in words"]
 
 
-class OwnStudiesDocument(Document):
+@dataclass(frozen=True, slots=True)
+class OwnStudies:
     """The studies of the curator that name this site, newest first."""
 
     curator: Annotated[str, "`HOST:PORT` of the curator"]
@@ -101,30 +105,31 @@ def _advise_open(name: str, standing: Standing) -> str:
     return f"`dppca-owner review {name}`, then `contribute`"
 
 
-def studies_text(document: OwnStudiesDocument) -> str:
+def studies_text(found: OwnStudies) -> str:
     """The list, some lines for each study."""
-    if not document["studies"]:
-        return f"No study of the curator at {document['curator']} names this site."
-    return "\n".join(line for each in document["studies"] for line in _lines(each))
+    if not found.studies:
+        return f"No study of the curator at {found.curator} names this site."
+    return "\n".join(line for each in found.studies for line in _lines(each))
 
 
 def _lines(study: OwnStudy) -> list[str]:
-    epsilon, delta = study["epsilon"], study["delta"]
-    cost = "cost not known" if epsilon is None else f"epsilon {epsilon}"
-    if delta not in (None, "0"):
-        cost += f", delta {delta}"
-    held = f"{study['contributions']} of {study['owners']} contributions"
+    cost = "cost not known"
+    if study.epsilon is not None:
+        cost = f"epsilon {decimal_text(study.epsilon)}"
+    if study.delta:
+        cost += f", delta {decimal_text(study.delta)}"
     return [
-        f"{study['name']}: {study['state']}, {held}, {cost}, {_until(study)}",
-        f"  next: {study['next']}",
+        f"{study.name}: {study.state}, {study.contributions} of {study.owners} contributions, "
+        f"{cost}, {_until(study)}",
+        f"  next: {study.next}",
     ]
 
 
 def _until(study: OwnStudy) -> str:
-    left, deadline = study["seconds_left"], study["deadline"]
+    left, deadline = study.seconds_left, study.deadline
     if left is None or deadline is None:
         return "no deadline"
-    at = f"{datetime.fromisoformat(deadline):%Y-%m-%d %H:%M} UTC"
+    at = f"{deadline:%Y-%m-%d %H:%M} UTC"
     return f"deadline {at} ({_duration(left)} left)" if left else f"deadline {at} (passed)"
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, NotRequired, TypedDict
 
-from dppca.common.documents.values import DecimalText, Document
+from dppca.common.documents.values import DecimalText
 
 
 class Figures(TypedDict):
@@ -40,83 +39,52 @@ class Figures(TypedDict):
     claimed_change: NotRequired[Annotated[int, "largest change that is claimed"]]
 
 
-class CheckedPromise(Figures):
+@dataclass(frozen=True, slots=True)
+class Finding:
     """One check, with its figures."""
 
     check: Annotated[str, "what was looked at"]
     passed: Annotated[bool, "whether the promise held"]
     says: Annotated[str, "what was found, in words"]
     false_alarm: Annotated[float, "probability that the check fails where nothing is wrong"]
-
-
-class SelfTestDocument(Document):
-    """What the audit of an installation found."""
-
-    quick: Annotated[bool, "whether the shorter test was run"]
-    passed: Annotated[bool, "whether every promise held"]
-    false_alarm: Annotated[float, "probability that a sound installation fails"]
-    findings: Annotated[list[CheckedPromise], "one entry for each check"]
-    seconds: Annotated[float, "time that the command took"]
+    figures: Annotated[Figures, "figures of the check"] = field(default_factory=Figures)
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One check.
+class SelfTest:
+    """What the audit of an installation found."""
 
-    Attributes
-    ----------
-    check
-        What was looked at, in a few words.
-    passed
-        Whether the promise held.
-    says
-        One sentence, with the figures.
-    false_alarm
-        Most likely the check is to fail where nothing is wrong; 0 where it cannot.
-    figures
-        For the JSON document.
-    """
+    quick: Annotated[bool, "whether the shorter test was run"]
+    findings: Annotated[list[Finding], "one entry for each check"]
+    seconds: Annotated[float, "time that the command took"]
 
-    check: str
-    passed: bool
-    says: str
-    false_alarm: float
-    figures: Figures = field(default_factory=Figures)
+    @property
+    def passed(self) -> Annotated[bool, "whether every promise held"]:
+        """Whether every promise held."""
+        return all(each.passed for each in self.findings)
 
-    def to_document(self) -> CheckedPromise:
-        """As JSON."""
-        return {
-            "check": self.check,
-            "passed": self.passed,
-            "says": self.says,
-            "false_alarm": self.false_alarm,
-            **self.figures,
-        }
+    @property
+    def false_alarm(self) -> Annotated[float, "probability that a sound installation fails"]:
+        """The sum over all checks."""
+        return sum(each.false_alarm for each in self.findings)
 
 
-def passed(findings: Sequence[Finding]) -> bool:
-    """Whether every promise held."""
-    return all(finding.passed for finding in findings)
-
-
-def report_text(findings: Sequence[Finding], *, seconds: float) -> str:
+def report_text(tested: SelfTest) -> str:
     """The plain report."""
-    width = max(len(finding.check) for finding in findings)
-    lines = [
-        f"{'ok    ' if each.passed else 'BROKEN'}  {each.check:{width}}  {each.says}"
-        for each in findings
-    ]
-    chance = sum(finding.false_alarm for finding in findings)
+    width = max(len(each.check) for each in tested.findings)
     verdict = (
         "Every promise that was tried held."
-        if passed(findings)
+        if tested.passed
         else "A PROMISE IS BROKEN. Release nothing from this installation until it is understood."
     )
     return "\n".join(
         [
-            *lines,
+            *(
+                f"{'ok    ' if each.passed else 'BROKEN'}  {each.check:{width}}  {each.says}"
+                for each in tested.findings
+            ),
             "",
-            f"{verdict} ({seconds:.0f} s; an honest installation is accused with probability "
-            f"below {chance:.1g})",
+            f"{verdict} ({tested.seconds:.0f} s; an honest installation is accused with "
+            f"probability below {tested.false_alarm:.1g})",
         ]
     )

@@ -115,7 +115,7 @@ class StewardPages(Pages):
             budget=budget,
             lost=lost,
             curator=self._site.curator,
-            studies=[(each, next_step(standing)) for each, standing in studies],
+            studies=[(to_document(each), next_step(standing)) for each, standing in studies],
         )
 
     def _ledger(self, request: Request) -> Response:

@@ -31,7 +31,7 @@ from dppca.owner.selftest.endpoint import (
     check_receipt,
     prepare,
 )
-from dppca.owner.selftest.findings import Finding, passed, report_text
+from dppca.owner.selftest.findings import Finding, SelfTest, report_text
 from dppca.owner.selftest.hostile_rows import attack_by_one_row
 from dppca.owner.selftest.laws import bins, centred, dkw, dkw_limit
 from dppca.owner.selftest.local_federation import ThrowAway, throw_away
@@ -98,7 +98,7 @@ def _ignore(_: int) -> None:
 @pytest.mark.parametrize("title", sorted(AUDITS))
 def test_the_installed_release_path_passes(title: str) -> None:
     findings = audit_noise(AUDITS[title], n_releases=2_500, advance=_ignore)
-    assert passed(findings), findings
+    assert all(each.passed for each in findings), findings
     assert [f.check for f in findings] == [
         f"{title}: {what}" for what in ("distribution", "independence", "randomness")
     ]
@@ -114,7 +114,7 @@ def test_a_planted_bug_is_found_by_the_check_that_is_meant_for_it(
     findings = audit_noise(AUDITS[title], n_releases=2_500, advance=_ignore)
     failed = [f.check for f in findings if not f.passed]
     assert f"{title}: {check}" in failed
-    assert "BROKEN" in report_text(findings, seconds=1.0)
+    assert "BROKEN" in report_text(SelfTest(True, findings, 1.0))
 
 
 @pytest.mark.parametrize("law", [LaplaceLaw(1), LaplaceLaw(40), GaussianLaw(1), GaussianLaw(900)])
@@ -150,7 +150,7 @@ def test_attacks_on_a_real_endpoint_gain_no_more_than_is_claimed(federation: Thr
         *attack_by_asking_again(federation, advance=_ignore),
         check_receipt(federation),
     ]
-    assert passed(findings), findings
+    assert all(each.passed for each in findings), findings
 
 
 @pytest.mark.usefixtures("named")

@@ -312,7 +312,7 @@ def test_doctor_reaches_for_the_curator_and_says_when_it_is_not_there(site: Owne
     code, document = site.run("doctor")
     assert code == 40
     connection = next(each for each in document["findings"] if each["area"] == "connection")
-    assert connection["class"] == "UnreachableError"
+    assert connection["error"] == "UnreachableError"
 
 
 def test_the_budget_lists_charges_and_how_far_they_came(

@@ -265,7 +265,7 @@ def test_predictions_do_not_need_the_target(model: Model, rows_path: Path, tmp_p
     assert with_target.accuracy == pytest.approx(report(model).training_accuracy)
     assert with_target.majority == report(model).majority
     assert (without.accuracy, without.majority) == (None, None)
-    assert without.n_rows == N_ROWS
+    assert without.rows == N_ROWS
     found = pq.read_table(tmp_path / "a.parquet")
     assert found.column_names == ["row", "predicted"]
     assert found.equals(pq.read_table(tmp_path / "b.parquet"))

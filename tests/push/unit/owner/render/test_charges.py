@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
+from dppca.common.privacy.accounting import PrivacyCost
 from dppca.owner.render.charges import charge_text
 
 
@@ -16,4 +19,4 @@ from dppca.owner.render.charges import charge_text
     ],
 )
 def test_a_charge_names_what_is_charged_rounded_up(epsilon: str, rho: str, said: str) -> None:
-    assert charge_text({"charged_epsilon": epsilon, "charged_rho": rho}) == said
+    assert charge_text(PrivacyCost(Decimal(epsilon), Decimal(rho))) == said

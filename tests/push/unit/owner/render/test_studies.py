@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
 import pytest
 
 from dppca.common.documents.messages import StudyState
 from dppca.owner.release.contribution import NextStep
 from dppca.owner.render.studies import (
-    OwnStudiesDocument,
+    OwnStudies,
     OwnStudy,
     Standing,
     advise,
@@ -48,21 +53,21 @@ def test_what_to_do_follows_from_where_a_site_stands(standing: Standing, words: 
     assert words in advise("s", standing)
 
 
-def listed(**changes: object) -> OwnStudy:
-    study: OwnStudy = {
-        "name": "s",
-        "digest": "00",
-        "state": OPEN,
-        "contributions": 1,
-        "owners": 3,
-        "contributed": False,
-        "deadline": "2030-01-31T12:00:00+00:00",
-        "seconds_left": 0,
-        "epsilon": "0.5",
-        "delta": "0",
-        "next": "nothing",
-    }
-    return {**study, **changes}  # type: ignore[typeddict-item]
+def listed(**changes: Any) -> OwnStudies:
+    study = OwnStudy(
+        name="s",
+        digest="00",
+        state=OPEN,
+        contributions=1,
+        owners=3,
+        contributed=False,
+        deadline=datetime(2030, 1, 31, 12, tzinfo=UTC),
+        seconds_left=0,
+        epsilon=Decimal("0.5"),
+        delta=Decimal(0),
+        next="nothing",
+    )
+    return OwnStudies("hub:1", [replace(study, **changes)])
 
 
 @pytest.mark.parametrize(
@@ -79,22 +84,17 @@ def listed(**changes: object) -> OwnStudy:
     ],
 )
 def test_the_time_that_is_left_is_said_in_its_two_largest_units(seconds: int, words: str) -> None:
-    document: OwnStudiesDocument = {
-        "command": "studies",
-        "curator": "hub:1",
-        "studies": [listed(seconds_left=seconds)],
-    }
-    assert f"deadline 2030-01-31 12:00 UTC {words}" in studies_text(document)
+    assert f"deadline 2030-01-31 12:00 UTC {words}" in studies_text(listed(seconds_left=seconds))
 
 
 def test_a_study_says_its_cost_and_a_site_without_studies_says_so() -> None:
-    document: OwnStudiesDocument = {"command": "studies", "curator": "hub:1", "studies": []}
-    assert studies_text(document) == "No study of the curator at hub:1 names this site."
+    none = studies_text(OwnStudies("hub:1", []))
+    assert none == "No study of the curator at hub:1 names this site."
     for changes, words in (
-        ({"delta": "0.000001"}, "epsilon 0.5, delta 0.000001, "),
+        ({"delta": Decimal("0.000001")}, "epsilon 0.5, delta 0.000001, "),
         ({"epsilon": None, "delta": None}, "cost not known, "),
         ({"deadline": None, "seconds_left": None}, "epsilon 0.5, no deadline"),
     ):
-        said = studies_text({**document, "studies": [listed(**changes)]})
+        said = studies_text(listed(**changes))
         assert said.startswith("s: open, 1 of 3 contributions, ")
         assert words in said
