@@ -13,6 +13,7 @@ from dataclasses import is_dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
+from fractions import Fraction
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any
@@ -53,6 +54,7 @@ _PLAIN = {
     Decimal: "string",
     JsonBytes: "object",
     Path: "string",
+    Fraction: "string",
     bytes: "string",
 }
 _WORDS: dict[object, str] = {
@@ -63,6 +65,7 @@ _WORDS: dict[object, str] = {
     datetime: TimeText.__metadata__[0],  # type: ignore[attr-defined]
     Decimal: DecimalText.__metadata__[0],  # type: ignore[attr-defined]
     JsonBytes: "object",
+    Fraction: "fraction as text",
     Path: PathText.__metadata__[0],  # type: ignore[attr-defined]
     bytes: DigestText.__metadata__[0],  # type: ignore[attr-defined]
     object: "any",

@@ -8,10 +8,9 @@ from dppca.common.attestation.documents import (
     ProvedCollusion,
     ProvedGuarantee,
     ProvedMechanism,
-    SensitivityInputs,
 )
 from dppca.common.documents.amounts import decimal_text
-from dppca.common.documents.values import differing_keys
+from dppca.common.documents.values import differing_keys, to_document
 from dppca.common.errors import AlteredError, ReceiptError, StudyError
 from dppca.common.privacy.collusion import describe_collusion, foresee_collusion
 from dppca.common.privacy.composition import compose_guarantee
@@ -22,39 +21,8 @@ from dppca.common.privacy.release import (
     receipt_for,
     sensitivity_shape,
 )
-from dppca.common.privacy.sensitivity import BallShape
-from dppca.common.schema import Schema
 from dppca.common.schema.document import canonical_json
 from dppca.common.study import Study, study_from_canonical
-
-
-def formula_inputs(schema: Schema) -> SensitivityInputs:
-    """The counts that the sensitivity's formula takes (`dppca.common.privacy.sensitivity`)."""
-    shape = sensitivity_shape(schema)
-    if isinstance(shape, BallShape):
-        return {
-            "coding": "row_norm",
-            "n_columns": shape.n_columns,
-            "with_sums": shape.with_sums,
-            "sum_weight": str(shape.sum_weight),
-        }
-    inputs: SensitivityInputs = {
-        "coding": "box",
-        "n_scalars": shape.n_scalars,
-        "n_numeric": shape.n_numeric,
-        "n_categoricals": shape.n_categoricals,
-        "sum_weight": str(shape.sum_weight),
-    }
-    if shape.n_histograms:
-        inputs["n_histograms"] = shape.n_histograms
-        inputs["histogram_weight"] = str(shape.histogram_weight)
-    if any(shape.target_counts):
-        scalars, numeric, categoricals = shape.target_counts
-        inputs["target_scalars"] = scalars
-        inputs["target_numeric"] = numeric
-        inputs["target_categoricals"] = categoricals
-        inputs["target_weight"] = shape.target_weight
-    return inputs
 
 
 def describe_mechanism(study: Study, calibration: Calibration) -> ProvedMechanism:
@@ -66,7 +34,7 @@ def describe_mechanism(study: Study, calibration: Calibration) -> ProvedMechanis
         "l2_squared": calibration.sensitivity.l2_squared,
         "parameters": calibration.law.parameters(),
         "resolution_bits": study.table.resolution_bits,
-        "formula": formula_inputs(study.table),
+        "formula": to_document(sensitivity_shape(study.table)),
     }
     if study.privacy.colluders is not None and study.honest is not None:
         mechanism["trust"] = study.trust.value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, NotRequired, TypedDict
 
 from dppca.common.documents.values import DecimalText, DigestText, Document, PathText, TimeText
+from dppca.common.privacy.sensitivity import BallShape, BoxShape
 
 
 class ProvedGuarantee(TypedDict):
@@ -15,26 +16,6 @@ class ProvedGuarantee(TypedDict):
     relation: Annotated[str, "which tables are neighbours"]
     max_rows_per_person: Annotated[int, "most rows of one person that are protected"]
     assumptions: Annotated[list[str], "what has to hold for it"]
-
-
-class SensitivityInputs(TypedDict):
-    """The counts that the formula of the sensitivity takes."""
-
-    coding: Annotated[str, "`box` or `row_norm`"]
-    sum_weight: Annotated[DecimalText, "weight of the sums"]
-    n_columns: NotRequired[Annotated[int, "coded columns; `row_norm`"]]
-    with_sums: NotRequired[Annotated[bool, "whether sums are released; `row_norm`"]]
-    n_scalars: NotRequired[Annotated[int, "numeric and binary columns; `box`"]]
-    n_numeric: NotRequired[Annotated[int, "numeric columns; `box`"]]
-    n_categoricals: NotRequired[
-        Annotated[int, "categorical attributes, and numerics with `products: bins`; `box`"]
-    ]
-    n_histograms: NotRequired[Annotated[int, "numerics whose histogram is released"]]
-    histogram_weight: NotRequired[Annotated[DecimalText, "weight of histograms"]]
-    target_scalars: NotRequired[Annotated[int, "targets among the scalars"]]
-    target_numeric: NotRequired[Annotated[int, "targets among the numerics"]]
-    target_categoricals: NotRequired[Annotated[int, "targets among the categoricals"]]
-    target_weight: NotRequired[Annotated[int, "weight of products with targets"]]
 
 
 class ProvedMechanism(TypedDict):
@@ -50,7 +31,7 @@ class ProvedMechanism(TypedDict):
         "noise, in squared integer units",
     ]
     resolution_bits: Annotated[int, "binary digits of a coded value"]
-    formula: Annotated[SensitivityInputs, "what the sensitivity is computed from"]
+    formula: Annotated[BoxShape | BallShape, "what the sensitivity is computed from"]
     trust: NotRequired[Annotated[str, "`aggregate`: the noise is of the owners' sum"]]
     colluders: NotRequired[
         Annotated[int, "owners that may work with the curator; `trust: aggregate`"]

@@ -21,7 +21,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,38 +85,8 @@ class SumEvidence:
     openings: tuple[SignedOpening, ...]
 
 
-class ListedStatement(TypedDict):
-    """What an owner signed of its upload, but for study and name; digests in hexadecimal."""
-
-    payload_sha256: str
-    seals_sha256: list[str]
-    signature: str
-
-
-class ListedVote(TypedDict):
-    """An opener's vote for the set."""
-
-    opener: str
-    signature: str
-
-
-class ListedOpening(TypedDict):
-    """What an opener signed of its sum over the set."""
-
-    opener: str
-    streams: list[int]
-    total_sha256: str
-    signature: str
-
-
-class ListedSum(TypedDict):
-    """`SumEvidence` in a receipt; ``statements`` by owner, in the order of the releases."""
-
-    terms: str
-    set_digest: str
-    statements: dict[str, ListedStatement]
-    votes: list[ListedVote]
-    openings: list[ListedOpening]
+ListedSum = dict[str, Any]
+"""`SumEvidence` in a receipt: statements by owner, votes and openings; digests in hexadecimal."""
 
 
 def describe_sum(evidence: SumEvidence) -> ListedSum:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,7 +28,7 @@ from dppca.common.attestation.components import (
     Checked,
     check_components,
 )
-from dppca.common.attestation.documents import ProvedGuarantee, ProvedMechanism
+from dppca.common.attestation.documents import ProvedGuarantee
 from dppca.common.attestation.envelopes import FileStatement, embed, embedded
 from dppca.common.attestation.file_headers import require_plain_arrow, require_small_pages
 from dppca.common.attestation.parties import KnownParties
@@ -63,32 +63,6 @@ class TableSource(TypedDict):
     count: int
 
 
-class TableClaims(TypedDict):
-    """What follows for synthetic rows from the components they were drawn from."""
-
-    kind: str
-    version: int
-    label: str
-    study: str
-    study_digest: str
-    schema_digest: str
-    guarantee: ProvedGuarantee
-    mechanism: ProvedMechanism
-    releases: list[dict[str, Any]]
-    missing: list[str]
-    components: int
-    covariance: str
-    components_envelope: object
-
-
-class TableReceipt(TableClaims):
-    """What is read of a table's claims, which may have other keys."""
-
-    form: str
-    n_rows: int
-    software: str
-
-
 def make_claims(
     study: Study,
     calibration: Calibration,
@@ -96,7 +70,7 @@ def make_claims(
     *,
     covariance: str,
     envelope: bytes | None,
-) -> TableClaims:
+) -> dict[str, Any]:
     """What follows for synthetic rows from the components they were drawn from.
 
     Parameters
@@ -128,7 +102,7 @@ def label_inside(claims: Mapping[str, object]) -> dict[str, object]:
 
 def verify_table(
     path: Path, statement: FileStatement, parties: KnownParties
-) -> tuple[Checked, TableReceipt]:
+) -> tuple[Checked, Mapping[str, Any]]:
     """Check a synthetic table whose bytes are those that were signed.
 
     Returns
@@ -150,7 +124,7 @@ def verify_table(
     if who.role is Role.CURATOR:
         raise SignatureError("the table was signed as if a curator had drawn rows")
     _check_rows(path, document, checked.study.table)
-    return checked, cast("TableReceipt", document)
+    return checked, document
 
 
 def require_claims(document: Mapping[str, Any], parties: KnownParties) -> Checked:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from decimal import Decimal
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -61,7 +62,7 @@ def to_document(value: Any) -> Any:
         return decimal_text(value)
     if isinstance(value, Mapping):
         return {key: to_document(each) for key, each in value.items()}
-    if isinstance(value, Path):
+    if isinstance(value, (Path, Fraction)):
         return str(value)
     if isinstance(value, (list, tuple)):
         return [to_document(each) for each in value]

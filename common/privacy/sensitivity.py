@@ -99,6 +99,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import product, takewhile
 from math import ceil, comb, floor, isqrt
+from typing import Annotated
 
 from dppca.common.errors import SettingError
 
@@ -114,37 +115,25 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BoxShape:
-    """The counts of a schema that codes each attribute by its own bounds.
+    """The counts of a schema that codes each attribute by its own bounds."""
 
-    Attributes
-    ----------
-    n_scalars
-        Q, numeric and binary attributes together.
-    n_numeric
-        q, how many of them are numeric.
-    n_categoricals
-        c, attributes coded as a block of indicators: categoricals, and numerics whose bins enter
-        products.
-    sum_weight
-        w > 0, what the released column sums are multiplied by; public, fixed in the study.
-    n_histograms
-        H, numerics whose histogram is released.
-    histogram_weight
-        h > 0, what its counts are multiplied by.
-    target_counts
-        Scalars, numerics among them, and categoricals that are targets; counted above, too.
-    target_weight
-        omega, at least 2 where there are targets.
-    """
-
-    n_scalars: int
-    n_numeric: int
-    n_categoricals: int
-    sum_weight: Fraction = Fraction(1)
-    n_histograms: int = 0
-    histogram_weight: Fraction = Fraction(1)
-    target_counts: tuple[int, int, int] = (0, 0, 0)
-    target_weight: int = 1
+    n_scalars: Annotated[int, "Q, numeric and binary attributes together"]
+    n_numeric: Annotated[int, "q, numeric ones among them"]
+    n_categoricals: Annotated[
+        int,
+        "c, attributes coded as a block of indicators: categoricals, and numerics with "
+        "`products: bins`",
+    ]
+    sum_weight: Annotated[Fraction, "w > 0, weight of the released column sums"] = Fraction(1)
+    n_histograms: Annotated[int, "H, numerics whose histogram is released"] = 0
+    histogram_weight: Annotated[Fraction, "h > 0, weight of histograms"] = Fraction(1)
+    target_counts: Annotated[
+        tuple[int, int, int],
+        "scalars, numerics among them, and categoricals that are targets; counted above, too",
+    ] = (0, 0, 0)
+    target_weight: Annotated[
+        int, "omega, weight of products with targets: at least 2 where there are any"
+    ] = 1
 
     def __post_init__(self) -> None:
         if not 0 <= self.n_numeric <= self.n_scalars or self.n_categoricals < 0:
@@ -186,21 +175,13 @@ class BoxShape:
 
 @dataclass(frozen=True, slots=True)
 class BallShape:
-    """The counts of a schema whose rows are scaled into the unit ball.
+    """The counts of a schema whose rows are scaled into the unit ball."""
 
-    Attributes
-    ----------
-    n_columns
-        d, numeric columns.
-    with_sums
-        Whether the column sums are released beside the triangle.
-    sum_weight
-        w > 0, what the released column sums are multiplied by; without effect if there are none.
-    """
-
-    n_columns: int
-    with_sums: bool
-    sum_weight: Fraction = Fraction(1)
+    n_columns: Annotated[int, "d, numeric columns"]
+    with_sums: Annotated[bool, "whether the column sums are released beside the triangle"]
+    sum_weight: Annotated[
+        Fraction, "w > 0, weight of the released column sums; without effect if there are none"
+    ] = Fraction(1)
 
     def __post_init__(self) -> None:
         if self.n_columns < 1:

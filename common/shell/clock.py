@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from dppca.common.errors import PeerError
+
+_DAYS, _YEARS = 10, 730  # days from which hours, and days, are left out
 
 
 def utc_now() -> datetime:
     """The time, aware."""
     return datetime.now(UTC)
+
+
+def duration_text(duration: timedelta) -> str:
+    """About how long: the two largest units, rounded down; of ten days and more the days alone."""
+    minutes = int(duration.total_seconds()) // 60
+    days, hours = minutes // (24 * 60), minutes // 60 % 24
+    if days >= _DAYS:
+        return f"{days} d" if days < _YEARS else f"{days // 365} years"
+    parts = ((days, "d"), (hours, "h"), (minutes % 60, "min"))
+    return " ".join([f"{n} {unit}" for n, unit in parts if n][:2]) or "less than a minute"
 
 
 def read_unix_time(seconds: int) -> datetime:

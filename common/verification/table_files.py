@@ -72,7 +72,7 @@ def signed_writer(
     fields
         Arrow schema without metadata.
     claims
-        As `dppca.common.attestation.tables.TableReceipt`.
+        As `dppca.common.attestation.tables.make_claims` makes them, and the form.
     mode
         Permissions of the files, before the process's mask.
 

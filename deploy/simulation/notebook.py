@@ -47,6 +47,7 @@ from dppca.deploy.simulation.figures import marginal_figure, scree_figure
 from dppca.deploy.simulation.holdings import HELD_OUT_SHARE
 from dppca.deploy.simulation.in_memory import make_parties, run_study
 from dppca.owner.records import CheckReport, FaultCounts
+from dppca.owner.render.charges import charge_text
 from dppca.owner.render.faults import alarm_lines
 from dppca.owner.synthesis.rows import SyntheticRows, make_generator, synthesize
 from dppca.owner.synthesis.visible_relations import VisibleRelations, judge_result
@@ -203,7 +204,7 @@ class Simulation:
     def _repr_html_(self) -> str:
         """Notebooks show what it is, what it promises, the components, and what it is good for."""
         charges = [
-            (each.name, str(each.n_rows), each.epsilon, each.delta, _charge_text(each.charge))
+            (each.name, str(each.n_rows), each.epsilon, each.delta, charge_text(each.charge))
             for each in self.owners
         ]
         head = ("owner", "rows", "epsilon", "delta", "a ledger would be charged")
@@ -410,8 +411,3 @@ def draw_rows(result: Result, study: Study, form: Form) -> pa.Table:
 def join_columns(parts: list[list[Column]]) -> list[Column]:
     """The columns of several tables, one below the other."""
     return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
-
-
-def _charge_text(charge: PrivacyCost) -> str:
-    parts = {"epsilon": charge.epsilon, "rho": charge.rho}
-    return ", ".join(f"{name} {decimal_text(value)}" for name, value in parts.items() if value)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Annotated
 
 from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.messages import StudyState
 from dppca.common.documents.values import DigestText
+from dppca.common.shell.clock import duration_text
 from dppca.owner.release.contribution import NextStep
-
-_DAYS, _YEARS = 10, 730  # days from which hours, and days, are left out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,20 +128,5 @@ def _until(study: OwnStudy) -> str:
     left, deadline = study.seconds_left, study.deadline
     if left is None or deadline is None:
         return "no deadline"
-    at = f"{deadline:%Y-%m-%d %H:%M} UTC"
-    return f"deadline {at} ({_duration(left)} left)" if left else f"deadline {at} (passed)"
-
-
-def _duration(seconds: int) -> str:
-    """About how long: the largest unit, and the next one below it where there are few."""
-    minutes = seconds // 60
-    days, hours = minutes // (24 * 60), minutes // 60 % 24
-    if days >= _YEARS:
-        return f"{days // 365} years"
-    if days >= _DAYS:
-        return f"{days} d"
-    if days:
-        return f"{days} d {hours} h"
-    if hours:
-        return f"{hours} h {minutes % 60} min"
-    return f"{minutes} min" if minutes else "less than a minute"
+    standing = f"{duration_text(timedelta(seconds=left))} left" if left else "passed"
+    return f"deadline {deadline:%Y-%m-%d %H:%M} UTC ({standing})"

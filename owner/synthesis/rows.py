@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -29,9 +29,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dppca.common.attestation.claims import describe_federation
 from dppca.common.attestation.results import Result
 from dppca.common.attestation.tables import TableSource, make_claims
 from dppca.common.documents.messages import Form
+from dppca.common.documents.values import to_document
 from dppca.common.errors import SchemaMismatchError, SettingError
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.numerics.spectrum.ppca import PPCAModel, fit_ppca, sample
@@ -176,17 +178,11 @@ def make_generator(owner: str, components_sha256: bytes, n_rows: int) -> np.rand
 
 
 def make_receipt(result: Result, study: Study, calibration: Calibration) -> dict[str, object]:
-    """What a holder of synthetic rows needs in order to know and check the guarantee."""
+    """Claims by which a holder of synthetic rows knows and checks the guarantee."""
     header = result.header
     components: TableSource = {
-        "guarantee": {
-            "epsilon": header.epsilon,
-            "delta": header.delta,
-            "relation": header.relation,
-            "max_rows_per_person": header.max_rows_per_person,
-            "assumptions": list(header.assumptions),
-        },
-        "releases": [asdict(share) for share in header.shares],
+        "guarantee": describe_federation(study, calibration),
+        "releases": to_document(header.shares),
         "missing": list(header.missing),
         "count": header.count,
     }

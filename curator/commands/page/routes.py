@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,14 +21,13 @@ from dppca.common.pages.faces import study_face
 from dppca.common.pages.guard import Guard
 from dppca.common.pages.rendering import show_time
 from dppca.common.pages.server import Pages
-from dppca.common.shell.clock import utc_now
+from dppca.common.shell.clock import duration_text, utc_now
 from dppca.common.study import Study, study_from_canonical
 from dppca.common.verification.files import verify_file
 from dppca.curator.operator.answers import OwnerStatus, StudyDetails
 from dppca.curator.operator.client import OperatorClient
 
 TEMPLATES = Path(__file__).parent / "templates"
-_DAYS, _YEARS = 10, 730  # days from which hours, and days, are left out
 _ENDED = (StudyState.DECOMPOSED, StudyState.CLOSED)
 
 
@@ -125,11 +124,11 @@ def time_left(study: Study, details: StudyDetails, now: datetime) -> str:
             return "It waits for all owners, without a deadline."
         if now >= study.deadline:
             return "The deadline has passed."
-        return f"{_duration(study.deadline, now)} left until the deadline."
+        return f"{duration_text(study.deadline - now)} left until the deadline."
     if state is StudyState.SEALED and study.open_by is not None:
         if now >= study.open_by:
             return "The time for openers has passed."
-        return f"{_duration(study.open_by, now)} left for openers."
+        return f"{duration_text(study.open_by - now)} left for openers."
     return ""
 
 
@@ -150,13 +149,3 @@ def describe_opening(owner: OwnerStatus) -> str:
     steps = (("voted", owner.voted), ("opened", owner.opened))
     done = [f"{what} {show_time(when)}" for what, when in steps if when is not None]
     return ", ".join(done) or "awaited"
-
-
-def _duration(end: datetime, now: datetime) -> str:
-    """Days, hours and minutes, rounded down; days or years alone where there are many."""
-    minutes = int((end.astimezone(UTC) - now.astimezone(UTC)).total_seconds()) // 60
-    days, hours = divmod(minutes // 60, 24)
-    if days >= _DAYS:
-        return f"{days} d" if days < _YEARS else f"{days // 365} years"
-    parts = ((days, "d"), (hours, "h"), (minutes % 60, "min"))
-    return " ".join(f"{amount} {unit}" for amount, unit in parts if amount) or "less than 1 min"

@@ -76,7 +76,7 @@ def listed(**changes: Any) -> OwnStudies:
         (0, "(passed)"),
         (1, "(less than a minute left)"),
         (3599, "(59 min left)"),
-        (3600, "(1 h 0 min left)"),
+        (3600, "(1 h left)"),
         (86399, "(23 h 59 min left)"),
         (190000, "(2 d 4 h left)"),
         (69 * 86400 + 7200, "(69 d left)"),
