@@ -21,7 +21,6 @@ from dppca.common.errors import (
     SignatureError,
 )
 from dppca.common.numerics.loadings import kept_components
-from dppca.common.privacy.labels import Label
 from dppca.common.shell.console import emit, prints, progress
 from dppca.common.shell.plotting import check_plotting, write_figures
 from dppca.common.study import Study
@@ -94,7 +93,6 @@ def command(
         study=study.name,
         digest=study.digest,
         state=fetched.state,
-        label=Label.RELEASED,
         count=header.count,
         rows=header.n_rows,
         eigenvalues=result.eigenvalues.tolist(),

@@ -82,20 +82,14 @@ def list_studies(site: Site, client: CuratorQueries, known: dict[str, Study]) ->
     known
         Studies that were fetched before, by digest; new ones are added.
     """
-    return OwnStudies(site.curator, [each for each, _ in list_standings(site, client, known)])
-
-
-def list_standings(
-    site: Site, client: CuratorQueries, known: dict[str, Study]
-) -> list[tuple[OwnStudy, Standing | None]]:
-    """As `list_studies`, each with the site's standing; None where its document is refused."""
     summaries, history = client.studies(), read_history(site.ledger)
     policy: Policy | DppcaError
     try:
         policy = load_policy(site)
     except (NoPolicyError, SettingError) as error:
         policy = error
-    return [_list(site, client, each, history, policy, known) for each in summaries]
+    listed = [_list(site, client, each, history, policy, known) for each in summaries]
+    return OwnStudies(site.curator, listed)
 
 
 def _list(
@@ -105,13 +99,13 @@ def _list(
     history: History,
     policy: Policy | DppcaError,
     known: dict[str, Study],
-) -> tuple[OwnStudy, Standing | None]:
+) -> OwnStudy:
     try:
         study = _fetch(site, client, found, known)
         calibration = calibrate(study)
     except (StudyError, PrivacyError, SettingError, UploadError) as error:
         refused = f"nothing: its document is refused ({error}); tell the operator"
-        return OwnStudy(**asdict(found), next=refused), None
+        return OwnStudy(**asdict(found), next=refused)
     now, deadline = utc_now(), study.deadline
     step, uncovered = decide_step(history, study.digest), ""
     if found.state is StudyState.OPEN and step is NextStep.RESERVE:
@@ -129,7 +123,7 @@ def _list(
         has_components=components_path(site, study.name).exists(),
         uncovered=uncovered,
     )
-    listed = OwnStudy(
+    return OwnStudy(
         **asdict(found),
         deadline=None if deadline is None else deadline.astimezone(UTC),
         seconds_left=None if deadline is None else max(0, int((deadline - now).total_seconds())),
@@ -137,7 +131,6 @@ def _list(
         delta=calibration.delta,
         next=advise(study.name, standing),
     )
-    return listed, standing
 
 
 def _fetch(

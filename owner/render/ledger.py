@@ -318,7 +318,7 @@ def plan_text(document: BudgetPlan, *, width: int | None = None) -> str:
                 spent_text(each.charged_rho),
                 spent_text(each.spent),
                 left_text(each.remaining),
-                "-" if _is_free(each) else f"{each.fits} times",
+                f"{each.fits} times" if each.charged_epsilon or each.charged_rho else "-",
                 "" if each.admitted else "WOULD BE REFUSED",
             ]
             for each in document.steps
@@ -326,10 +326,6 @@ def plan_text(document: BudgetPlan, *, width: int | None = None) -> str:
         width,
     )
     return "\n".join(lines)
-
-
-def _is_free(step: PlannedRelease) -> bool:
-    return not (step.charged_epsilon or step.charged_rho)
 
 
 def _exact(amount: Decimal | None, missing: str = "-") -> str:

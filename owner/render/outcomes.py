@@ -39,7 +39,6 @@ class ComponentsDocument:
     study: Annotated[str, "name of the study"]
     digest: Annotated[DigestText, "digest of the study"]
     state: Annotated[StudyState, "state of the study"]
-    label: Annotated[Label, "where the file may go"]
     count: Annotated[int, "components that were kept"]
     rows: Annotated[int, "rows of all owners together"]
     eigenvalues: Annotated[list[float], "all of them, descending, squared coded units"]
@@ -58,6 +57,7 @@ class ComponentsDocument:
     ]
     bytes: Annotated[int, "its size"]
     seconds: Annotated[float, "time that the command took"]
+    label: Annotated[Label, "where the file may go"] = Label.RELEASED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

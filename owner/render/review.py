@@ -9,10 +9,7 @@ from typing import Annotated
 
 from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.messages import StudyState
-from dppca.common.documents.values import (
-    DigestText,
-    TimeText,
-)
+from dppca.common.documents.values import DigestText, TimeText
 from dppca.common.estimators.relations import relations_lines
 from dppca.common.privacy.collusion import describe_collusion, foresee_collusion
 from dppca.common.privacy.composition import ComposedGuarantee, describe_overlap
@@ -31,9 +28,9 @@ _NEXT = {
 }
 
 
-_MASKED_LINES = (
+_MASKED = (
     "  masked: random words, of which the openers' answers show the sum over all owners alone; "
-    "this site adds a share of the noise",
+    "this site adds a share of the noise"
 )
 
 
@@ -157,7 +154,7 @@ def review_text(
         "What would leave this site, once:",
         f"  {found.n_entries} noised sums of coded columns and of their products "
         f"({found.n_bytes} bytes){_histograms(study)}",
-        *_MASKED_LINES[: 0 if agreement is None else None],
+        *([] if agreement is None else [_MASKED]),
         f"  the number of rows, {found.n_rows}, exactly",
         "  a receipt of the guarantee; the length and last hash of this site's ledger",
         "What that costs:",
@@ -166,27 +163,18 @@ def review_text(
         *standing_lines(found.budget_status),
         "The guarantee holds if:",
         f"  no person has more than {person} row{'s' if person > 1 else ''} in this data set",
-        *_federation_lines(found),
+        f"  {describe_overlap(study)}",
+        "  then one person's loss in the whole federation is at most epsilon "
+        f"{found.federation.epsilon}, delta {found.federation.delta}",
         *([] if agreement is None else _aggregate_lines(found, agreement)),
-        *(_refused_lines(refusals) if refusals else [f"Next: {_NEXT[found.step]}"]),
     ]
+    if refusals:
+        lines += ["Next: nothing, `contribute` would refuse:", *(f"  {each}" for each in refusals)]
+    else:
+        lines.append(f"Next: {_NEXT[found.step]}")
     if expected is not None:
         lines += _forecast_lines(found, expected)
     return "\n".join(lines)
-
-
-def _refused_lines(refusals: Sequence[str]) -> list[str]:
-    return ["Next: nothing, `contribute` would refuse:", *(f"  {each}" for each in refusals)]
-
-
-def _federation_lines(found: Review) -> list[str]:
-    """What the study says of overlapping people, and the figure that follows for all owners."""
-    guarantee = found.federation
-    return [
-        f"  {describe_overlap(found.study)}",
-        f"  then one person's loss in the whole federation is at most epsilon {guarantee.epsilon}, "
-        f"delta {guarantee.delta}",
-    ]
 
 
 def _forecast_lines(found: Review, expected: Forecast) -> list[str]:

@@ -70,7 +70,7 @@ class Standing:
 
 
 def advise(name: str, standing: Standing) -> str:
-    """What a steward can do now in a study; begins with a command, or says what is waited for."""
+    """Advice to a steward on a study: a command and its purpose, or the reason to wait."""
     if standing.state is StudyState.ABORTED:
         return f"nothing: it was aborted; `dppca-owner components {name}` says why"
     if standing.is_held and standing.step is NextStep.RESERVE:
@@ -79,10 +79,10 @@ def advise(name: str, standing: Standing) -> str:
         return _advise_open(name, standing)
     if standing.state is StudyState.SEALED:
         if standing.opens:
-            return f"`dppca-owner open {name}`: this site is one of its openers"
+            return f"look at what would be opened: `dppca-owner open {name}`, as one of its openers"
         return "nothing: it waits for its openers"
     if not standing.has_components:
-        return f"`dppca-owner components {name}`"
+        return f"look at its components: `dppca-owner components {name}`"
     if standing.state is StudyState.DECOMPOSED:
         return f"its components are here: `dppca-owner synthesize {name}`, `train` or `report`"
     return "nothing: it is closed, and its components are here"
@@ -101,7 +101,7 @@ def _advise_open(name: str, standing: Standing) -> str:
         return f"`dppca-owner contribute {name}`: it is charged and not drawn (no further charge)"
     if standing.uncovered:
         return f"nothing, it is not covered: {standing.uncovered}"
-    return f"`dppca-owner review {name}`, then `contribute`"
+    return f"look at what would leave: `dppca-owner review {name}`, then `contribute`"
 
 
 def studies_text(found: OwnStudies) -> str:

@@ -33,9 +33,9 @@ from dppca.owner.commands.look import Look, look
 from dppca.owner.commands.opening import look_at_opening, open_sum
 from dppca.owner.commands.page.artefacts import Artefacts
 from dppca.owner.commands.page.jobs import Job, Jobs, PageDialogue, fingerprint
-from dppca.owner.commands.page.views import contribution_steps, next_step, spectrum
+from dppca.owner.commands.page.views import contribution_steps, spectrum
 from dppca.owner.commands.report import compare_kept
-from dppca.owner.commands.studies import list_standings
+from dppca.owner.commands.studies import list_studies
 from dppca.owner.ledger.openers import record_for
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.release.contribution import decide_step
@@ -107,7 +107,7 @@ class StewardPages(Pages):
         budget = to_document(site_budgets(self._site.folder, None))
         try:
             with connect(self._site) as client:
-                studies, lost = list_standings(self._site, client, self._known), None
+                studies, lost = list_studies(self._site, client, self._known).studies, None
         except CallError as error:
             studies, lost = [], str(error)
         return self.answer(
@@ -115,7 +115,7 @@ class StewardPages(Pages):
             budget=budget,
             lost=lost,
             curator=self._site.curator,
-            studies=[(to_document(each), next_step(standing)) for each, standing in studies],
+            studies=to_document(studies),
         )
 
     def _ledger(self, request: Request) -> Response:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from itertools import product
 from typing import Any
 
 import pytest
@@ -51,6 +52,12 @@ RESERVE, DRAW, NOTHING, SEND = NextStep
 )
 def test_what_to_do_follows_from_where_a_site_stands(standing: Standing, words: str) -> None:
     assert words in advise("s", standing)
+
+
+def test_nobody_who_may_not_contribute_any_more_is_told_to() -> None:
+    for state, step, is_over in product(StudyState, NextStep, (True, False)):
+        if "review" in advise("s", Standing(state, is_held=False, step=step, is_over=is_over)):
+            assert (state, step, is_over) == (OPEN, RESERVE, False)
 
 
 def listed(**changes: Any) -> OwnStudies:
