@@ -10,6 +10,7 @@ from dppca.common.attestation.envelopes import SignedFile
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.results import Result, result_from_bytes
 from dppca.common.errors import AlteredError, ArtefactError, SettingError
+from dppca.common.shell.files import read_content
 from dppca.common.study import Study
 from dppca.common.transport.revoked import RevocationList, read_list
 
@@ -36,12 +37,7 @@ def read_revoked(path: Path | None, *, ca: bytes | None) -> RevocationList | Non
 
 def read_authority(path: Path | None) -> bytes | None:
     """PEM of an authority; `SettingError` where the file cannot be read."""
-    if path is None:
-        return None
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise SettingError(f"cannot read {path}: {error.strerror}") from error
+    return None if path is None else read_content(path)
 
 
 def verified_result(

@@ -14,10 +14,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from importlib.metadata import version
-from typing import Annotated, Any, Generic, Self, TypedDict, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from dppca.common.documents.amounts import decimal_text
-from dppca.common.documents.values import DecimalText
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
@@ -123,17 +122,12 @@ def _take(kind: type[Any], document: Mapping[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values}
 
 
-class CostFields(TypedDict):
-    """A claim and a charge."""
-
-    epsilon: Annotated[DecimalText, "epsilon of the guarantee"]
-    delta: Annotated[DecimalText, "delta of the guarantee"]
-    charged_epsilon: Annotated[DecimalText, "charge in pure epsilon"]
-    charged_rho: Annotated[DecimalText, "charge in rho (zCDP)"]
+CostFields = dict[str, str]
+"""A claim and its charge, as `NoiseSection` has them; decimals."""
 
 
 def cost_fields(epsilon: Decimal, delta: Decimal, charge: PrivacyCost) -> CostFields:
-    """The claim and the charge as documents have them."""
+    """The claim and the charge as receipts have them."""
     return {
         "epsilon": decimal_text(epsilon),
         "delta": decimal_text(delta),

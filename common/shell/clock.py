@@ -15,7 +15,7 @@ def utc_now() -> datetime:
 
 
 def duration_text(duration: timedelta) -> str:
-    """About how long: the two largest units, rounded down; of ten days and more the days alone."""
+    """Duration in its two largest units, rounded down; of ten days and more in days alone."""
     minutes = int(duration.total_seconds()) // 60
     days, hours = minutes // (24 * 60), minutes // 60 % 24
     if days >= _DAYS:

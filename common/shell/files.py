@@ -106,12 +106,18 @@ def create_file(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
         os.fsync(file.fileno())
 
 
+def read_content(path: Path) -> bytes:
+    """Bytes of a file that somebody named to a command; `SettingError` where it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SettingError(f"cannot read {path}: {error.strerror}") from error
+
+
 def read_text(path: Path) -> str:
     """Text of a file that somebody named to a command; `SettingError` where it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise SettingError(f"cannot read {path}: {error.strerror}") from error
+        return read_content(path).decode()
     except UnicodeDecodeError as error:
         raise SettingError(f"cannot read {path}: it is not text in UTF-8") from error
 

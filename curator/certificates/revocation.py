@@ -30,7 +30,7 @@ from filelock import lock_descriptor
 
 from dppca.common.documents.values import DigestText
 from dppca.common.errors import IdentityError, SettingError
-from dppca.common.shell.files import REVOKED
+from dppca.common.shell.files import REVOKED, read_content
 from dppca.common.transport.revoked import RevocationList, parse_list
 from dppca.common.transport.tls import Identity, Role, parse_identity, x509_faults
 from dppca.curator.certificates.pki import ISSUED, load_authority, write_whole
@@ -167,7 +167,7 @@ def _select_certificates(
 
 def _read_issued(folder: Path) -> Iterator[x509.Certificate]:
     for path in sorted((folder / ISSUED).glob("*.pem")):
-        content = _read_file(path)
+        content = read_content(path)
         try:
             yield x509.load_pem_x509_certificate(content)
         except x509_faults() as error:
@@ -180,14 +180,7 @@ def _read_current_list(folder: Path, authority: x509.Certificate) -> RevocationL
     path = folder / REVOKED
     if not path.exists():
         return RevocationList()
-    return parse_list(_read_file(path), authority)
-
-
-def _read_file(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise SettingError(f"cannot read {path}: {error.strerror}") from error
+    return parse_list(read_content(path), authority)
 
 
 def _encode_list(

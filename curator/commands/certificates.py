@@ -12,6 +12,7 @@ from dppca.common.documents.tables import text_table
 from dppca.common.errors import SettingError
 from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import CommandGroup, emit, prints, terminal_width
+from dppca.common.shell.files import REVOKED, read_content
 
 if TYPE_CHECKING:
     from dppca.curator.certificates.pki import MadeCertificate
@@ -148,7 +149,7 @@ def sign(
 
     made = sign_request(
         directory,
-        request=_content(request),
+        request=read_content(request),
         name=name,
         output=output,
         days=days,
@@ -236,7 +237,6 @@ def revoke(
     Example:
       dppca-curator pki revoke --directory authority --name hospital-a --output hub/crl.pem
     """
-    from dppca.common.shell.files import REVOKED
     from dppca.common.transport.tls import Identity, Role
     from dppca.curator.certificates.revocation import revoke as revoke_certificates
 
@@ -247,7 +247,7 @@ def revoke(
         now=utc_now(),
         party=None if name is None else Identity(name, Role(role)),
         serial=serial,
-        certificate=None if certificate is None else _content(certificate),
+        certificate=None if certificate is None else read_content(certificate),
         outputs=outputs,
     )
     new = ", ".join(made.revoked)
@@ -258,13 +258,6 @@ def revoke(
         f"The daemon reads {REVOKED} in its credentials folder, within seconds."
     )
     emit(made, text, as_json=as_json)
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise SettingError(f"cannot read {path}: {error.strerror}") from error
 
 
 def _tell(made: MadeCertificate, text: str, *, as_json: bool) -> None:

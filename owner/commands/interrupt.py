@@ -6,13 +6,11 @@ happen says nothing about that, so the ledger is read again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-import click
+from contextlib import AbstractContextManager
 
 from dppca.common.documents.amounts import decimal_text
 from dppca.common.errors import DppcaError
+from dppca.common.shell.console import telling_interrupts
 from dppca.owner.ledger.chain import History, is_finished
 from dppca.owner.ledger.entries import Recovery, Reservation
 from dppca.owner.ledger.reading import read_history
@@ -24,26 +22,18 @@ _UNREADABLE = (
 )
 
 
-@contextmanager
-def report_charges_on_interrupt(site: Site, study: str) -> Iterator[None]:
-    """If the block is interrupted, say what was charged for a study."""
+def report_charges_on_interrupt(site: Site, study: str) -> AbstractContextManager[None]:
+    """Say what was charged for a study, if the block is interrupted."""
     before = known_history(site)
-    try:
-        yield
-    except (KeyboardInterrupt, click.Abort):
-        text = charges_text(before, known_history(site), study)
-        raise KeyboardInterrupt(f"interrupted: {text}") from None
+    return telling_interrupts(
+        lambda: f"interrupted: {charges_text(before, known_history(site), study)}"
+    )
 
 
-@contextmanager
-def report_entries_on_interrupt(site: Site) -> Iterator[None]:
-    """If the block is interrupted, say what it has entered in the ledger."""
+def report_entries_on_interrupt(site: Site) -> AbstractContextManager[None]:
+    """Say what the block has entered in the ledger, if it is interrupted."""
     before = known_history(site)
-    try:
-        yield
-    except (KeyboardInterrupt, click.Abort):
-        text = entered_text(before, known_history(site))
-        raise KeyboardInterrupt(f"interrupted: {text}") from None
+    return telling_interrupts(lambda: f"interrupted: {entered_text(before, known_history(site))}")
 
 
 def entered_text(before: History | None, after: History | None) -> str:

@@ -11,9 +11,9 @@ from typing import Annotated
 import click
 
 from dppca.common.documents.values import DigestText
-from dppca.common.errors import SettingError
 from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import emit, prints
+from dppca.common.shell.files import read_content
 from dppca.owner.site.config import load_site
 from dppca.owner.site.enrolment import begin_renewal, finish_renewal, is_cut_off
 
@@ -78,7 +78,9 @@ def command(folder: Path, certificate: Path | None, *, as_json: bool) -> None:
         ]
         emit(document, "\n".join(lines), as_json=as_json)
         return
-    expires = finish_renewal(site, _content(certificate), now=utc_now())
+    expires = finish_renewal(
+        site, None if certificate is None else read_content(certificate), now=utc_now()
+    )
     steps = [
         f"run: dppca-owner --site {shlex.quote(str(folder))} doctor",
         f"when it is content, remove {site.previous} and ask the operator to revoke the old "
@@ -91,12 +93,3 @@ def command(folder: Path, certificate: Path | None, *, as_json: bool) -> None:
     ]
     renewed = NewKeyDocument(site=folder, expires=expires, previous=site.previous, next=steps)
     emit(renewed, "\n".join(lines), as_json=as_json)
-
-
-def _content(path: Path | None) -> bytes | None:
-    if path is None:
-        return None
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise SettingError(f"cannot read {path}: {error.strerror}") from error

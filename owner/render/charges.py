@@ -25,7 +25,7 @@ class ChargedCost:
 
     @property
     def charge(self) -> PrivacyCost:
-        """What the ledger charged."""
+        """Charge of the ledger, of either kind."""
         return PrivacyCost(self.charged_epsilon, self.charged_rho)
 
 

@@ -48,7 +48,7 @@ _MANY = 0.1
 
 
 def alarm_lines(report: CheckReport) -> list[str]:
-    """What makes a whole column or file be read wrongly; to be said above everything else."""
+    """Faults by which a whole column or file is read wrongly; they stand above all else."""
     encoding = report.malformed_rows.get(LineFault.ENCODING)
     lines = []
     if encoding is not None:
@@ -70,7 +70,7 @@ def alarm_lines(report: CheckReport) -> list[str]:
 
 
 def malformed_lines(report: CheckReport) -> dict[LineFault, str]:
-    """How many lines of a CSV file are not rows as its header says, for each kind of fault."""
+    """Number of the lines of a CSV file that are not rows as its header says, by kind of fault."""
     return {
         kind: f"{_share(found.count, report.rows)} rows {_LINE_FAULTS[kind]}"
         for kind, found in report.malformed_rows.items()

@@ -276,7 +276,7 @@ def recovery_text(document: LedgerRecovery, *, width: int | None = None) -> str:
 
 
 def export_text(document: ExportDocument) -> str:
-    """Where the entries are, and what to note of them."""
+    """File of the entries, and the words to note for a later comparison."""
     return (
         f"Wrote {document['entries']} entries to {document['output']}.\n"
         f"To compare later: --extends {document['entries']}:{document['head']}"

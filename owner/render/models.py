@@ -61,7 +61,7 @@ class ReleasedModelDocument(StoredCharge):
 
 
 def training_text(document: TrainedDocument) -> str:
-    """How well a model that stays fits, and where it is."""
+    """Fit and file of a model that stays."""
     lines = [
         f"Trained {document.method} ({document.kernel}) for {document.target} on "
         f"{document.rows} rows in {document.n_components} components",
@@ -77,7 +77,7 @@ def training_text(document: TrainedDocument) -> str:
 def model_offer_text(
     release: WeightRelease, request: ReleaseRequest, status: BudgetStatus, step: NextStep
 ) -> str:
-    """What a model that may leave would hold, and what it costs; before anybody is asked."""
+    """Content and cost of a model that may leave, shown before consent."""
     machines, k = release.weights.n_machines, release.weights.D - 1
     person, n_rows = release.model_request.study.max_rows_per_person, release.n_rows
     split = split_over(machines)
@@ -103,7 +103,7 @@ def model_offer_text(
 
 
 def released_model_text(document: ReleasedModelDocument) -> str:
-    """Where a model that may leave is, and what it cost."""
+    """File and cost of a model that may leave."""
     k, of = document.n_components, "weights" if document.method == "dp-svm" else "model"
     again = " (it was stored already; these are the same bytes)" if document.already_stored else ""
     lines = [
@@ -133,5 +133,5 @@ def prediction_text(prediction: Prediction) -> str:
 
 
 def _beside(majority: float | None) -> str:
-    """What an accuracy has to be held against."""
+    """Share of the commonest label, to be held against an accuracy."""
     return "" if majority is None else f"; always the commonest label: {majority:.1%}"

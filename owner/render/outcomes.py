@@ -122,7 +122,7 @@ def components_text(document: ComponentsDocument) -> str:
 
 
 def synthesis_text(document: SynthesisDocument) -> str:
-    """Where the rows are."""
+    """Files of the rows, and what they show."""
     lines = [f"Drew {document.rows} synthetic rows (released, may go anywhere):"]
     lines += [f"  {form}: {path}" for form, path in document.forms.items()]
     if "decoded" in document.forms:
