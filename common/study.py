@@ -39,7 +39,6 @@ from dppca.common.documents.tables import html_table
 from dppca.common.documents.values import differing_keys
 from dppca.common.documents.yaml_text import MAX_DOCUMENT_BYTES, NotYamlError, load_yaml
 from dppca.common.errors import StudyError, TooManyRowsError
-from dppca.common.schema.attributes import STORED
 from dppca.common.schema.document import Schema, canonical_json
 
 MAX_OWNERS = 10_000
@@ -477,16 +476,13 @@ def _check_aggregate(study: Study) -> None:
         raise ValueError("covariance: within needs each owner's own sums, so trust: owner")
 
 
-def study_from_mapping(
-    document: Mapping[str, Any], *, stored: bool = False, text: str = ""
-) -> Study:
+def study_from_mapping(document: Mapping[str, Any], *, text: str = "") -> Study:
     """Validate a document; `StudyError` names every field at fault.
 
-    ``stored`` accepts any names, since the document was in use before names were checked. ``text``
-    is the YAML that it was read from, if any: its lines are named.
+    ``text`` is the YAML that it was read from, if any: its lines are named.
     """
     try:
-        return Study.model_validate(dict(document), context=STORED if stored else None)
+        return Study.model_validate(dict(document))
     except ValidationError as error:
         said = explain_faults(error, document, kind=Study, title="the study", text=text)
         raise StudyError(said) from error
@@ -524,18 +520,15 @@ def study_from_yaml(text: str | Path) -> Study:
     return study_from_mapping(document, text=text)
 
 
-def study_from_canonical(content: bytes, *, stored: bool = False) -> Study:
-    """Read a canonical document; refused unless its own canonical form is the same bytes.
-
-    ``stored`` accepts any names, since the document was in use before names were checked.
-    """
+def study_from_canonical(content: bytes) -> Study:
+    """Read a canonical document; refused unless its own canonical form is the same bytes."""
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise StudyError("the study document is not JSON") from error
     if not isinstance(document, dict):
         raise StudyError("the study document is not an object")
-    study = study_from_mapping(document, stored=stored)
+    study = study_from_mapping(document)
     if study.canonical_bytes() != content:
         raise StudyError("the study document is not in canonical form")
     return study

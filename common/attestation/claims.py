@@ -78,7 +78,7 @@ def study_in(document: object, *, digest: object, schema_digest: object) -> Stud
         It is no study, or does not have its digests.
     """
     try:
-        study = study_from_canonical(canonical_json(document), stored=True)
+        study = study_from_canonical(canonical_json(document))
     except (StudyError, ValueError, TypeError, RecursionError) as error:
         raise AlteredError(f"the study's document in the receipt: {error}") from error
     if (study.digest, study.table.digest) != (digest, schema_digest):

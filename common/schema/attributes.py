@@ -24,7 +24,6 @@ from pydantic import (
     Field,
     PlainSerializer,
     SerializerFunctionWrapHandler,
-    ValidationInfo,
     WithJsonSchema,
     model_serializer,
     model_validator,
@@ -35,8 +34,6 @@ from dppca.common.documents.names import check_name
 MAX_LABEL_LENGTH = 256
 MAX_BINS = 256
 MAX_LEVELS = 100
-STORED = MappingProxyType({"stored": True})
-"""Context of pydantic's for a document that was in use before: its names are taken as they are."""
 
 
 def label_text(value: object) -> str:
@@ -61,13 +58,13 @@ def label_text(value: object) -> str:
     return str(value)
 
 
-def _label(value: object, info: ValidationInfo) -> str:
+def _label(value: object) -> str:
     if value is None or isinstance(value, (list, dict)):
         raise ValueError("a label is text, a number or a boolean; quote words such as null")
     text = label_text(value)
     if not text or len(text) > MAX_LABEL_LENGTH:
         raise ValueError(f"a label has 1 to {MAX_LABEL_LENGTH} characters")
-    return text if info.context is STORED else check_name(text)
+    return check_name(text)
 
 
 def _finite(value: float) -> float:
@@ -76,12 +73,12 @@ def _finite(value: float) -> float:
     return value + 0.0  # -0.0 and 0.0 are one number, and must be one digest
 
 
-def _name(value: str, info: ValidationInfo) -> str:
+def _name(value: str) -> str:
     if value != value.strip():
         raise ValueError(
             "a name neither starts nor ends with blanks, which a file's header may have"
         )
-    return value if info.context is STORED else check_name(value)
+    return check_name(value)
 
 
 def count_days(day: date) -> int:

@@ -29,7 +29,6 @@ from dppca.common.documents.faults import explain_faults
 from dppca.common.documents.tables import html_table
 from dppca.common.errors import SettingError
 from dppca.common.schema.attributes import (
-    STORED,
     Attribute,
     Categorical,
     Name,
@@ -153,13 +152,10 @@ class Schema(BaseModel):
         return document
 
     @classmethod
-    def from_document(cls, document: Mapping[str, object], *, stored: bool = False) -> Schema:
-        """Validate a mapping; `SettingError` names every field at fault.
-
-        ``stored`` accepts any names, since the document was in use before names were checked.
-        """
+    def from_document(cls, document: Mapping[str, object]) -> Schema:
+        """Validate a mapping; `SettingError` names every field at fault."""
         try:
-            return cls.model_validate(document, context=STORED if stored else None)
+            return cls.model_validate(document)
         except ValidationError as error:
             said = explain_faults(error, document, kind=cls, title="the schema")
             raise SettingError(said) from error

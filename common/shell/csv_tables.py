@@ -1,9 +1,9 @@
 """Tables as CSV, without cells that a spreadsheet would run.
 
 A cell is written exactly as it is, for programs read CSV too and a quote in front would be another
-label. A new study cannot have labels or names that a spreadsheet may run
-(`dppca.common.documents.names`); an older one, or a file from elsewhere, may: its table is refused
-as CSV and can be written as Parquet.
+label. A study cannot have labels or names that a spreadsheet may run
+(`dppca.common.documents.names`); a file from elsewhere may: its table is refused as CSV and can be
+written as Parquet.
 """
 
 from __future__ import annotations

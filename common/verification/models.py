@@ -128,7 +128,7 @@ def _check_weights(
     archive: ModelArchive, document: Mapping[str, Any], checked: Checked
 ) -> WeightReceipt:
     study, schema = checked.study, checked.study.table
-    if Schema.from_document(archive.metadata["schema"], stored=True).digest != schema.digest:
+    if Schema.from_document(archive.metadata["schema"]).digest != schema.digest:
         raise AlteredError("the schema in the model is not the study's")
     noised, space = archive.state["noised_"], archive.space
     if weights_digest(noised) != document["weights_sha256"]:

@@ -63,7 +63,7 @@ class OperatorClient(CuratorConnection):
                 lambda left: self._admin.CreateStudy(request, timeout=left)
             ).already_stored
         except ConflictError as error:
-            there = study_from_canonical(self.show(study.name).document, stored=True)
+            there = study_from_canonical(self.show(study.name).document)
             raise ConflictError(
                 f"there is another study called {study.name}; it differs in: "
                 f"{differences(study, there)}. Nothing was changed: choose another name, or look "

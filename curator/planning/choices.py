@@ -175,7 +175,7 @@ def _changed(table: Schema, **changes: Any) -> Schema:
             attribute["products"] = "bins"
         elif binned is not None and attribute.pop("products", None):
             attribute["histogram"] = True
-    return Schema.from_document(document, stored=True)
+    return Schema.from_document(document)
 
 
 def _numerics(table: Schema) -> list[Numeric]:

@@ -71,7 +71,7 @@ def load(database: sqlite3.Connection) -> dict[bytes, StudyRecord]:
         ):
             digest, document, state, created_s, reason, sha256, n_bytes, envelope = row
             records[digest] = StudyRecord(
-                study=study_from_canonical(document, stored=True),
+                study=study_from_canonical(document),
                 state=StudyState(state),
                 created_s=created_s,
                 reason=reason,

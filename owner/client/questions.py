@@ -166,13 +166,8 @@ class CuratorQueries(CuratorConnection):
 
         return self._call(fetch)
 
-    def study(self, name: str, *, stored: bool = False) -> tuple[Study, StudyState]:
+    def study(self, name: str) -> tuple[Study, StudyState]:
         """A study's document and state.
-
-        Parameters
-        ----------
-        stored
-            Whether this site keeps the study's document: its names are then taken as they are.
 
         Raises
         ------
@@ -184,7 +179,7 @@ class CuratorQueries(CuratorConnection):
         request = pb.GetStudyRequest(name=name)
         with guess_study(name, self.studies):
             answer = self._call(lambda left: self._federation.GetStudy(request, timeout=left))
-        study = study_from_canonical(answer.document, stored=stored)
+        study = study_from_canonical(answer.document)
         if study.name != name:
             raise UploadError(f"the curator sent study {study.name} when it was asked for {name}")
         return study, state_from_wire(answer.state)

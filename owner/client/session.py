@@ -15,7 +15,7 @@ from dppca.owner.client.calls import CuratorClient
 from dppca.owner.ledger import database
 from dppca.owner.ledger.mark import Held
 from dppca.owner.site.config import Site
-from dppca.owner.site.kept_studies import keep_study, keeps_study, require_same, study_from_file
+from dppca.owner.site.kept_studies import keep_study, require_same, study_from_file
 
 
 def connect(site: Site) -> CuratorClient:
@@ -122,7 +122,7 @@ def agreed_study(
     site.study_folder(name)  # refuses what is no name before it is sent
     ours = None if study_file is None else study_from_file(study_file)
     checkpoint("fetch")
-    study, state = client.study(name, stored=keeps_study(site, name))
+    study, state = client.study(name)
     if ours is not None:
         require_same(ours, study, what=str(study_file))
     keep_study(site, study)

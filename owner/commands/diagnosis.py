@@ -48,7 +48,6 @@ from dppca.owner.release.contribution import review
 from dppca.owner.site.agreement import agree, read_peers
 from dppca.owner.site.config import Site, load_site
 from dppca.owner.site.enrolment import is_cut_off
-from dppca.owner.site.kept_studies import keeps_study
 from dppca.owner.site.opener_keys import list_opener_keys
 from dppca.owner.site.policy import DataSet, Policy, load_policy
 
@@ -182,7 +181,7 @@ def _connection(
                 if each.state not in (StudyState.OPEN, StudyState.SEALED):
                     continue
                 try:
-                    study, _ = client.study(each.name, stored=keeps_study(site, each.name))
+                    study, _ = client.study(each.name)
                 except (StudyError, PrivacyError, SettingError, UploadError) as error:
                     message = f"study {each.name}: its document is refused ({error}); tell the "
                     refused.append(Diagnosis("connection", State.INFO, f"{message}operator"))

@@ -121,9 +121,8 @@ def _found(
 ) -> list[RecoveredContribution]:
     """Contributions that only the curator knows and the steward does not disown; each checked."""
     ca = site.ca.read_bytes()
-    # Names as they were taken once: only the study's charge is computed from it here.
     return [
-        examine(each, client.study(each.study, stored=True)[0], history, owner=site.name, ca=ca)
+        examine(each, client.study(each.study)[0], history, owner=site.name, ca=ca)
         for each in client.contributions()
         if each.study not in disowned
         and not history.knows(each.receipt.study_digest, each.release_id)

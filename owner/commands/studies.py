@@ -40,7 +40,7 @@ from dppca.owner.render.studies import (
     studies_text,
 )
 from dppca.owner.site.config import Site, load_site
-from dppca.owner.site.kept_studies import components_path, keeps_study
+from dppca.owner.site.kept_studies import components_path
 from dppca.owner.site.policy import Policy, load_policy
 
 
@@ -101,7 +101,7 @@ def _list(
     known: dict[str, Study],
 ) -> OwnStudy:
     try:
-        study = _fetch(site, client, found, known)
+        study = _fetch(client, found, known)
         calibration = calibrate(study)
     except (StudyError, PrivacyError, SettingError, UploadError) as error:
         refused = f"nothing: its document is refused ({error}); tell the operator"
@@ -133,11 +133,9 @@ def _list(
     )
 
 
-def _fetch(
-    site: Site, client: CuratorQueries, found: StudySummary, known: dict[str, Study]
-) -> Study:
+def _fetch(client: CuratorQueries, found: StudySummary, known: dict[str, Study]) -> Study:
     if found.digest not in known:
-        study, _ = client.study(found.name, stored=keeps_study(site, found.name))
+        study, _ = client.study(found.name)
         if study.digest != found.digest:
             raise UploadError("it is not the one that is listed")
         known[found.digest] = study

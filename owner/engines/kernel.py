@@ -132,8 +132,8 @@ class Work:
         return cls(**document | {"fingerprint": Fingerprint(**document["fingerprint"])})
 
     def read_schema(self) -> Schema:
-        """The schema; with any names, for the study may be from before names were checked."""
-        schema = Schema.from_document(json.loads(self.schema_json), stored=True)
+        """Schema of the study."""
+        schema = Schema.from_document(json.loads(self.schema_json))
         if schema.canonical_bytes() != self.schema_json.encode():
             raise ValueError("the schema was read as another one")
         return schema

@@ -71,7 +71,7 @@ def _require_version(archive: ModelArchive) -> None:
 
 def _rebuild(archive: ModelArchive) -> Model:
     metadata = archive.metadata
-    schema = Schema.from_document(metadata["schema"], stored=True)
+    schema = Schema.from_document(metadata["schema"])
     target, fit = str(metadata["target"]), metadata["fit"]
     receipt = _read_receipt(archive)
     norm = None if receipt is None else receipt.claims.row_norm

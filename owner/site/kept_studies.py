@@ -63,11 +63,6 @@ def keep_study(site: Site, study: Study) -> None:
     save(path, study.canonical_bytes())
 
 
-def keeps_study(site: Site, name: str) -> bool:
-    """Whether a study's document is kept here, damaged or not."""
-    return (site.study_folder(name) / "study.json").exists()
-
-
 def kept_names(site: Site) -> list[str]:
     """Names of the studies that the site keeps."""
     return [each.parent.name for each in (site.folder / STUDIES).glob("*/study.json")]
@@ -85,7 +80,7 @@ def kept_study(site: Site, name: str) -> Study:
     """
     path = site.study_folder(name) / "study.json"
     try:
-        return study_from_canonical(path.read_bytes(), stored=True)
+        return study_from_canonical(path.read_bytes())
     except FileNotFoundError as error:
         near = nearest_name(name, kept_names(site))
         meant = "" if near is None else f"; or did you mean {near}?"

@@ -101,7 +101,7 @@ def resolve_schema(
         raise SettingError(f"X has {n_columns} columns, the schema {len(schema.attributes)}")
     if from_schema is None:
         document = {**schema.model_dump(mode="json"), "max_rows_per_person": k}
-        return Schema.from_document(document, stored=True)
+        return Schema.from_document(document)
     return schema
 
 

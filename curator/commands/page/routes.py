@@ -82,7 +82,7 @@ class OperatorPages(Pages):
 
     def _study(self, request: Request) -> Response:
         details = self._client.show(request.path_params["name"])
-        study = study_from_canonical(details.document, stored=True)
+        study = study_from_canonical(details.document)
         now = utc_now()
         return self.answer(
             "operator_study.html",

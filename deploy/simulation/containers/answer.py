@@ -76,7 +76,7 @@ def read_run(folder: Path, *, target: str | None) -> FederationRun:
         raise NotReadyError(
             f"{results} holds no results yet: run `docker compose up` in {folder} to its end first"
         )
-    study = study_from_mapping(_read(results / "study.json")["document"], stored=True)
+    study = study_from_mapping(_read(results / "study.json")["document"])
     return FederationRun(
         study,
         tuple(_owner(results / name, target=target) for name in study.owners),

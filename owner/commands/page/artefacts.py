@@ -114,7 +114,7 @@ def _describe_paper(path: Path, ca: bytes | None) -> Artefact:
         if path.name == ACKNOWLEDGEMENT:
             read_acknowledgement(path.read_bytes(), KnownParties(ca))
         else:
-            study_from_canonical(path.read_bytes(), stored=True)
+            study_from_canonical(path.read_bytes())
     except (DppcaError, OSError) as error:
         return Artefact(path, what, Label.SITE_ONLY, wrong=str(error))
     return Artefact(path, what, Label.RELEASED)

@@ -10,7 +10,6 @@ import io
 import json
 import re
 from contextlib import redirect_stderr, redirect_stdout
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,26 +20,21 @@ import pytest
 import tenacity
 import yaml
 
-from dppca.common.documents.names import is_formula
-from dppca.common.errors import SchemaMismatchError, SettingError, StudyError
+from dppca.common.errors import SettingError, StudyError
 from dppca.common.numerics.loadings import KeptComponent, Loading
+from dppca.common.schema.document import canonical_json
 from dppca.common.shell.console import emit, run
 from dppca.common.study import Study, study_from_canonical, study_from_mapping, study_from_yaml
 from dppca.common.transport.status import from_rpc_error
 from dppca.common.transport.tls import Role
 from dppca.curator.observability.log import LOGGER, configure, log_event
-from dppca.curator.store import SqliteStore
-from dppca.curator.study import lifecycle
 from dppca.owner.cli import cli
 from dppca.owner.render.outcomes import components_text
-from dppca.owner.site.config import load_site
-from dppca.owner.site.kept_studies import keep_study, kept_study
 from dppca.owner.synthesis.tables import open_writer
 from tests.support.certificates import new_authority
 from tests.support.checkout import ROOT
-from tests.support.curator import Curator
 from tests.support.latent_rows import make_result, make_rows
-from tests.support.sites import OwnerSite, keep_components, make_enrolled_site, make_site, proved
+from tests.support.sites import OwnerSite, keep_components, make_site, proved
 from tests.support.studies import make_study
 
 TITLE = "\x1b]0;owned\x07"
@@ -71,15 +65,20 @@ HIDDEN = {
 }
 
 
-def with_names(*names: str, label: str = "yes", stored: bool = False) -> Study:
+def with_names(*names: str, label: str = "yes") -> Study:
     """The study of `tests.support.latent_rows`, first columns (and ``ill``) renamed."""
+    return study_from_mapping(document_with(*names, label=label))
+
+
+def document_with(*names: str, label: str = "yes") -> dict[str, Any]:
+    """Its document, whatever the names are."""
     document = json.loads(make_study("latent").canonical_bytes())
     attributes = document["schema"]["attributes"]
     attributes.insert(0, attributes.pop(4))
     for attribute, name in zip(attributes, names, strict=False):
         attribute["name"] = name
     attributes[0]["values"] = ["no", label]
-    return study_from_mapping(document, stored=stored)
+    return document
 
 
 def site_with(folder: Path, study: Study) -> OwnerSite:
@@ -142,34 +141,17 @@ def test_names_with_mathematics_are_drawn_as_they_are(tmp_path: Path) -> None:
     assert code == 0, document
 
 
-def test_older_names_with_escapes_and_markup_are_drawn_and_do_no_harm(tmp_path: Path) -> None:
-    study = with_names(
-        f"<script>{TITLE}", '"><img src=x onerror=alert(1)>', "x\u202ey", stored=True
-    )
-    site = site_with(tmp_path / "site", study)
-    assert site.run("synthesize", "site-test", "--rows", "200")[0] == 0
-    code, document = site.run("report", "site-test")
-    assert code == 0, document
-    page = Path(document["page"]).read_text()
-    assert "<script" not in page
-    assert "<img src=x" not in page
-    assert not obeys(page)
-
-
 # New studies
 
 
 @pytest.mark.parametrize("what", HIDDEN)
 def test_a_new_study_with_a_hidden_character_is_refused_by_its_code(what: str) -> None:
     text = HIDDEN[what]
-    for study in ({"names": [text]}, {"names": [], "label": text}):
-        stored = with_names(*study["names"], label=study.get("label", "yes"), stored=True)  # type: ignore[arg-type]
+    for content in map(canonical_json, (document_with(text), document_with(label=text))):
         for read in (study_from_canonical, _from_yaml):
             with pytest.raises(StudyError, match=r"character U\+[0-9A-F]{4}") as refused:
-                read(stored.canonical_bytes())
+                read(content)
             assert not obeys(str(refused.value))
-        again = study_from_canonical(stored.canonical_bytes(), stored=True)
-        assert again.digest == stored.digest
 
 
 @pytest.mark.parametrize("text", ['=HYPERLINK("http://x","y")', "+cmd|' /C calc'!A0", "@SUM(1)"])
@@ -184,55 +166,6 @@ def _from_yaml(content: bytes) -> Study:
     return study_from_yaml(yaml.safe_dump(json.loads(content)))
 
 
-# Older studies, which are kept
-
-
-def test_a_curator_with_an_older_study_starts_again_and_takes_no_new_one(tmp_path: Path) -> None:
-    old, new = (_odd(name=name) for name in ("old", "new"))
-    store = SqliteStore(tmp_path / "state")
-    store.create(lifecycle.create(None, old, now=datetime(2026, 1, 1, tzinfo=UTC)))
-    store.close()
-    curator = Curator(tmp_path).start()
-    try:
-        with pytest.raises(grpc.RpcError) as refused:
-            curator.operator().create(new)
-        assert type(from_rpc_error(refused.value)) is StudyError
-        site = make_enrolled_site(curator, tmp_path, name="owner-1")
-        code, text = printed("--site", str(site.folder), "review", "old")
-        assert code == StudyError.exit_code
-        assert "U+001B" in text
-        assert not obeys(text)
-        assert not (site.folder / "studies").exists(), "nothing of it is kept"
-        keep_study(load_site(site.folder), old)  # as a site has that took part before
-        rows = site.folder / "rows.csv"
-        rows.write_text(rows.read_text().replace("age", f"age{TITLE}", 1))
-        code, text = printed("--site", str(site.folder), "contribute", "old", "--yes")
-        assert code == 0, text
-        assert not obeys(text)
-        code, text = printed("--site", str(site.folder), "doctor")
-        assert not obeys(text)
-        curator.terminate()
-        curator.start()
-        assert curator.operator().result(old, wait_s=0).missing == ["owner-2", "owner-3"]
-    finally:
-        curator.stop()
-    assert not obeys(curator.log.read_text())
-
-
-def test_a_site_opens_an_older_study_and_compares_it_without_harm(tmp_path: Path) -> None:
-    study = with_names("ill", f"x{CLIPBOARD}", stored=True)
-    site = load_site(site_with(tmp_path / "site", study).folder)
-    assert kept_study(site, "site-test").digest == study.digest
-    with pytest.raises(SchemaMismatchError):
-        keep_study(site, with_names("ill", f"y{CLIPBOARD}", stored=True))
-
-
-def _odd(**changes: Any) -> Study:
-    document = json.loads(make_study(**changes).canonical_bytes())
-    document["schema"]["attributes"][0]["name"] = f"age{TITLE}"
-    return study_from_mapping(document, stored=True)
-
-
 # Terminals
 
 
@@ -242,7 +175,7 @@ def test_what_an_error_says_is_shown_and_not_obeyed(
 ) -> None:
     # No curator is there, and nobody waits between two calls to it.
     monkeypatch.setattr(tenacity, "wait_random_exponential", lambda **_: tenacity.wait_none())
-    study = with_names("ill", f"x{hostile}y", stored=True)
+    study = with_names("ill")
     site = site_with(tmp_path / "site", study)
     pa.parquet.write_table(pa.table({"other": ["1"]}), site.folder / "rows.parquet")
     for line in (
@@ -358,30 +291,17 @@ def test_only_the_console_prints() -> None:
 # Spreadsheets
 
 
-@pytest.mark.parametrize("text", ['=HYPERLINK("http://x","y")', "+A(1)", "-2+3+cmd|' /C x'!A0"])
-def test_older_labels_that_a_spreadsheet_would_run_are_not_written_as_csv(
-    tmp_path: Path, text: str
+@pytest.mark.parametrize(("name", "cell"), [("=A(1)", "a"), ("a", "-2+3+cmd|' /C x'!A0")])
+def test_text_that_a_spreadsheet_would_run_is_not_written_as_csv(
+    tmp_path: Path, name: str, cell: str
 ) -> None:
-    assert is_formula(text)
-    site = site_with(tmp_path / "site", with_names("ill", label=text, stored=True))
-    model = site.run("train", "site-test", "--target", "ill")[1]["model"]
-    ask = ("predict", "--model", model, "--data", str(site.folder / "rows.parquet"), "--output")
-    code, document = site.run(*ask, str(tmp_path / "found.csv"))
-    assert code == SettingError.exit_code, document
-    assert list(tmp_path.glob("*found*")) == [], "not even a part of it"
-    assert site.run(*ask, str(tmp_path / "found.parquet"))[0] == 0
-    found = pa.parquet.read_table(tmp_path / "found.parquet").column("predicted").to_pylist()
-    assert text in found, "a label is written as it is"
-
-
-def test_a_columns_name_that_a_spreadsheet_would_run_is_not_written_as_csv(tmp_path: Path) -> None:
-    fields = pa.schema([("=A(1)", pa.int64())])
+    rows = pa.table({name: [cell]})
     with (
         pytest.raises(SettingError, match="spreadsheet"),
-        open_writer(tmp_path / "t.csv", fields, {"label": "site-only"}),
+        open_writer(tmp_path / "t.csv", rows.schema, {"label": "site-only"}) as writer,
     ):
-        pass
-    assert list(tmp_path.iterdir()) == []
+        writer.write(rows.to_batches()[0])
+    assert list(tmp_path.iterdir()) == [], "not even a part of it"
 
 
 # Text that grows
