@@ -92,6 +92,17 @@ def test_nothing_spent_is_nothing() -> None:
     assert epsilon_from_rho(Decimal(0), Decimal("1e-6")) == 0
 
 
+@pytest.mark.parametrize("delta", ["0", "1e-6"])
+def test_pure_releases_alone_spend_their_epsilon_and_need_no_delta(delta: str) -> None:
+    budget = Budget(Decimal("0.7"), Decimal(delta))
+    total = PrivacyCost(Decimal("0.4"), Decimal(0)) + PrivacyCost(Decimal("0.3"), Decimal(0))
+    assert (total.epsilon_at(Decimal(delta)), budget.spent(total)) == (Decimal("0.7"),) * 2
+    assert budget.admits(total)
+    assert not budget.admits(total + PrivacyCost(STEP, Decimal(0)))
+    assert (accounting.NO_COST.epsilon, accounting.NO_COST.rho) == (0, 0)
+    assert budget.remaining(accounting.NO_COST) == Decimal("0.7")
+
+
 def test_results_do_not_depend_on_the_decimal_context_of_the_caller() -> None:
     expected = rho_from_epsilon_delta(Decimal(1), Decimal("1e-6"))
     total = PrivacyCost(Decimal("0.123456789012"), Decimal("0.01"))
