@@ -92,6 +92,13 @@ def test_nothing_spent_is_nothing() -> None:
     assert epsilon_from_rho(Decimal(0), Decimal("1e-6")) == 0
 
 
+@pytest.mark.parametrize("delta", ["0", "1", "-0.1", "NaN", "Infinity"])
+def test_a_delta_that_is_not_strictly_between_0_and_1_is_refused(delta: str) -> None:
+    for convert in (rho_from_epsilon_delta, epsilon_from_rho):
+        with pytest.raises(SettingError, match="delta must be a decimal strictly between 0 and 1"):
+            convert(Decimal(1), Decimal(delta))
+
+
 @pytest.mark.parametrize("delta", ["0", "1e-6"])
 def test_pure_releases_alone_spend_their_epsilon_and_need_no_delta(delta: str) -> None:
     budget = Budget(Decimal("0.7"), Decimal(delta))
