@@ -106,7 +106,9 @@ def test_check_has_the_row_numbers_of_files_and_none_of_a_table(
     )
     report = engine.count_faults(table, limit=4, target="c", progress=nothing)
     assert report == check_table(table, MIXED, limit=4, target="c")
-    assert not any(count.rows for each in report.attributes for count in each.found.values())
+    assert not any(
+        count.rows for each in report.attributes.values() for count in each.found.values()
+    )
 
 
 @pytest.mark.parametrize("kind", ["files", "table"])

@@ -20,6 +20,7 @@ import pytest
 import tenacity
 import yaml
 
+from dppca.common.documents.messages import StudyState
 from dppca.common.errors import SettingError, StudyError
 from dppca.common.numerics.loadings import KeptComponent, Loading
 from dppca.common.schema.document import canonical_json
@@ -29,7 +30,7 @@ from dppca.common.transport.status import from_rpc_error
 from dppca.common.transport.tls import Role
 from dppca.curator.observability.log import LOGGER, configure, log_event
 from dppca.owner.cli import cli
-from dppca.owner.render.outcomes import components_text
+from dppca.owner.render.outcomes import ComponentsDocument, components_text
 from dppca.owner.synthesis.tables import open_writer
 from tests.support.certificates import new_authority
 from tests.support.checkout import ROOT
@@ -217,27 +218,30 @@ def test_what_a_curator_answers_stays_within_its_line(details: str) -> None:
 
 
 def test_what_a_result_claims_stays_within_its_line() -> None:
-    document = {
-        "study": "s",
-        "state": "decomposed",
-        "count": 1,
-        "rows": 3,
-        "noise_edge": 0.1,
-        "contributed": ["a"],
-        "missing": [f"h{TITLE}\nb"],
-        "eigenvalues": [1.0],
-        "epsilon": f"1{CLIPBOARD}",
-        "delta": "0",
-        "path": "p",
-        "plots": {},
-        "components": [
+    document = ComponentsDocument(
+        study="s",
+        digest="",
+        state=StudyState.DECOMPOSED,
+        count=1,
+        rows=3,
+        eigenvalues=[1.0],
+        noise_edge=0.1,
+        components=(
             KeptComponent(
                 1.0, above_noise=True, loadings=(Loading(f"a{TITLE}", "b\nVERIFIED", 0.5),)
-            )
-        ],
-        "assumptions": [f"none{TITLE}", "none\nVERIFIED"],
-        "disowned": f"stolen{TITLE}\nVERIFIED",
-    }
+            ),
+        ),
+        epsilon=f"1{CLIPBOARD}",
+        delta="0",
+        assumptions=(f"none{TITLE}", "none\nVERIFIED"),
+        contributed=["a"],
+        missing=(f"h{TITLE}\nb",),
+        disowned=f"stolen{TITLE}\nVERIFIED",
+        path=Path("p"),
+        plots={},
+        bytes=0,
+        seconds=0.0,
+    )
     text = components_text(document)
     assert not obeys(text)
     assert not any(line.startswith(("b", "VERIFIED")) for line in text.splitlines())

@@ -72,7 +72,7 @@ def test_one_odd_cell_of_arrow_and_parquet_is_coded_by_rule(
     table = open_table(write(pa.table(rows), tmp_path / f"rows.{suffix}"), SCHEMA)
     assert moments_of_table(table, SCHEMA).n_rows == 3
     report = check_table(table, SCHEMA)
-    found = next(a.found for a in report.attributes if a.name == name)
+    found = report.attributes[name].found
     whole = "dat" in cell and name == "ward" and "beyond" not in cell  # is a label by its day
     kinds = {FaultKind.UNKNOWN, FaultKind.TEXT, FaultKind.OUT_OF_BOUNDS}
     assert whole or any(2 in found[kind].rows for kind in kinds & set(found))

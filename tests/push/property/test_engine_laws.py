@@ -70,8 +70,7 @@ def test_any_cut_gives_the_integers_and_the_faults_of_one_process(
         np.testing.assert_array_equal(moments.packed, moments_of_table(table, MIXED).packed)
         assert moments.n_rows == table.n_rows == sum(len(rows) for _, rows in files)
         counted = check_table(table, MIXED, limit=0)
-        assert {a.name: a.by_rule for a in tally.report(table).attributes} == {
-            a.name: a.by_rule for a in counted.attributes
-        }
+        by_rule = {name: each.by_rule for name, each in tally.report(table).attributes.items()}
+        assert by_rule == {name: each.by_rule for name, each in counted.attributes.items()}
         found = cluster.count_faults(table, limit=limit, progress=lambda _: None)
         assert found == check_table(table, MIXED, limit=limit)
