@@ -1,4 +1,4 @@
-"""The two services of ``federation.proto``, translated: message, value, decision, answer."""
+"""The two services of ``federation.proto``: messages become values, decisions become answers."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ SERVICE_NAMES = tuple(service.full_name for service in pb.DESCRIPTOR.services_by
 def add_services(
     server: Server, studies: StudyCoordinator, limits: Limits, refusals: RecentRefusals
 ) -> None:
-    """Serve both services."""
+    """Register both services with the server."""
     rpc.add_FederationServicer_to_server(FederationService(studies, limits, refusals), server)
     rpc.add_AdminServicer_to_server(AdminService(studies, limits, refusals), server)

@@ -1,4 +1,4 @@
-"""What operators call."""
+"""RPCs for operators."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dppca.curator.study.study_record import StudyRecord
 
 
 class AdminService(rpc.AdminServicer):
-    """What operators call."""
+    """RPCs for operators."""
 
     def __init__(self, studies: StudyCoordinator, limits: Limits, refusals: RecentRefusals) -> None:
         self.refusals = refusals
@@ -42,13 +42,13 @@ class AdminService(rpc.AdminServicer):
     async def CreateStudy(  # noqa: N802
         self, request: pb.CreateStudyRequest, caller: Caller
     ) -> pb.CreateStudyResponse:
-        """Begin a study."""
+        """Create a study."""
         if len(request.document) > MAX_DOCUMENT_BYTES:
             raise LimitError(
                 f"{len(request.document)} bytes; a study has at most {MAX_DOCUMENT_BYTES}"
             )
         study = await asyncio.to_thread(study_from_canonical, request.document)
-        # Owners would be charged first, and then refused for ever.
+        # Otherwise owners would be charged first, and then refused for ever.
         size = await asyncio.to_thread(largest_contribution, study)
         if size > self._limits.max_contribution_bytes:
             raise LimitError(
@@ -69,7 +69,7 @@ class AdminService(rpc.AdminServicer):
     async def ShowStudy(  # noqa: N802
         self, request: pb.ShowStudyRequest, caller: Caller
     ) -> pb.ShowStudyResponse:
-        """The owners that have contributed."""
+        """Return a study with the state of each owner."""
         record = self._require_named(request.name, caller)
         return pb.ShowStudyResponse(
             summary=study_summary(record, caller),
@@ -85,7 +85,7 @@ class AdminService(rpc.AdminServicer):
     async def CloseStudy(  # noqa: N802
         self, request: pb.CloseStudyRequest, caller: Caller
     ) -> pb.CloseStudyResponse:
-        """Take no more synthetic rows."""
+        """Stop accepting synthetic rows."""
         self._require_named(request.name, caller)
         record = await self._studies.close_study(request.name)
         log_event("study closed", study=request.name, operator=caller.name)
@@ -95,7 +95,7 @@ class AdminService(rpc.AdminServicer):
     async def AbortStudy(  # noqa: N802
         self, request: pb.AbortStudyRequest, caller: Caller
     ) -> pb.AbortStudyResponse:
-        """End a study that is open or sealed."""
+        """Abort a study that is open or sealed."""
         self._require_named(request.name, caller)
         record = await self._studies.abort_study(request.name, request.reason)
         log_event("study aborted", study=request.name, operator=caller.name)
@@ -107,7 +107,7 @@ class AdminService(rpc.AdminServicer):
         request: pb.ShowOwnerRequest,
         caller: Caller,  # noqa: ARG002 - any operator
     ) -> AsyncGenerator[pb.ShowOwnerResponse]:
-        """What has been seen of an owner."""
+        """Stream the record of an owner's ledger in pages."""
         store = self._studies.store
         for page in seen_owner(request.name, store.history(request.name), store.studies()):
             yield page
@@ -116,7 +116,7 @@ class AdminService(rpc.AdminServicer):
     async def SettleLedger(  # noqa: N802
         self, request: pb.SettleLedgerRequest, caller: Caller
     ) -> pb.SettleLedgerResponse:
-        """Set aside the chain that was seen of an owner's ledger."""
+        """Set aside the recorded chain of an owner's ledger."""
         by = f"operator:{caller.name}"
         settled = await self._studies.settle_ledger(request.name, by=by, reason=request.reason)
         log_event(
@@ -132,7 +132,7 @@ class AdminService(rpc.AdminServicer):
     async def ListRefusals(  # noqa: N802
         self, request: pb.ListRefusalsRequest, caller: Caller
     ) -> pb.ListRefusalsResponse:
-        """What was refused lately."""
+        """Return recent refusals."""
         if request.study:
             self._require_named(request.study, caller)
         return pb.ListRefusalsResponse(

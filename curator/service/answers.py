@@ -1,4 +1,4 @@
-"""What callers are shown of a study."""
+"""Answers about studies, as messages."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ PAGE = 1000
 
 
 def is_visible(caller: Caller, record: StudyRecord) -> bool:
-    """Owners see studies that name them; operators all."""
+    """Return True for an operator, or for an owner whom the study names."""
     return not caller.is_owner or caller.name in record.study.owners
 
 
 def require_visible(caller: Caller, record: StudyRecord) -> None:
-    """Refuse anybody who may not see a study, as if there were no such study.
+    """Raise `UnknownStudyError` if the caller may not see the study, as if it did not exist.
 
-    From then on it is the study that the call concerns.
+    Otherwise refusals of the call are recorded under this study's name from now on.
     """
     if not is_visible(caller, record):
         raise UnknownStudyError(f"study {record.study.name} does not name {caller.name}")
@@ -38,7 +38,7 @@ def require_visible(caller: Caller, record: StudyRecord) -> None:
 
 
 def study_summary(record: StudyRecord, caller: Caller) -> pb.StudySummary:
-    """A study in one line."""
+    """Summarize a study."""
     return pb.StudySummary(
         name=record.study.name,
         digest=record.digest,
@@ -64,7 +64,7 @@ def chain_to_wire(chain: LedgerHead | None) -> tuple[int, bytes]:
 def held_contribution(
     record: StudyRecord, contribution: Contribution, acknowledgement: bytes
 ) -> pb.HeldContribution:
-    """A contribution as its owner may read it, with what the curator signs of it."""
+    """Contribution for its owner, with the curator's acknowledgement."""
     return pb.HeldContribution(
         study=record.study.name,
         envelope=contribution.release.envelope,
@@ -76,7 +76,7 @@ def held_contribution(
 def seen_owner(
     owner: str, history: OwnerHistory, records: Iterable[StudyRecord]
 ) -> Iterator[pb.ShowOwnerResponse]:
-    """What has been seen of an owner, contributions in the order in which they came."""
+    """Yield the record of an owner in pages, contributions in order of arrival."""
     length, head = chain_to_wire(history.chain)
     yield pb.ShowOwnerResponse(ledger_length=length, ledger_head=head)
     held = [(r.study.name, c) for r in records if (c := r.find_contribution(owner)) is not None]
@@ -97,7 +97,7 @@ def seen_owner(
 
 
 def settlement_to_wire(settlement: Settlement) -> pb.Settlement:
-    """A settlement as operators read it."""
+    """Encode a settlement."""
     length, head = chain_to_wire(settlement.chain)
     return pb.Settlement(
         settled_s=settlement.settled_s,
@@ -111,7 +111,7 @@ def settlement_to_wire(settlement: Settlement) -> pb.Settlement:
 
 
 def owner_status(record: StudyRecord, owner: str) -> pb.OwnerStatus:
-    """What one owner has sent."""
+    """State of one owner in a study."""
     status = pb.OwnerStatus(name=owner)
     contribution = record.find_contribution(owner)
     if contribution is not None:
@@ -131,7 +131,7 @@ def owner_status(record: StudyRecord, owner: str) -> pb.OwnerStatus:
 
 
 def refusal_to_wire(refusal: Refusal) -> pb.Refusal:
-    """What an operator is told of a refusal."""
+    """Encode a refusal."""
     return pb.Refusal(
         time_s=refusal.time_s,
         times=refusal.times,

@@ -1,15 +1,15 @@
-"""In front of every call of every service, health and reflection included.
+"""Interceptor for every call of every service, including health and reflection.
 
-First the certificate: `dppca.curator.service.authenticator` is asked when a call begins, at every
-message of a call that goes on, and before its answer leaves: who is revoked meanwhile gets no
-further, and what it was uploading is not stored.
+First it checks the certificate: `dppca.curator.service.authenticator` is asked when a call begins,
+at every later message of the call, and before its answer leaves. A party revoked in between gets no
+further, and its upload is not stored.
 
-Then the memory. gRPC takes a message in when it is asked for one, and for a call with one request
-it asks before anybody knows who calls. So here every call is served as one with many requests,
-of which the handler gets the first where it expects one: no message is asked for before its sender
-was let in and has a place, and each method's messages have a largest size. A party has a number of
-calls at once, and few messages on their way in; others are not kept waiting by it. Of both, owners
-together have less than there is: operators always find a place.
+Then it limits memory. gRPC reads a message when it is asked for one, and for a call with one
+request it asks before the caller is known. Therefore every call is served here as one with many
+requests, and a handler that expects one gets the first: no message is read before its sender
+was admitted and has a place, and the messages of each method have a largest size. The calls of a
+party are limited, and so are its messages on their way in, so that it does not delay others. Owners
+together have fewer of both than there are: operators always find a place.
 
 Source: gRPC over HTTP/2 (doc/PROTOCOL-HTTP2.md) makes no difference between one request and a
 stream that ends after one.
@@ -45,14 +45,14 @@ LARGE_BYTES: Mapping[str, int] = {
     "CreateStudy": 2 * MAX_DOCUMENT_BYTES,
     "Open": CHUNK_BYTES + SMALL_BYTES,
 }
-"""Largest message of a method; of others `SMALL_BYTES`."""
+"""Largest message of a method; `SMALL_BYTES` for methods not listed."""
 READS = 32
 READS_OF_OTHERS = 8
-"""Messages on their way in at once: of all owners, and of operators."""
+"""Concurrent reads of messages: of all owners, and of operators."""
 READS_PER_PARTY = 4
 FIRST_MESSAGE_S = 120.0
 _PAUSES = 2
-"""How many times as long as an upload may pause a stream may: handlers have their own limits."""
+"""Longest pause of a stream, as a multiple of an upload's: handlers have their own limits."""
 
 _Context = ServicerContext[Any, Any]
 
@@ -60,14 +60,8 @@ _Context = ServicerContext[Any, Any]
 class AuthInterceptor(ServerInterceptor):
     """Authenticates every call, and limits calls and messages, before its handler runs.
 
-    Parameters
-    ----------
-    authenticator
-        Decides who may call.
-    limits
-        Calls at once: of one party, of all owners, and in all.
-    refusals
-        Remembers what is refused here.
+    ``authenticator`` decides who may call; ``limits`` bounds concurrent calls of one party, of all
+    owners and in all; ``refusals`` records what this interceptor refuses.
     """
 
     def __init__(
@@ -94,7 +88,7 @@ class AuthInterceptor(ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Any:
-        """The guarded handler of a method; None where there is no such method."""
+        """Return the guarded handler of a method; None if there is no such method."""
         handler = await continuation(handler_call_details)
         if handler is None:
             return None
@@ -102,7 +96,7 @@ class AuthInterceptor(ServerInterceptor):
         cap = LARGE_BYTES.get(method, SMALL_BYTES)
 
         def read(content: bytes) -> Any:
-            # Faults are values here: the trace of an exception would keep the content alive.
+            # Faults are returned, not raised: an exception's trace would keep the content alive.
             if len(content) > cap:
                 return LimitError(f"a message of {len(content)} bytes; {method} takes {cap}")
             try:
@@ -145,7 +139,7 @@ class AuthInterceptor(ServerInterceptor):
             try:
                 async with self._admitted(method, messages, context) as (certificate, incoming):
                     request = incoming if many else await _only_message(incoming)
-                    if not yields:  # as the health service's Watch: it writes its responses itself
+                    if not yields:  # such as the health service's Watch, which writes its responses itself
                         await behaviour(request, context)
                         return
                     async with aclosing(behaviour(request, context)) as responses:
@@ -161,7 +155,7 @@ class AuthInterceptor(ServerInterceptor):
     async def _admitted(
         self, method: str, messages: AsyncIterator[Any], context: _Context
     ) -> AsyncGenerator[tuple[PeerCertificate, AsyncIterator[Any]]]:
-        """Yield the caller's certificate and its messages while the call runs, or refuse it."""
+        """Yield the caller's certificate and messages while the call runs, or refuse it."""
         began, party = time.monotonic(), ""
         try:
             certificate = self._authenticator.admit(context.auth_context())
@@ -203,7 +197,7 @@ class AuthInterceptor(ServerInterceptor):
                 await incoming.aclose()
 
     async def _next_message(self, incoming: AsyncIterator[Any]) -> Any:
-        """The next message; None at the end. No caller can hold a place for ever."""
+        """Next message; None at the end. The time limit frees the place of a silent caller."""
         pause_s = max(FIRST_MESSAGE_S, _PAUSES * self._limits.idle_timeout_s)
         try:
             async with asyncio.timeout(pause_s):
@@ -232,17 +226,17 @@ class AuthInterceptor(ServerInterceptor):
 
 
 def _without_traceback(error: AbortError) -> AbortError:
-    """The error without its trace and history.
+    """Return the error without its trace and history.
 
-    gRPC keeps it with the call, which the frames of the trace hold: a circle that lives until
-    Python looks for circles, and with it every message that a refused call had brought.
+    gRPC keeps the error with the call, and the frames of the trace hold the call. Every message of
+    a refused call would stay in this reference cycle until the garbage collector runs.
     """
     error.__context__ = error.__cause__ = None
     return error.with_traceback(None)
 
 
 def _party_text(identity: Identity) -> str:
-    """A party as the log writes it."""
+    """Format a party for the log."""
     return f"{identity.role.value}:{identity.name}"
 
 
@@ -251,7 +245,7 @@ def _is_owner(certificate: PeerCertificate) -> bool:
 
 
 async def _only_message(incoming: AsyncIterator[Any]) -> Any:
-    """The one message of a call that has one."""
+    """Return the only message of a unary call."""
     try:
         async with asyncio.timeout(FIRST_MESSAGE_S):
             message = await anext(incoming, None)

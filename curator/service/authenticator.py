@@ -1,17 +1,16 @@
-"""Who comes in: the certificate of every call, and the daemon's own credentials.
+"""Authentication of every call, and the daemon's own credentials.
 
-A certificate is looked at in every call, not only when a connection begins: connections live long.
-It must name one party, be in date, and not be revoked.
+A certificate is checked in every call, not only when a connection begins, because connections live
+long. It must name one party, be in date, and not be revoked.
 
-The credentials folder is looked at all the time, so nothing in it needs a restart: a new
-certificate and key are shown to anybody who connects next, a new revocation list counts for the
-next message. Files that change are read once they have rested for a tick: three files are not
-replaced at one moment. What cannot be used is logged, and what was there before stays in force; in
-particular a revocation list that is gone, damaged, or older than the one in force revokes nothing
-less.
+The credentials folder is polled, so a change in it needs no restart: a new certificate and key are
+presented to later connections, and a new revocation list applies from the next message. Changed
+files are read once they have been stable for a tick, because three files are not replaced at one
+moment. An unusable file is logged, and the previous state stays in force; in particular, a
+revocation list that is missing, damaged, or older than the one in force revokes nothing less.
 
-Certificates that end soon, the daemon's own, its authority's and its callers', are logged at the
-start and once a day.
+Certificates that expire soon (the daemon's own, its authority's and its callers') are logged at
+the start and once a day.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _FileStates = tuple[tuple[int, int, int] | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class PeerCertificate:
-    """A caller's accepted certificate: the party that it names, serial number, and end."""
+    """A caller's accepted certificate: its party, serial number, and expiry."""
 
     identity: Identity
     serial: int
@@ -56,12 +55,8 @@ class PeerCertificate:
 class Authenticator:
     """Holds the daemon's credentials and decides who may call.
 
-    Parameters
-    ----------
-    folder
-        With certificate.pem, key.pem, ca.pem and, where something is revoked, crl.pem.
-    clock
-        The present, aware.
+    ``folder`` has certificate.pem, key.pem, ca.pem and, if a certificate is revoked, crl.pem;
+    ``clock`` returns the current time, aware.
 
     Raises
     ------
@@ -80,12 +75,9 @@ class Authenticator:
         self._warn_own_expiry()
 
     def admit(self, auth_context: Mapping[str, Iterable[bytes]]) -> PeerCertificate:
-        """The party at the other end of a call.
+        """Return the accepted certificate of a call's peer.
 
-        Raises
-        ------
-        IdentityError
-            It has no certificate, or one that names nobody, has ended, or is revoked.
+        Raise `IdentityError` if there is none, or if it names no party, has expired, or is revoked.
         """
         x509_certificate = peer_certificate(auth_context)
         peer = PeerCertificate(
@@ -99,7 +91,7 @@ class Authenticator:
         return peer
 
     def require_valid(self, peer: PeerCertificate) -> None:
-        """Raise `IdentityError` where a certificate has ended, or was revoked meanwhile."""
+        """Raise `IdentityError` if a certificate has expired or was revoked in the meantime."""
         party = f"{peer.identity.role.value} {peer.identity.name}"
         if peer.serial in self.revoked.dates:
             raise IdentityError(f"certificate {peer.serial:x} of {party} is revoked")
@@ -109,7 +101,7 @@ class Authenticator:
             )
 
     def refresh(self) -> None:
-        """Look at the folder; take over what has changed and rested. Call it at every tick."""
+        """Poll the folder; load changes that have been stable for a tick. Call it at every tick."""
         states = self._file_states()
         if states != self._last_seen:
             self._last_seen = states

@@ -1,10 +1,10 @@
-"""Around every RPC: who calls, whether they may, and how the call ends.
+"""Authentication, authorization and error translation for every RPC.
 
-A handler is written for values and raises errors of `dppca.common.errors`. Here its caller is
-identified from the certificate alone, its role is checked before anything is read, and whatever it
-raises is turned into a status by `dppca.common.transport.status`; this is the one place, with
-``main`` and the coordinator's work on a study, where any exception at all is caught. Details go to
-the log, constants to the caller.
+A handler works on values and raises errors of `dppca.common.errors`. This module identifies its
+caller from the certificate alone, checks the role before reading a request, and turns every
+exception into a status by `dppca.common.transport.status`. Only this module, ``main`` and the
+coordinator's work on a study catch exceptions of any kind. Details go to the log, constants to the
+caller.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FAILURES = LineLimiter(60, clock=time.monotonic)
 
 
 class Refusing(Protocol):
-    """A service that remembers what it has refused."""
+    """A service that records its refusals."""
 
     refusals: RecentRefusals
 
@@ -43,17 +43,17 @@ _Context = ServicerContext[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls.
+    """The party that makes a call.
 
     Attributes
     ----------
     remaining_s
-        How long they will wait; None for without end.
+        Seconds until the client's deadline; None if it set none.
     certificate
-        PEM.
+        PEM of its certificate.
     concern
-        Told the name of the study that the call is for, once it is known that the caller may see
-        it.
+        Callback that records the study's name for the log and the list of refusals, called once the
+        caller is known to be allowed to see the study.
     """
 
     identity: Identity
@@ -63,12 +63,12 @@ class Caller:
 
     @property
     def name(self) -> str:
-        """The party's name."""
+        """Name of the party."""
         return self.identity.name
 
     @property
     def is_owner(self) -> bool:
-        """Whether the party is an owner."""
+        """Return True if the party is an owner."""
         return self.identity.role is Role.OWNER
 
 
@@ -78,7 +78,7 @@ def answers(
     [Callable[[_Service, _Request, Caller], Awaitable[_Response]]],
     Callable[[_Service, _Request, _Context], Awaitable[_Response]],
 ]:
-    """A handler with one response, for callers of some roles."""
+    """Decorate a unary handler; only callers with one of ``roles`` are admitted."""
 
     def decorate(
         handler: Callable[[_Service, _Request, Caller], Awaitable[_Response]],
@@ -105,7 +105,7 @@ def streams(
     [Callable[[_Service, _Request, Caller], AsyncGenerator[_Response]]],
     Callable[[_Service, _Request, _Context], AsyncIterator[_Response]],
 ]:
-    """A handler with many responses, for callers of some roles."""
+    """Decorate a streaming handler; only callers with one of ``roles`` are admitted."""
 
     def decorate(
         handler: Callable[[_Service, _Request, Caller], AsyncGenerator[_Response]],
@@ -116,7 +116,7 @@ def streams(
         ) -> AsyncIterator[_Response]:
             boundary = _Boundary(handler.__name__, context, service.refusals)
             try:
-                # Closed with this call, not when it is collected: it may hold a caller's place.
+                # Closed with this call, not at garbage collection: it may hold a caller's place.
                 async with aclosing(handler(service, request, boundary.admit(roles))) as responses:
                     async for response in responses:
                         yield response
@@ -150,7 +150,7 @@ class _Boundary:
             raise PermissionDeniedError(
                 f"{self._method} is for role {allowed}, not {identity.role.value}"
             )
-        certificate = next(iter(context["x509_pem_cert"]))  # there, or identity_of had refused
+        certificate = next(iter(context["x509_pem_cert"]))  # there, or peer_identity had refused
         return Caller(identity, self._context.time_remaining(), certificate, self._concern)
 
     async def end(self, error: Exception) -> None:
@@ -188,9 +188,9 @@ async def refuse(
     study: str,
     began: float,
 ) -> NoReturn:
-    """Log a refusal, remember it, and end the call with its status.
+    """Log and record a refusal, and end the call with its status.
 
-    ``party`` and ``study`` are empty where they are not known; ``began`` is a monotonic time.
+    ``party`` and ``study`` are empty if they are not known; ``began`` is a monotonic time.
     """
     refusals.add(error, party=party, study=study, method=method)
     log_event(

@@ -1,17 +1,17 @@
-"""The studies of a running daemon: decisions of the protocol, carried out one at a time.
+"""Studies of a running daemon: decisions of the protocol, executed one at a time.
 
 Every step is the same: in the one writing thread, read the record, let
 `dppca.curator.study.lifecycle`, `dppca.curator.study.admission` or `dppca.curator.study.openings`
-decide, store what they return, all or nothing. As there is one writer, nothing changes between a
-decision and its transaction. Then anybody who waits for the study is woken.
+decide, and store the result in one transaction. Because there is one writer, nothing changes
+between a decision and its transaction. Then calls that wait for the study are woken.
 
-What takes long is done between two looks at a study: whether a result, a sealed set or an end for
-lateness still is what the study waits for, its writing step decides, by the record and the clock of
-that moment. What has come to nothing by then is left, and the study is looked at again. Nothing
-that is wrong with one study ends the work on others.
+Long computations run between two looks at a study: the writing step decides by the record and the
+clock of that moment if the study still waits for this result, sealed set or end for lateness. An
+outdated result is dropped, and the study is looked at again. A fault of one study never stops the
+work on others.
 
 Nothing blocks the event loop: transactions run in the writing thread, decomposition and reading in
-others. A step that has begun is finished even where its caller has gone.
+others. A step that has begun is finished even if its caller has gone.
 """
 
 from __future__ import annotations
@@ -82,21 +82,21 @@ _T = TypeVar("_T")
 
 
 class StudyCoordinator:
-    """All studies of one daemon. Make it, and use it, in a running event loop.
+    """All studies of one daemon. Create and use it in a running event loop.
 
     Parameters
     ----------
     store
-        Open; closed by `close`.
+        Open store; `close` closes it.
     signer
-        Gives the curator as it is now, for its key may change: acknowledges contributions,
-        countersigns receipts and seals results.
+        Returns the curator's current signer, because its key may change; it acknowledges
+        contributions, countersigns receipts and seals results.
     clock
-        The present, aware.
+        Returns the current time, aware.
     check_s
-        How often it is found out whether the store can be written.
+        Interval between tests that the store can be written.
     stall_s
-        How long a step may wait for the disk before the store counts as not writable.
+        Longest wait of a step for the disk before the store counts as not writable.
     """
 
     def __init__(
@@ -128,38 +128,38 @@ class StudyCoordinator:
 
     @property
     def serving(self) -> bool:
-        """Whether calls are taken and the store can be written, as far as is known."""
+        """Return True if calls are taken and the store can be written, as far as is known."""
         return self.writable and not self._draining
 
     @property
     def writable(self) -> bool:
-        """Whether the store could be written last time, and nothing hangs on its disk."""
+        """Return True if the last write succeeded and no step hangs on the disk."""
         oldest = min(list(self._started_s.values()), default=None)
         stalled = oldest is not None and time.monotonic() - oldest > self._stall_s
         return self._writable and not stalled
 
     @property
     def n_stopped(self) -> int:
-        """How many studies wait on, though a defect keeps what is due from being done."""
+        """Number of waiting studies whose next step a defect prevents."""
         records = [self.require(digest) for digest in list(self._defective)]
         return sum(record.state in _WAITING for record in records)
 
     def require(self, digest: bytes) -> StudyRecord:
-        """The study of a digest, or `UnknownStudyError`."""
+        """Return the study with a digest, or raise `UnknownStudyError`."""
         record = self.store.study(digest)
         if record is None:
             raise UnknownStudyError(f"there is no study {digest.hex()[:16]}")
         return record
 
     def require_named(self, name: str) -> StudyRecord:
-        """The study of a name, or `UnknownStudyError`."""
+        """Return the study with a name, or raise `UnknownStudyError`."""
         record = self.store.named(name)
         if record is None:
             raise UnknownStudyError(f"there is no study called {name!r}")
         return record
 
     async def create(self, study: Study) -> tuple[StudyRecord, bool]:
-        """Begin a study; also whether it was there already."""
+        """Create a study; return it, and True if it existed already."""
 
         def step() -> tuple[StudyRecord, bool]:
             existing = self.store.named(study.name)
@@ -171,7 +171,7 @@ class StudyCoordinator:
         return await self._write(step)
 
     async def calibration(self, record: StudyRecord) -> Calibration:
-        """The noise of a study: computed once, in another thread, and carried from then on."""
+        """Return a study's noise, computed once in another thread and then cached."""
         calibration = self._calibrations.get(record.digest)
         if calibration is None:
             calibration = await asyncio.to_thread(calibrate, record.study)
@@ -179,7 +179,7 @@ class StudyCoordinator:
         return calibration
 
     async def admit(self, header: Header) -> tuple[StudyRecord, UploadDecision]:
-        """Decide on a contribution before its bytes are taken."""
+        """Decide on a contribution before its bytes are received."""
         record = self.require(header.study_digest)
         calibration = await self.calibration(record)
         record, history = self.require(header.study_digest), self.store.history(header.owner)
@@ -188,9 +188,9 @@ class StudyCoordinator:
         )
 
     async def contribute(self, header: Header, upload: Spool) -> tuple[StudyRecord, UploadDecision]:
-        """Store a contribution whose bytes have all come; decided upon once more.
+        """Decide again on a contribution whose bytes have all come, and store it.
 
-        Whatever else waits for the writing thread by then is stored with it
+        Other contributions that wait for the writing thread are stored with it
         (`dppca.curator.service.group_commit`).
         """
         calibration = await self.calibration(self.require(header.study_digest))
@@ -200,7 +200,7 @@ class StudyCoordinator:
         )
 
     def acknowledgement(self, stored: Header) -> bytes:
-        """What the curator signs of a contribution that is stored; the same each time."""
+        """Sign the acknowledgement of a stored contribution; its terms are the same each time."""
         receipt = stored.release.receipt
         terms = Taken(
             study_digest=receipt.study_digest,
@@ -227,14 +227,14 @@ class StudyCoordinator:
     def admit_opening(
         self, opener: str, header: OpeningHeader
     ) -> tuple[StudyRecord, OpeningDecision]:
-        """Decide on an opening before its bytes are taken."""
+        """Decide on an opening before its bytes are received."""
         record = self.require(header.study_digest)
         return record, openings.admit_opening(record, opener, header, now=self._clock())
 
     async def open(
         self, opener: str, header: OpeningHeader, said: SignedOpening, upload: Spool
     ) -> tuple[StudyRecord, OpeningDecision]:
-        """Store an opening whose bytes have all come; decided upon once more."""
+        """Decide again on an opening whose bytes have all come, and store it."""
 
         def step() -> tuple[StudyRecord, OpeningDecision]:
             record, verdict = openings.store_opening(
@@ -250,7 +250,7 @@ class StudyCoordinator:
     async def publish(
         self, owner: str, header: SyntheticHeader, upload: Spool
     ) -> tuple[StudyRecord, UploadDecision]:
-        """Store synthetic rows that have been checked; decided upon once more."""
+        """Decide again on checked synthetic rows, and store them."""
 
         def step() -> tuple[StudyRecord, UploadDecision]:
             record = self.require(header.study_digest)
@@ -262,7 +262,7 @@ class StudyCoordinator:
         return await self._write(step)
 
     async def close_study(self, name: str) -> StudyRecord:
-        """Take no more synthetic rows."""
+        """Stop accepting synthetic rows."""
 
         def step() -> StudyRecord:
             record = lifecycle.close(self.require_named(name))
@@ -273,7 +273,7 @@ class StudyCoordinator:
         return await self._write(step)
 
     async def abort_study(self, name: str, reason: str) -> StudyRecord:
-        """End a study that waits for owners or openers."""
+        """Abort a study that waits for owners or openers."""
 
         def step() -> StudyRecord:
             record = lifecycle.abort(self.require_named(name), reason)
@@ -283,7 +283,7 @@ class StudyCoordinator:
         return await self._write(step, changes=self.require_named(name).digest)
 
     async def settle_ledger(self, owner: str, *, by: str, reason: str) -> Settlement:
-        """Set aside what was seen of an owner's chain; the last settlement where it is already."""
+        """Set aside the record of an owner's chain; again, return the last settlement."""
 
         def step() -> Settlement:
             history = self.store.history(owner)
@@ -298,7 +298,7 @@ class StudyCoordinator:
     async def continue_ledger(
         self, owner: str, chain: LedgerHead, known: bytes
     ) -> Settlement | None:
-        """Let an owner go on with another chain; None where it is the one that was seen."""
+        """Let an owner continue with another chain; return None if it is the recorded one."""
 
         def step() -> Settlement | None:
             history = self.store.history(owner)
@@ -310,18 +310,15 @@ class StudyCoordinator:
         return await self._write(step)
 
     async def wait(self, digest: bytes, *, timeout_s: float) -> StudyRecord:
-        """The study once it waits for nobody, or as it is when the time is up.
+        """Return the study once it has stopped waiting, or its state when the time is up.
 
-        Raises
-        ------
-        UnreachableError
-            The daemon is draining: ask again.
+        Raise `UnreachableError` if the daemon is draining: the caller may ask again.
         """
 
         def settled() -> bool:
             return self._draining or self.require(digest).state not in _WAITING
 
-        with suppress(TimeoutError):  # the answer then says that the study waits
+        with suppress(TimeoutError):  # the record then shows that the study waits
             async with asyncio.timeout(timeout_s), self._changed[digest]:
                 await self._changed[digest].wait_for(settled)
         record = self.require(digest)
@@ -330,9 +327,9 @@ class StudyCoordinator:
         return record
 
     async def run(self, *, tick_s: float) -> None:
-        """Settle what is due, at every tick and whenever something has come; until cancelled."""
+        """Settle due studies at every tick and after every change, until cancelled."""
         while True:
-            self._wake.clear()  # first: what comes while others are settled is not forgotten
+            self._wake.clear()  # first, so that no later event is lost
             await self.advance_due()
             if not self._writable or time.monotonic() - self._checked_s >= self._check_s:
                 await self._check_store()
@@ -341,10 +338,10 @@ class StudyCoordinator:
                     await self._wake.wait()
 
     async def advance_due(self) -> None:
-        """Do with every study what is due.
+        """Take the due step of every study.
 
-        What fails is tried again later. A defect of this software, which is any error that is not
-        of `dppca.common.errors`, stops the work on its study until the daemon is started again.
+        A failed step is retried later. A defect of this software (any error that is not of
+        `dppca.common.errors`) stops the work on its study until the daemon is restarted.
         """
         async with self._advancing:
             for digest in [record.digest for record in self.store.studies()]:
@@ -353,14 +350,14 @@ class StudyCoordinator:
                     await self._advance(digest)
 
     async def drain(self) -> None:
-        """Answer anybody who waits; new waits are answered at once."""
+        """Answer all waiting calls; new waits are answered at once."""
         self._draining = True
         for condition in list(self._changed.values()):
             async with condition:
                 condition.notify_all()
 
     def close(self) -> None:
-        """Finish what is being written and close the store."""
+        """Finish pending writes and close the store."""
         self._writer.shutdown(wait=True)
         self.store.close()
 
@@ -377,7 +374,7 @@ class StudyCoordinator:
                     await self._seal(record)
                 case NextAction.DECOMPOSE:
                     await self._decompose(record)
-        except StudyStateError as error:  # nothing is wrong: the next look begins anew
+        except StudyStateError as error:  # no fault: the next look starts again
             log_event("study changed meanwhile", study=name, reason=str(error))
         except DppcaError as error:
             self._retry_at_s[digest] = asyncio.get_running_loop().time() + RETRY_AFTER_S
@@ -406,7 +403,7 @@ class StudyCoordinator:
         log_event("study aborted", study=before.study.name, reason=aborted.reason, **late)
 
     async def _seal(self, record: StudyRecord) -> None:
-        """Fix the set that is opened: what has come by now."""
+        """Seal the contributions that have arrived by now."""
         checkpoint("seal")
         set_digest = await asyncio.to_thread(digest_set, self.store, record)
 
@@ -458,7 +455,7 @@ class StudyCoordinator:
         return sign_result(result, study, calibration, releases, self._signer(), evidence)
 
     def _vectors(self, contributions: tuple[Contribution, ...]) -> Iterator[NDArray[np.int64]]:
-        """One vector after the other, each in the place of the one before it."""
+        """Yield one vector after the other; all of one size share one buffer."""
         vector = np.empty(0, "<i8")
         for contribution in contributions:
             if vector.nbytes != contribution.n_bytes:
@@ -467,7 +464,7 @@ class StudyCoordinator:
             yield vector.astype(np.int64, copy=False)
 
     async def _check_store(self) -> None:
-        """Find out whether the store can be written; nothing else says that it can be again."""
+        """Test if the store can be written; no other step would notice its recovery."""
         before = self._writable
         try:
             await self._write(self.store.check)
@@ -480,7 +477,7 @@ class StudyCoordinator:
             log_event("store writable again")
 
     async def _notify_waiters(self, record: StudyRecord) -> None:
-        """Wake the calls that wait for a study to wait for nobody."""
+        """Wake the calls that wait for a study, and the loop if a step is due."""
         if record.state not in _WAITING:
             async with self._changed[record.digest]:
                 self._changed[record.digest].notify_all()
@@ -488,7 +485,7 @@ class StudyCoordinator:
             self._wake.set()
 
     async def _write(self, step: Callable[[], _T], *, changes: bytes | None = None) -> _T:
-        """Run a step in the writing thread, to its end even where the caller is cancelled."""
+        """Run a step in the writing thread, to its end even if the caller is cancelled."""
 
         async def finish() -> _T:
             loop = asyncio.get_running_loop()

@@ -1,8 +1,9 @@
-"""What owners call; operators may look.
+"""RPCs for owners; operators may call those that read.
 
-The order in every upload: who calls, the header's form, the caps, the protocol's rules; only then
-the first byte is taken. Bytes go to a file as they come. When all have come and are what the header
-said, the rules are applied again and the result stored; only then it is acknowledged.
+The order in every upload: identify the caller, check the header's form, the caps and the protocol's
+rules; only then is the first byte accepted. Bytes go to a file as they arrive. When all have
+arrived and match the header, the rules are applied again and the result is stored; only then is it
+acknowledged.
 """
 
 from __future__ import annotations
@@ -77,11 +78,11 @@ from dppca.curator.study.study_record import Header, LedgerHead, StudyRecord
 from dppca.curator.study.synthetic_rows import check_rows, join_rows, make_joined_receipt
 
 ANSWER_MARGIN_S = 0.25
-"""How long before the caller's deadline a waiting call is answered."""
+"""Time before the caller's deadline at which a waiting call is answered."""
 
 
 class FederationService(rpc.FederationServicer):
-    """What owners call; operators may look."""
+    """RPCs for owners; operators may call those that read."""
 
     def __init__(self, studies: StudyCoordinator, limits: Limits, refusals: RecentRefusals) -> None:
         self.refusals = refusals
@@ -94,14 +95,14 @@ class FederationService(rpc.FederationServicer):
             "downloads of a set or of rows", max_total=limits.max_calls, per_owner=1
         )
         self._one_result = asyncio.Lock()
-        # One each: no upload waits for another's disk.
+        # One thread for each upload, so that no upload waits for another's disk.
         self._threads = ThreadPoolExecutor(limits.max_uploads, thread_name_prefix="upload")
 
     @answers(Role.OWNER, Role.OPERATOR)
     async def ListStudies(  # noqa: N802 - the names of RPCs are the .proto's
         self, _: pb.ListStudiesRequest, caller: Caller
     ) -> pb.ListStudiesResponse:
-        """Studies that name the caller."""
+        """Return the studies that name the caller; an operator gets all."""
         records = [record for record in self._studies.store.studies() if is_visible(caller, record)]
         seen = self._studies.store.history(caller.name).chain if caller.is_owner else None
         length, head = chain_to_wire(seen)
@@ -115,7 +116,7 @@ class FederationService(rpc.FederationServicer):
     async def GetStudy(  # noqa: N802
         self, request: pb.GetStudyRequest, caller: Caller
     ) -> pb.GetStudyResponse:
-        """The document of one study."""
+        """Return the document of one study."""
         if request.WhichOneof("study") == "name":
             record = self._studies.require_named(request.name)
             require_visible(caller, record)
@@ -129,7 +130,7 @@ class FederationService(rpc.FederationServicer):
     async def Contribute(  # noqa: N802
         self, request: AsyncIterator[pb.ContributeRequest], caller: Caller
     ) -> pb.ContributeResponse:
-        """Take one release."""
+        """Receive one release."""
         parts = aiter(request)
         first = await receive_header(parts, idle_timeout_s=self._limits.idle_timeout_s)
         header = _contribution_header(first.header, caller)
@@ -173,7 +174,7 @@ class FederationService(rpc.FederationServicer):
     async def DownloadSealed(  # noqa: N802
         self, request: pb.DownloadSealedRequest, caller: Caller
     ) -> AsyncGenerator[pb.Chunk]:
-        """The sealed set, as the caller is shown it."""
+        """Stream the sealed set in the caller's view."""
         record = self._require_visible(request.study_digest, caller)
         require_opener(record, caller.name)
         require_sealed(record)
@@ -186,7 +187,7 @@ class FederationService(rpc.FederationServicer):
     async def Open(  # noqa: N802
         self, request: AsyncIterator[pb.OpenRequest], caller: Caller
     ) -> pb.OpenResponse:
-        """Take an opener's vote, its opening, or neither; say what is wanted of it."""
+        """Receive an opener's vote, opening, or neither; return the streams it must open."""
         parts = aiter(request)
         first = await receive_header(parts, idle_timeout_s=self._limits.idle_timeout_s)
         header = _opening_header(first.header)
@@ -259,7 +260,7 @@ class FederationService(rpc.FederationServicer):
     async def DownloadComponents(  # noqa: N802
         self, request: pb.DownloadComponentsRequest, caller: Caller
     ) -> AsyncGenerator[pb.DownloadComponentsResponse]:
-        """The envelope of the result file, and the file."""
+        """Stream the envelope of the result file, then the file."""
         record = self._require_visible(request.study_digest, caller)
         result = lifecycle.require_result(record)
         for start in range(0, len(result.envelope), CHUNK_BYTES):
@@ -273,7 +274,7 @@ class FederationService(rpc.FederationServicer):
     async def PublishSynthetic(  # noqa: N802
         self, request: AsyncIterator[pb.PublishSyntheticRequest], caller: Caller
     ) -> pb.PublishSyntheticResponse:
-        """Take one owner's synthetic rows of one form."""
+        """Receive one owner's synthetic rows of one form."""
         parts = aiter(request)
         first = await receive_header(parts, idle_timeout_s=self._limits.idle_timeout_s)
         header = _synthetic_header(first.header)
@@ -289,7 +290,7 @@ class FederationService(rpc.FederationServicer):
                 await receive_chunks(
                     parts, verifier, spool, limits=self._limits, threads=self._threads
                 )
-                # In a thread of the uploads: large ones do not keep others' questions waiting.
+                # In a thread of the uploads, so that large tables do not delay other calls.
                 await asyncio.get_running_loop().run_in_executor(
                     self._threads,
                     partial(
@@ -318,7 +319,7 @@ class FederationService(rpc.FederationServicer):
     async def DownloadSynthetic(  # noqa: N802
         self, request: pb.DownloadSyntheticRequest, caller: Caller
     ) -> AsyncGenerator[pb.Chunk]:
-        """All owners' synthetic rows of one form as one table."""
+        """Stream all owners' synthetic rows of one form as one table."""
         record = self._require_visible(request.study_digest, caller)
         form = form_from_wire(request.form)
         store = self._studies.store
@@ -339,7 +340,7 @@ class FederationService(rpc.FederationServicer):
     async def ListContributions(  # noqa: N802
         self, _: pb.ListContributionsRequest, caller: Caller
     ) -> AsyncGenerator[pb.HeldContribution]:
-        """The caller's own contributions, as they came, each acknowledged."""
+        """Stream the caller's own contributions in order of arrival, each acknowledged."""
         for record in reversed(self._studies.store.studies()):
             contribution = record.find_contribution(caller.name)
             if contribution is not None:
@@ -350,7 +351,7 @@ class FederationService(rpc.FederationServicer):
     async def ContinueLedger(  # noqa: N802
         self, request: pb.ContinueLedgerRequest, caller: Caller
     ) -> pb.ContinueLedgerResponse:
-        """Go on with the chain of a ledger that was lost and recovered."""
+        """Continue with the chain of a ledger that was lost and recovered."""
         if len(request.ledger_head) != DIGEST_BYTES:
             raise InputError(
                 f"a chain's head has {DIGEST_BYTES} bytes, not {len(request.ledger_head)}"
@@ -369,7 +370,7 @@ class FederationService(rpc.FederationServicer):
 
     @asynccontextmanager
     async def _open_upload(self, caller: Caller) -> AsyncIterator[Spool]:
-        """A place for an upload of a caller, and a file for its bytes."""
+        """Take a place for a caller's upload, and open a file for its bytes."""
         with self._upload_limiter.take(caller.name):
             async with open_spool(self._studies.store, self._threads) as spool:
                 yield spool
@@ -383,7 +384,7 @@ class FederationService(rpc.FederationServicer):
 
 
 def _contribution_header(message: pb.ContributionHeader, caller: Caller) -> Header:
-    """The header of a contribution, its receipt signed with the certificate of the call."""
+    """Parse a header, whose receipt is signed with the certificate of the call."""
     if len(message.ledger_head) != DIGEST_BYTES:
         raise UploadError(f"ledger_head has {len(message.ledger_head)} bytes, not {DIGEST_BYTES}")
     if len(message.envelope) > MAX_BYTES:

@@ -1,6 +1,6 @@
-"""Contributions whose bytes have all come and that wait to be stored: one transaction for all.
+"""Group commit: all complete contributions that wait are stored in one transaction.
 
-The disk's time to make a transaction durable is the same for one contribution and for ten. While
+The disk takes the same time to make a transaction durable for one contribution as for ten. While
 the one writing thread waits for the disk, other uploads end; its next turn takes all of them::
 
     upload 1  bytes durable ──▶ decided, stored ──▶ acknowledged
@@ -9,12 +9,12 @@ the one writing thread waits for the disk, other uploads end; its next turn take
 
 Rules:
 
-* Each is decided upon by itself, in the order in which they came, by a record that holds those
-  before it. What one is refused for touches no other.
-* Nobody is answered before the transaction that holds them is durable, refusals included: what they
-  were compared with might not be stored.
-* Where storing several fails, none is stored, and each is tried by itself in its own turn. So an
-  error is always that of the contribution it is told to.
+* Each is decided by itself, in order of arrival, against a record that holds those before it. A
+  refusal of one affects no other.
+* No caller is answered before its group's transaction is durable, not even with a refusal: the
+  contributions that it was compared with might not be stored.
+* If storing several fails, none is stored, and each is tried by itself in its own turn. So an
+  error always belongs to the contribution that receives it.
 
 Reference: DeWitt et al., "Implementation techniques for main memory database systems" (1984), 5.2:
 group commit.
@@ -49,19 +49,14 @@ class PendingContribution:
 class GroupCommit:
     """Contributions that wait for the writing thread, which stores them in groups.
 
-    Parameters
-    ----------
-    store
-        Written from the writing thread only.
-    clock
-        The present, aware.
+    Only the writing thread writes to ``store``; ``clock`` returns the current time, aware.
     """
 
     def __init__(self, store: SqliteStore, clock: Callable[[], datetime]) -> None:
         self._store = store
         self._clock = clock
         self._added: deque[PendingContribution] = deque()
-        self._waiting: list[PendingContribution] = []  # of the writing thread
+        self._waiting: list[PendingContribution] = []  # used by the writing thread
 
     def add(self, header: Header, upload: Spool, calibration: Calibration) -> PendingContribution:
         """Add a contribution; pass the returned value to `commit` in the writing thread."""
@@ -70,7 +65,7 @@ class GroupCommit:
         return pending
 
     def commit(self, pending: PendingContribution) -> tuple[StudyRecord, UploadDecision]:
-        """The study and the verdict, durable; stores whatever else waits for the same study.
+        """Return the study and the durable verdict; others that wait for the study are stored too.
 
         Raises
         ------
@@ -83,7 +78,7 @@ class GroupCommit:
             group = self._take_group(pending)
             try:
                 self._store_all(group)
-            except Exception:  # a defect that one contribution meets is not told to another
+            except Exception:  # a defect is reported only to its own contribution
                 if len(group) == 1:
                     raise
                 self._store_all([pending])
@@ -94,7 +89,7 @@ class GroupCommit:
         return pending.outcome
 
     def _take_group(self, pending: PendingContribution) -> list[PendingContribution]:
-        """What waits for the same study; it alone where its group has failed before."""
+        """Contributions that wait for the same study; only this one after a failure."""
         while self._added:
             self._waiting.append(self._added.popleft())
         if pending not in self._waiting:
@@ -105,9 +100,9 @@ class GroupCommit:
         return group
 
     def _store_all(self, group: list[PendingContribution]) -> None:
-        """Decide on each, store what is accepted in one transaction, then say what became of each.
+        """Decide on each, store the accepted ones in one transaction, then set each outcome.
 
-        Where it raises, nothing has become of any.
+        If it raises, no outcome is set.
         """
         digest = group[0].header.study_digest
         record = self._store.study(digest)

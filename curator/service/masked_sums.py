@@ -1,6 +1,6 @@
-"""Masked contributions and openings as files: checked as they come, shown to openers, added up.
+"""Files of masked contributions and openings: check, show to openers, add up.
 
-Whole vectors are read one at a time, and none to show a set or to seal it. Of a set that is shown
+Whole vectors are read one at a time, and none is read to show or seal a set. While a set is shown,
 only the part of one owner is in memory.
 """
 
@@ -34,15 +34,7 @@ from dppca.curator.study.study_record import Contribution, Header, StudyRecord
 
 
 class OpeningSpool:
-    """A spool for an opening: its sum goes to a file, what comes before it stays in memory.
-
-    Parameters
-    ----------
-    spool
-        Gets the sum.
-    head_bytes
-        How many bytes come before it.
-    """
+    """Spool for an opening: the sum goes to a file, the ``head_bytes`` before it stay in memory."""
 
     def __init__(self, spool: Spool, head_bytes: int) -> None:
         self.spool = spool
@@ -52,11 +44,11 @@ class OpeningSpool:
 
     @property
     def sha256(self) -> bytes:
-        """Digest of all that has been written, 32 bytes."""
+        """Digest of all bytes written, 32 bytes."""
         return self._hash.digest()
 
     def write(self, content: bytes) -> None:
-        """Append bytes; `StoreError` where the disk is full."""
+        """Append bytes; raise `StoreError` if the disk is full."""
         self._hash.update(content)
         n_head = self._head_bytes - len(self.head)
         self.head += content[:n_head]
@@ -68,12 +60,9 @@ class OpeningSpool:
         self.spool.sync()
 
     def read(self, study: Study) -> SignedOpening:
-        """The opening, once all bytes have come.
+        """Return the opening, once all bytes have come.
 
-        Raises
-        ------
-        UploadError, LimitError
-            It is none of this study, or its sum is not the one that it names.
+        Raise `UploadError` or `LimitError` if it does not fit the study, or names another sum.
         """
         said = SignedOpening.read_head(self.head, make_terms(study))
         if said.total_sha256 != self.spool.sha256:
@@ -82,7 +71,7 @@ class OpeningSpool:
 
 
 def require_identity(study: Study, owner: str, certificate: bytes) -> None:
-    """Raise `SignatureError` unless a certificate (PEM) has the key that a study names."""
+    """Raise `SignatureError` unless a certificate (PEM) has the key that the study names."""
     key = load_certificate(certificate, what=f"the receipt of {owner}").public_key()
     if key != make_terms(study).public_key(owner):
         raise SignatureError(
@@ -91,12 +80,9 @@ def require_identity(study: Study, owner: str, certificate: bytes) -> None:
 
 
 def check_upload(path: Path, study: Study, header: Header) -> None:
-    """Check a masked contribution whose bytes lie in a file; its vector is hashed in pieces.
+    """Check a masked contribution in a file; its vector is hashed in pieces.
 
-    Raises
-    ------
-    UploadError, LimitError, SignatureError, PermissionDeniedError
-        See `dppca.curator.study.admission.require_masked`.
+    For the errors, see `dppca.curator.study.admission.require_masked`.
     """
     terms = make_terms(study)
     try:
@@ -120,18 +106,15 @@ def digest_set(store: SqliteStore, record: StudyRecord) -> bytes:
 
 
 def set_for(store: SqliteStore, record: StudyRecord, opener: str) -> Iterator[bytes]:
-    """The sealed set as an opener is shown it, in pieces."""
+    """Yield one opener's view of the sealed set, in pieces."""
     seals = read_seals(store, record, opener)
     return set_pieces(opener, len(record.contributions), seals)
 
 
 def read_seals(store: SqliteStore, record: StudyRecord, opener: str) -> Iterator[SignedSeal]:
-    """What an opener is shown of each contribution, in the order of the owners' names.
+    """Yield one opener's part of each contribution, in the order of the owners' names.
 
-    Raises
-    ------
-    StoreError
-        A contribution cannot be read, or is damaged.
+    Raise `StoreError` if a contribution cannot be read, or is damaged.
     """
     terms = make_terms(record.study)
     place, size = terms.openers.index(opener), seal_bytes(terms)
@@ -153,7 +136,7 @@ def read_seals(store: SqliteStore, record: StudyRecord, opener: str) -> Iterator
 
 
 def read_uploads(store: SqliteStore, record: StudyRecord) -> Iterator[Upload]:
-    """The contributions of a study, one after the other."""
+    """Yield the contributions of a study one by one."""
     terms = make_terms(record.study)
     for contribution in record.contributions:
         try:
@@ -163,7 +146,7 @@ def read_uploads(store: SqliteStore, record: StudyRecord) -> Iterator[Upload]:
 
 
 def read_openings(store: SqliteStore, record: StudyRecord) -> Iterator[Opening]:
-    """The openings of a study, one after the other."""
+    """Yield the openings of a study one by one."""
     chosen = require_sealed(record).set_digest.hex()
     digest = make_terms(record.study).digest
     for each in record.openings:
@@ -172,7 +155,7 @@ def read_openings(store: SqliteStore, record: StudyRecord) -> Iterator[Opening]:
 
 
 def read_evidence(store: SqliteStore, record: StudyRecord) -> SumEvidence:
-    """What owners and openers signed of a study's sum, for the receipt of its components."""
+    """Signed statements of owners and openers on a study's sum, for the components' receipt."""
     terms, chosen = make_terms(record.study), require_sealed(record).set_digest.hex()
     return SumEvidence(
         statements=tuple(

@@ -1,8 +1,8 @@
-"""Counts every call of the two services as it passes, without knowing what is in it.
+"""Counter for every call of the two services; it does not read their contents.
 
-The gRPC code that wraps around a handler sees its end: status code and the trailer that names the
-error's class. Health checks and reflection are not counted: they come by the second and say
-nothing of studies.
+The code that wraps a gRPC handler sees how the call ends: its status code and the trailer that
+names the error's class. Health checks and reflection are not counted: they arrive every second and
+tell nothing about studies.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _OURS = tuple(f"/{service.full_name}/" for service in pb.DESCRIPTOR.services_by_
 
 
 class CallCounter(Protocol):
-    """What counts calls (`dppca.curator.observability.metrics`)."""
+    """Receiver of the counts (`dppca.curator.observability.metrics`)."""
 
     def ended(self, method: str, *, code: str, reason: str | None, seconds: float) -> None:
-        """A call ended."""
+        """Count a call that ended."""
 
     def received(self, n_bytes: int) -> None:
-        """A message came in."""
+        """Count a received message."""
 
     def sent(self, n_bytes: int) -> None:
-        """A message goes out."""
+        """Count a message to send."""
 
 
 class MetricsInterceptor(ServerInterceptor):
@@ -47,7 +47,7 @@ class MetricsInterceptor(ServerInterceptor):
         continuation: Callable[[Any], Awaitable[Any]],
         handler_call_details: Any,
     ) -> Any:
-        """The handler of a call, with counting around it."""
+        """Return the handler of a call with counting around it."""
         handler = await continuation(handler_call_details)
         path: str = handler_call_details.method
         if handler is None or not path.startswith(_OURS):
@@ -107,6 +107,6 @@ class MetricsInterceptor(ServerInterceptor):
 
 
 def _status_code(context: Any) -> grpc.StatusCode | None:
-    """The status that was set; None where none was, or only the OK that a context begins with."""
+    """Return the status that was set; None for none, or for the OK that a context begins with."""
     code = context.code()
     return code if isinstance(code, grpc.StatusCode) else _CODES.get(code)

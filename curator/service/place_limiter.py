@@ -1,4 +1,4 @@
-"""How many uploads, or downloads of one kind, may run at once: in all and of one owner."""
+"""Limits on concurrent uploads, or downloads of one kind: in all and of one owner."""
 
 from __future__ import annotations
 
@@ -10,16 +10,10 @@ from dppca.common.errors import BusyError
 
 
 class PlaceLimiter:
-    """Limits what runs at once; raises `BusyError`, which is safe to retry.
+    """Limits concurrent transfers; raises `BusyError`, which is safe to retry.
 
-    It is used in one event loop, so it has no lock.
-
-    Parameters
-    ----------
-    what
-        Such as ``uploads``, for the message.
-    max_total, per_owner
-        The most at once, in all and of one owner.
+    It is used in one event loop, so it has no lock. ``what`` names the transfers for the message,
+    such as ``uploads``; ``max_total`` and ``per_owner`` limit them in all and for one owner.
     """
 
     def __init__(self, what: str, *, max_total: int, per_owner: int) -> None:
@@ -30,7 +24,7 @@ class PlaceLimiter:
 
     @contextmanager
     def take(self, owner: str) -> Iterator[None]:
-        """Hold a place while the block runs; `BusyError` where there is none."""
+        """Hold a place while the block runs; raise `BusyError` if none is free."""
         if self._running[owner] >= self._each:
             raise BusyError(f"{owner} has {self._each} {self._what} running already")
         if self._running.total() >= self._total:

@@ -1,14 +1,14 @@
-"""What a daemon has refused lately, for its operators.
+"""Recent refusals of a daemon, for its operators.
 
-The log has every refusal with its reason (but no more than so many lines a minute); this is what an
-operator looks at first: who was refused, where, how often, and by which rule. It lives in memory,
-and ends with the process.
+The log has every refusal with its reason (up to a number of lines a minute); this list is what
+operators read first: the party, the method, the count and the rule of each refusal. It lives in
+memory and ends with the process.
 
-Nothing in it is text that a caller has chosen: a party's name was certified by the authority, a
-study's is one that the curator has and the party may see, methods and errors have names of this
-software, and the sentence is the error's constant one. It is bounded: refusals of one party by one
-rule are one entry with a number, a party has `MOST_PER_PARTY` entries, and where all have more than
-`MOST`, the oldest goes of whoever has most. So nobody crowds out another.
+It holds no text that a caller has chosen: the authority certified a party's name, a study's name is
+one that the curator has and the party may see, methods and errors have names of this software, and
+the sentence is the error's constant one. Its size is bounded: refusals of one party by one rule
+are one entry with a count, and a party has at most `MOST_PER_PARTY` entries. If there are more than
+`MOST` in all, the party with the most entries loses its oldest. So no party crowds out another.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Refusal:
     Attributes
     ----------
     time_s, times
-        When the last of them was, in seconds since 1970 UTC, and how many they were.
+        Time of the last of them, in seconds since 1970 UTC, and their number.
     party
-        ``ROLE:NAME``, such as ``owner:hospital``; empty where no good certificate came.
+        ``ROLE:NAME``, such as ``owner:hospital``; empty without a valid certificate.
     study
-        Empty where the call named none that the party may see.
+        Empty if the call named none that the party may see.
     method, error, sentence
         Name of the RPC, of the error's class, and that class's public sentence.
     """
@@ -52,19 +52,10 @@ class Refusal:
 
 
 class RecentRefusals:
-    """The list of one daemon; used from its event loop alone.
+    """Refusals of one daemon; used from its event loop only.
 
-    Parameters
-    ----------
-    clock
-        The present, aware.
-
-    Attributes
-    ----------
-    since_s
-        When it was begun, in seconds since 1970 UTC.
-    dropped
-        How many entries it has had no room for since.
+    ``clock`` returns the current time, aware. ``since_s`` is the start in seconds since 1970 UTC;
+    ``dropped`` counts the entries for which there was no room since then.
     """
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
@@ -74,7 +65,7 @@ class RecentRefusals:
         self._entries: dict[_Key, Refusal] = {}  # the newest is the last
 
     def add(self, error: DppcaError, *, party: str, study: str, method: str) -> None:
-        """Remember a refusal."""
+        """Record a refusal."""
         kind = type(error)
         key = (party, study, method, kind.__name__)
         before = self._entries.pop(key, None)
@@ -94,7 +85,7 @@ class RecentRefusals:
             self._drop_oldest(held.most_common(1)[0][0])
 
     def newest(self, study: str = "") -> list[Refusal]:
-        """Newest first; of one study, or of all."""
+        """Refusals of one study or of all, newest first."""
         return [each for each in reversed(self._entries.values()) if study in ("", each.study)]
 
     def _drop_oldest(self, party: str) -> None:

@@ -1,8 +1,8 @@
-"""Uploads as they come in, and downloads as they go out.
+"""Uploads as they arrive, and downloads as they leave.
 
-Disks are waited for in threads. While a chunk of an upload is hashed and written, the next one
-comes; what has come by its end is written and everything made durable in one go. So of each upload
-there are at most three chunks in memory: one that is written, the next, and one that is coming.
+Threads wait for the disk. While one chunk of an upload is hashed and written, the next one
+arrives; at the end the last chunk is written and all bytes are made durable in one step. So at most
+three chunks of each upload are in memory: one being written, the next, and one arriving.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ _Part = TypeVar("_Part", pb.ContributeRequest, pb.PublishSyntheticRequest, pb.Op
 
 
 class Sink(Protocol):
-    """Where the bytes of an upload go: a `Spool`, or what writes to one."""
+    """Destination of an upload's bytes: a `Spool`, or a writer to one."""
 
     @property
     def sha256(self) -> bytes:
-        """Digest of what has been written, 32 bytes."""
+        """Digest of the bytes written, 32 bytes."""
 
     def write(self, content: bytes) -> None:
-        """Append bytes; `StoreError` where the disk is full."""
+        """Append bytes; raise `StoreError` if the disk is full."""
 
     def sync(self) -> None:
-        """Make what has been written durable."""
+        """Make the written bytes durable."""
 
 
 async def receive_header(parts: AsyncIterator[_Part], *, idle_timeout_s: float) -> _Part:
-    """The message that begins an upload; `UploadError` unless it is a header."""
+    """Return the first message of an upload; raise `UploadError` unless it is a header."""
     part = await _next(parts, idle_timeout_s)
     if part is None or part.WhichOneof("part") != "header":
         raise UploadError("an upload begins with its header")
@@ -51,7 +51,7 @@ async def receive_header(parts: AsyncIterator[_Part], *, idle_timeout_s: float) 
 
 @asynccontextmanager
 async def open_spool(store: SqliteStore, threads: Executor) -> AsyncIterator[Spool]:
-    """A new file for an upload, removed on leaving unless it was kept."""
+    """Open a file for an upload; it is removed on leaving unless it was kept."""
     spool = store.spool()
     try:
         yield spool
@@ -73,7 +73,7 @@ async def receive_chunks(
     Raises
     ------
     UploadError
-        Anything but the chunks announced, in their order; a pause above ``idle_timeout_s``, or more
+        Anything but the announced chunks in their order; a pause above ``idle_timeout_s``, or more
         than ``max_upload_s`` in all.
     StoreError
         The disk is full.
@@ -95,13 +95,13 @@ async def receive_chunks(
         writing = loop.run_in_executor(threads, _finish, verifier, spool)
         await asyncio.shield(writing)
     finally:
-        if writing is not None:  # nobody closes the file under the thread that writes it
+        if writing is not None:  # the file stays open for the thread that writes it
             await asyncio.wait([writing])
             writing.exception()  # the first failure is the one that counts
 
 
 def read_pieces(path: Path) -> Iterator[bytes]:
-    """A stored file in pieces; `StoreError` where it cannot be read."""
+    """Yield a stored file in pieces; raise `StoreError` if it cannot be read."""
     try:
         with path.open("rb") as file:
             while piece := file.read(CHUNK_BYTES):
@@ -111,7 +111,7 @@ def read_pieces(path: Path) -> Iterator[bytes]:
 
 
 async def iterate_chunks(pieces: Iterator[bytes]) -> AsyncIterator[pb.Chunk]:
-    """Pieces of any size as chunks; taken from the iterator in another thread."""
+    """Yield pieces of any size as chunks; another thread reads the iterator."""
     offset = 0
     while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
         for start in range(0, len(piece), CHUNK_BYTES):
@@ -121,7 +121,7 @@ async def iterate_chunks(pieces: Iterator[bytes]) -> AsyncIterator[pb.Chunk]:
 
 
 async def _next(parts: AsyncIterator[_Part], idle_timeout_s: float) -> _Part | None:
-    """The next message of an upload; None at its end."""
+    """Next message of an upload; None at its end."""
     try:
         async with asyncio.timeout(idle_timeout_s):
             return await anext(parts, None)

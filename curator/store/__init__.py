@@ -1,4 +1,4 @@
-"""What the curator keeps, so that a killed daemon continues where it was."""
+"""Durable state of the curator, from which a killed daemon continues."""
 
 from dppca.curator.store.blobs import Spool
 from dppca.curator.store.sqlite import SqliteStore, StoreSize

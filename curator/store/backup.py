@@ -1,19 +1,19 @@
-"""Copies of a store, and stores from copies.
+"""Backup of a store, and restoring a store from it.
 
 ::
 
-    BACKUP/backup.json     what follows, with counts and the digest of the database
+    BACKUP/backup.json     version, counts and the digest of the database
     BACKUP/curator.sqlite  the tables at one moment
     BACKUP/blobs/DIGEST    every file that they refer to
 
-A backup may be made while a daemon serves. The database is copied first, as it is at one moment;
-whatever it refers to was durable before it was referred to (`dppca.curator.store.blobs`), never
-changes, and is copied afterwards, each file compared with its digest on the way. So the copy is the
-store of that moment, whatever arrives meanwhile. Nothing secret is in a store or its backup: keys
-and certificates lie elsewhere, everything here was released, and of what was masked the openings
-show one sum.
+A backup may be made while a daemon serves. The database is copied first, in its state at one
+moment. Every file that it refers to was durable before (`dppca.curator.store.blobs`), never
+changes, and is copied afterwards, each compared with its digest on the way. So the copy is the
+store of that moment, even if uploads arrive meanwhile. A store and its backup hold nothing secret:
+keys and certificates lie elsewhere, everything here was released, and the openings show only one
+sum of the masked vectors.
 
-A backup has its name once it is complete and durable. Restoring writes the database last: a folder
+A backup gets its name once it is complete and durable. Restoring writes the database last: a folder
 without it is no store, and restoring can begin again.
 """
 
@@ -44,12 +44,12 @@ _REFERRED = (
     "UNION SELECT sha256 FROM openings "
     "UNION SELECT result_sha256 FROM studies WHERE result_sha256 IS NOT NULL"
 )
-"""Digests of all files."""
+"""Query for the digests of all files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """What a backup holds.
+    """Contents of a backup.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Backup:
     created_s
         Seconds since 1970 UTC.
     studies, contributions, files
-        How many.
+        Numbers of each.
     file_bytes
         Size of all files together.
     database_sha256
@@ -78,12 +78,9 @@ Advance = Callable[[int], None]
 
 
 def back_up(state: Path, to: Path, *, now_s: int, advance: Advance = lambda _: None) -> Backup:
-    """Copy the store in ``state`` to the new folder ``to``, whether or not a daemon serves it.
+    """Copy the store in ``state`` to the new folder ``to``; a daemon may serve it meanwhile.
 
-    Parameters
-    ----------
-    advance
-        Told of bytes as they are copied.
+    ``advance`` is called with the number of bytes after each copied piece.
 
     Raises
     ------
@@ -119,23 +116,20 @@ def back_up(state: Path, to: Path, *, now_s: int, advance: Advance = lambda _: N
 
 
 def restore(backup: Path, state: Path, *, advance: Advance = lambda _: None) -> Backup:
-    """Make a store of a backup, every byte compared with its digest.
+    """Create a store from a backup, comparing every byte with its digest.
 
-    Parameters
-    ----------
-    state
-        A folder without a store; made where it is missing.
+    ``state`` must hold no store; it is created if missing.
 
     Raises
     ------
     SettingError
-        There is a store in ``state`` already, or a daemon uses it.
+        There is a store in ``state`` already.
     ArtefactError
         ``backup`` is no backup, not whole, or damaged. ``state`` holds no store then.
     StoreVersionError
         A newer version of the software made it.
     StoreError
-        The disk cannot be read or written.
+        The disk cannot be read or written, or a daemon uses ``state``.
     """
     manifest = _manifest(backup)
     if list(state.glob(f"{DATABASE}*")):
@@ -168,7 +162,7 @@ def restore(backup: Path, state: Path, *, advance: Advance = lambda _: None) -> 
 
 
 def _fill(state: Path, draft: Path, now_s: int, advance: Advance) -> Backup:
-    # Not mode=ro: reading a database in WAL mode may mean making its index.
+    # Not mode=ro: reading a database in WAL mode may create its index file.
     uri = f"{(state / DATABASE).absolute().as_uri()}?mode=rw"
     with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as database:
         require_tables(database, state / DATABASE)
@@ -223,7 +217,7 @@ def _referred(database: sqlite3.Connection) -> list[bytes]:
 
 
 def _copy(source: Path, to: Path, advance: Advance) -> str:
-    """Copy a file durably; SHA-256 of its bytes, in hexadecimal."""
+    """Copy a file durably; return the SHA-256 of its bytes, in hexadecimal."""
     digest = hashlib.sha256()
     with source.open("rb") as file, to.open("wb") as copy:
         to.chmod(0o600)

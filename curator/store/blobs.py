@@ -2,13 +2,13 @@
 
 Bytes are spooled into ``incoming/`` while they arrive, so a contribution is never whole in memory.
 `Blobs.keep` makes the file durable, renames it to its digest and makes the new name durable, in
-this order: whatever has a digest for a name is complete, even after a power cut. Only then may a
-database row refer to it. A file that no row refers to was cut off before that, and is removed at
-the next start.
+this order: a file named by a digest is complete, even after a power cut. Only then may a database
+row refer to it. A file without such a row was interrupted before that, and the next start removes
+it.
 
-What is uploaded is read once, when the last owner has come. The newest `WARM_BYTES` stay in the
-system's page cache, so that a small study is read from memory; of the rest only the disk keeps a
-copy, and the pages serve the next upload: a crowd does not fill the machine's memory with files.
+An upload is read once, when the last owner has contributed. The newest `WARM_BYTES` stay in the
+system's page cache, so that a small study is read from memory; older uploads leave the cache, so
+that many of them do not fill the machine's memory.
 
 Source: posix_fadvise(2), POSIX_FADV_DONTNEED: pages that are durable already are given back.
 """
@@ -34,10 +34,10 @@ _numbers = itertools.count()
 
 
 class Spool(AbstractContextManager["Spool"]):
-    """A file that is being filled. Leaving the context removes it unless it was kept.
+    """File that is being filled. Leaving the context removes it unless it was kept.
 
-    Making one asks nothing of the disk: the file is there with the first byte. ``kept`` says
-    whether it has been kept: `Blobs.keep` sets it.
+    Creating a spool does not touch the disk: the first byte creates the file. `Blobs.keep` sets
+    ``kept``.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -50,11 +50,11 @@ class Spool(AbstractContextManager["Spool"]):
 
     @property
     def sha256(self) -> bytes:
-        """Digest of what has been written, 32 bytes."""
+        """Digest of the bytes written, 32 bytes."""
         return self._hash.digest()
 
     def write(self, content: bytes) -> None:
-        """Append bytes; `StoreError` where the disk is full."""
+        """Append bytes; raise `StoreError` if the disk is full."""
         rest = memoryview(content)
         handle = self._opened()
         try:
@@ -66,10 +66,10 @@ class Spool(AbstractContextManager["Spool"]):
         self.n_bytes += len(content)
 
     def sync(self) -> None:
-        """Make what has been written durable, and end writing; again, it does nothing.
+        """Make the written bytes durable and end writing; a second call does nothing.
 
-        It waits for the disk: an upload's own thread calls it, before the one thread that writes
-        for all has its turn.
+        It waits for the disk: an upload's own thread calls it, before the one writing thread has
+        its turn.
         """
         if self._ended:
             return
@@ -131,14 +131,14 @@ class Blobs:
             raise StoreError(_text(f"create {folder}", error)) from error
 
     def spool(self) -> Spool:
-        """A new, empty file."""
+        """Return a new, empty spool."""
         return Spool(self._incoming)
 
     def keep(self, *spools: Spool) -> None:
-        """Give complete spools their digests for names, durably; the same bytes may come again.
+        """Rename complete spools to their digests, durably; known bytes may be given again.
 
-        The folder is made durable once for all of them. Where this fails, some may have their
-        names: give them again.
+        The folder is made durable once for all of them. After a failure some may have their names:
+        give them again.
         """
         if not spools:
             return
@@ -159,14 +159,14 @@ class Blobs:
             raise StoreError(_text("keep an upload", error)) from error
 
     def path(self, sha256: bytes) -> Path:
-        """Where the bytes of a digest lie."""
+        """Path of the file with a digest; raise `StoreError` if it is missing."""
         path = self._kept / sha256.hex()
         if not path.is_file():
             raise StoreError(f"{path} is gone: restore the state folder from a copy")
         return path
 
     def read(self, sha256: bytes) -> bytes:
-        """Bytes of a digest, compared with it."""
+        """Read the file with a digest and compare it with the digest."""
         path = self.path(sha256)
         try:
             content = path.read_bytes()
@@ -177,7 +177,7 @@ class Blobs:
         return content
 
     def read_into(self, sha256: bytes, buffer: memoryview) -> None:
-        """As `read`, into a buffer of the file's size."""
+        """Read like `read`, into a buffer of the file's size."""
         path = self.path(sha256)
         try:
             with path.open("rb", buffering=0) as file:
@@ -195,7 +195,7 @@ class Blobs:
             _cool(path)
 
     def check(self) -> None:
-        """Go the way of an upload with bytes of nothing; `StoreError` where it is barred."""
+        """Write, rename and remove zero bytes like an upload; raise `StoreError` if that fails."""
         with self.spool() as spool:
             spool.write(bytes(_PROBE_BYTES))
             spool.sync()
@@ -206,11 +206,11 @@ class Blobs:
                 raise StoreError(_text("keep an upload", error)) from error
 
     def sizes(self) -> tuple[int, int]:
-        """Bytes that are kept, and that are arriving."""
+        """Bytes of kept files, and of arriving ones."""
         return _folder_bytes(self._kept), _folder_bytes(self._incoming)
 
     def remove_orphans(self, referred: AbstractSet[bytes]) -> int:
-        """Remove what an interrupted daemon left; returns how many files."""
+        """Remove the remains of an interrupted daemon; return the number of files."""
         names = {digest.hex() for digest in referred}
         orphans = [path for path in self._kept.iterdir() if path.name not in names]
         orphans += self._incoming.iterdir()
@@ -228,10 +228,10 @@ def _require_digest(content: bytes | memoryview, sha256: bytes) -> None:
 
 
 def _cool(path: Path) -> None:
-    """Give back the pages of a durable file, where the system can be advised."""
+    """Drop the cached pages of a durable file, if the system can be advised."""
     if sys.platform != "linux":
         return
-    with suppress(OSError):  # advice; what is wrong with a file, its next reader finds
+    with suppress(OSError):  # only advice; the next reader finds a bad file
         handle = os.open(path, os.O_RDONLY)
         try:
             os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)

@@ -1,6 +1,6 @@
-"""A copy of an open database as it is at one moment, complete before it has its name.
+"""Copy of an open database at one moment, complete before it has its name.
 
-SQLite's backup interface reads one state, while others write. The copy is one file: it keeps no
+SQLite's backup interface reads one state while others write. The copy is one file without a
 write-ahead log, so that it can be moved, and read from a disk that cannot be written.
 """
 
@@ -15,12 +15,9 @@ from dppca.common.shell.files import sync
 
 
 def copy_database(database: sqlite3.Connection, to: Path) -> None:
-    """Write a durable copy; one that has the name already is replaced, whole or not at all.
+    """Write a durable copy; an existing file of that name is replaced atomically.
 
-    Raises
-    ------
-    StoreError
-        It cannot be written; what had the name before is untouched.
+    Raise `StoreError` if it cannot be written; an existing file is then untouched.
     """
     draft = to.with_name(f"{to.name}.partial")
     try:
@@ -33,7 +30,7 @@ def copy_database(database: sqlite3.Connection, to: Path) -> None:
         draft.replace(to)
         sync(to.parent)
     except (OSError, sqlite3.Error) as error:
-        with suppress(OSError):  # what is in the way is named below
+        with suppress(OSError):  # the error below names the obstacle
             draft.unlink(missing_ok=True)
         raise StoreError(
             f"cannot write {to}: {error}: check that disk; the store is unchanged"

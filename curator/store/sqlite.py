@@ -1,9 +1,9 @@
-"""The store in one folder: SQLite for what is known, files for what was uploaded.
+"""Store in one folder: SQLite for records, files for uploads.
 
 ::
 
     STATE/lock            held while a daemon runs
-    STATE/curator.sqlite  what is known: studies, contributions, openings ... (WAL, FULL)
+    STATE/curator.sqlite  records: studies, contributions, openings ... (WAL, FULL)
     STATE/blobs/DIGEST    vectors, sums of masks, results, synthetic rows
     STATE/incoming/       uploads that are arriving
 
@@ -12,11 +12,11 @@ A record in memory is replaced only after its transaction has been committed.
 
 * `save`, `create` and `settle` are all or nothing, and durable when they return. After a failure
   the store answers as before it.
-* Bytes are durable before anything refers to them. What nothing refers to is removed when the
-  store is opened.
+* Bytes are durable before a record refers to them. Opening the store removes files to which no
+  record refers.
 * One process at a time: opening a store that is in use fails.
-* Writing is for one thread at a time; the questions (`study`, `named`, `studies`, `history`) may
-  be asked from any thread and never wait for a disk.
+* Only one thread may write at a time; any thread may call `study`, `named`, `studies` and
+  `history`, which never wait for a disk.
 * Failures of the disk and of the database are `StoreError`.
 """
 
@@ -51,7 +51,7 @@ DATABASE = "curator.sqlite"
 
 @dataclass(frozen=True, slots=True)
 class StoreSize:
-    """Bytes of a store's files, and of the room that its disk has left for it."""
+    """Bytes of a store's files, and the free space of its disk."""
 
     database_bytes: int
     upload_bytes: int
@@ -86,20 +86,20 @@ class SqliteStore:
         self._names = {record.study.name: digest for digest, record in self._records.items()}
 
     def study(self, digest: bytes) -> StudyRecord | None:
-        """The study of this digest (32 bytes)."""
+        """Return the study with this digest (32 bytes)."""
         return self._records.get(digest)
 
     def named(self, name: str) -> StudyRecord | None:
-        """The study of this name."""
+        """Return the study with this name."""
         digest = self._names.get(name)
         return None if digest is None else self._records[digest]
 
     def studies(self) -> tuple[StudyRecord, ...]:
-        """All studies, newest first."""
+        """Return all studies, newest first."""
         return tuple(reversed(self._records.values()))
 
     def history(self, owner: str) -> OwnerHistory:
-        """What has been seen of an owner, over all studies."""
+        """Record of an owner over all studies."""
         return self._histories.get(owner, OwnerHistory())
 
     def create(self, record: StudyRecord) -> None:
@@ -120,7 +120,7 @@ class SqliteStore:
         self._names[record.study.name] = record.digest
 
     def save(self, record: StudyRecord, *uploads: Spool) -> None:
-        """Store what is new in a study, in one transaction.
+        """Store the new parts of a study in one transaction.
 
         Parameters
         ----------
@@ -128,12 +128,12 @@ class SqliteStore:
             The stored study after one or more steps of `dppca.curator.study.lifecycle`,
             `dppca.curator.study.admission` or `dppca.curator.study.openings`.
         uploads
-            The bytes that the steps refer to, complete; from `spool`. After a failure they may be
+            Complete spools, from `spool`, to which the steps refer. After a failure they may be
             given again.
         """
         digest = record.digest
         before = self._records[digest]
-        # What is stored never changes, so a name is enough to know it by.
+        # Stored records never change, so a name identifies them.
         stored = {c.owner for c in before.contributions}
         published = {(p.owner, p.form) for p in before.publications}
         contributions = [c for c in record.contributions if c.owner not in stored]
@@ -182,7 +182,7 @@ class SqliteStore:
             self._histories[each.owner] = seen.contributed(each.release_id, each.chain)
 
     def settle(self, owner: str, settlement: Settlement) -> None:
-        """Set aside what was seen of an owner's chain, in place of the settlement of its kind."""
+        """Set aside the record of an owner's chain; it replaces a settlement with the same key."""
         with self._transaction() as database:
             database.execute(
                 "INSERT OR REPLACE INTO settlements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -191,19 +191,19 @@ class SqliteStore:
         self._histories[owner] = self.history(owner).settled(settlement)
 
     def spool(self) -> Spool:
-        """A new file for bytes that are arriving; a context manager."""
+        """Return a new file for arriving bytes; a context manager."""
         return self._blobs.spool()
 
     def content(self, sha256: bytes) -> Path:
-        """Where the stored bytes of this digest lie; `StoreError` where they are gone."""
+        """Path of the stored bytes with this digest; raise `StoreError` if they are gone."""
         return self._blobs.path(sha256)
 
     def read(self, sha256: bytes) -> bytes:
-        """Stored bytes, compared with their digest; `StoreError` where they differ."""
+        """Read stored bytes; raise `StoreError` if they differ from their digest."""
         return self._blobs.read(sha256)
 
     def read_into(self, sha256: bytes, buffer: memoryview) -> None:
-        """As `read`, into bytes of the caller's, which are as many; it may be used again."""
+        """Read like `read`, into a reusable buffer of the file's size."""
         self._blobs.read_into(sha256, buffer)
 
     def check(self) -> None:
@@ -215,7 +215,7 @@ class SqliteStore:
             database.execute("INSERT OR REPLACE INTO checks VALUES (1, ?)", (int(time.time()),))
 
     def size(self) -> StoreSize:
-        """Bytes on the disk now, from any thread; `StoreError` where it cannot be asked."""
+        """Current bytes on the disk, from any thread; raise `StoreError` if the disk fails."""
         try:
             database = sum(path.stat().st_size for path in self._path.parent.glob(f"{DATABASE}*"))
             free = shutil.disk_usage(self._path.parent).free
@@ -224,7 +224,7 @@ class SqliteStore:
         return StoreSize(database, *self._blobs.sizes(), free)
 
     def close(self) -> None:
-        """Release the store to another process."""
+        """Release the store to other processes."""
         self._database.close()
         self._lock.close()
 
@@ -257,7 +257,7 @@ class SqliteStore:
 
 
 def _file_id(path: Path) -> tuple[int, int]:
-    """Device and inode: another file of the same name has others."""
+    """Device and inode: a different file of the same name has others."""
     try:
         status = path.stat()
     except OSError as error:
@@ -266,12 +266,9 @@ def _file_id(path: Path) -> tuple[int, int]:
 
 
 def lock_folder(folder: Path) -> BinaryIO:
-    """A lock that one process holds; the kernel drops it with the process, however that ends.
+    """Lock a folder for one process; the kernel releases the lock when the process ends.
 
-    Raises
-    ------
-    StoreError
-        Another process holds it, or it cannot be made.
+    Raise `StoreError` if another process holds the lock, or if it cannot be created.
     """
     path = folder / "lock"
     try:

@@ -1,4 +1,4 @@
-"""How rows of the store become records; `dppca.curator.store.tables` holds the tables."""
+"""Conversion of stored rows to records; `dppca.curator.store.tables` has the tables."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def load(database: sqlite3.Connection) -> dict[bytes, StudyRecord]:
-    """All studies by digest, oldest first."""
+    """Return all studies by digest, oldest first."""
     try:
         records: dict[bytes, StudyRecord] = {}
         for row in database.execute(
@@ -91,7 +91,7 @@ def load(database: sqlite3.Connection) -> dict[bytes, StudyRecord]:
 
 
 def load_histories(database: sqlite3.Connection) -> dict[str, OwnerHistory]:
-    """What has been seen of each owner: contributions and settlements in their order."""
+    """Histories of the owners: contributions and settlements in their order."""
     contributed: defaultdict[str, list[tuple[bytes, LedgerHead]]] = defaultdict(list)
     settlements: defaultdict[str, list[Settlement]] = defaultdict(list)
     try:
@@ -120,11 +120,8 @@ def load_histories(database: sqlite3.Connection) -> dict[str, OwnerHistory]:
 def table_row(key: str | bytes, record: object) -> tuple[object, ...]:
     """Values of a record's row: its key in the table, then its fields in their order.
 
-    Parameters
-    ----------
-    record
-        A dataclass of `dppca.curator.study.study_record`; a chain takes two columns, both NULL
-        where there is none, and streams are text.
+    ``record`` is a dataclass of `dppca.curator.study.study_record`. A chain takes two columns, both
+    NULL if there is none, and streams are text.
     """
     values: list[object] = [key]
     for each in fields(record):  # type: ignore[arg-type] # a dataclass
@@ -139,7 +136,7 @@ def table_row(key: str | bytes, record: object) -> tuple[object, ...]:
 
 
 def contribution_row(study: bytes, contribution: Contribution) -> tuple[object, ...]:
-    """Values of a contribution's row; what else is known of it, its envelope says."""
+    """Values of a contribution's row; its envelope holds the other properties."""
     return (
         study,
         contribution.owner,
@@ -154,7 +151,7 @@ def contribution_row(study: bytes, contribution: Contribution) -> tuple[object, 
 
 
 def _with_parts(database: sqlite3.Connection, study: bytes, record: StudyRecord) -> StudyRecord:
-    """The study with what its parties have sent."""
+    """Add the stored messages of a study's parties."""
 
     def select(columns: str, rest: str = "") -> list[tuple[Any, ...]]:
         query = f"SELECT {columns} WHERE study = ? {rest}"

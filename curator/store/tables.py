@@ -1,8 +1,8 @@
-"""The tables of the store, and their version.
+"""Tables of the store, and their version.
 
-``PRAGMA user_version`` holds the version of the tables; ``application_id`` says that the file is a
-curator's store at all. Both are read before anything is written: a store of another version is
-refused by name (`StoreVersionError`), and so is a database that is not ours; neither is changed.
+``PRAGMA user_version`` holds the version of the tables; ``application_id`` marks the file as a
+curator's store. Both are read before the first write: a store of another version is refused by name
+(`StoreVersionError`), and so is a database that is not ours; neither is changed.
 
 Reference: SQLite, "PRAGMA user_version", "Atomic Commit in SQLite".
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from dppca.common.errors import StoreError, StoreVersionError
 
 APPLICATION_ID = 0x44505053
-"""``DPPS``."""
+"""The letters ``DPPS``."""
 STORE_VERSION = 9
 """Version of the tables that this software reads and writes."""
 
@@ -94,14 +94,14 @@ CREATE TABLE openings (
 
 
 def has_tables(database: sqlite3.Connection, path: Path) -> bool:
-    """Whether an open store has its tables, or is an empty file; nothing is changed.
+    """Return True if an open store has its tables, False for an empty file; nothing is changed.
 
     Raises
     ------
     StoreVersionError
         Another version of the software wrote it.
     StoreError
-        It is a database of something else.
+        It is a database of another program.
     """
     (version,) = database.execute("PRAGMA user_version").fetchone()
     (mark,) = database.execute("PRAGMA application_id").fetchone()
@@ -118,13 +118,13 @@ def has_tables(database: sqlite3.Connection, path: Path) -> bool:
 
 
 def require_tables(database: sqlite3.Connection, path: Path) -> None:
-    """Raise as `has_tables` does, and `StoreError` for an empty file too."""
+    """Raise the errors of `has_tables`, and `StoreError` for an empty file too."""
     if not has_tables(database, path):
         raise StoreError(f"{path} is empty: it is no curator's store")
 
 
 def create_tables(database: sqlite3.Connection) -> None:
-    """Make the tables of a new store in one transaction, of a database in autocommit."""
+    """Create the tables of a new store in one transaction; ``database`` is in autocommit mode."""
     database.executescript(
         f"BEGIN IMMEDIATE; {_TABLES} PRAGMA application_id = {APPLICATION_ID}; "
         f"PRAGMA user_version = {STORE_VERSION}; COMMIT;"
