@@ -1,1 +1,1 @@
-"""Whether a study can work, before anything is spent: forecasts from public numbers alone."""
+"""Forecasts of a study from public numbers, before any budget is spent."""

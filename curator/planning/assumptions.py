@@ -1,4 +1,4 @@
-"""What a plan assumes of data that nobody looks at: the eigenvalues of the joint covariance."""
+"""Assumption of a plan that reads no data: the eigenvalues of the joint covariance."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from dppca.common.errors import SettingError
 from dppca.common.numerics.forecast import largest_total_variance
 from dppca.common.schema.layout import Layout
 
-_ROUNDING = 1e-6  # relative, of eigenvalues that were written down in decimals
+_ROUNDING = 1e-6  # relative, for eigenvalues written in decimals
 
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """Eigenvalues of the joint covariance, and where they come from.
+    """Eigenvalues of the joint covariance, and their source.
 
     Attributes
     ----------
     eigenvalues
         Shape (p,), descending, none negative, the first above 0; squared coded units.
     source
-        A few words for people.
+        Description in a few words.
     is_best_case
-        No table under the schema has more variance.
+        True if no table under the schema has more variance.
     """
 
     eigenvalues: NDArray[np.float64]
@@ -37,8 +37,8 @@ class Assumption:
 def power_law(layout: Layout, exponent: float, share: float) -> Assumption:
     """Eigenvalues in proportion to ``i**-exponent`` whose sum is a share of the largest possible.
 
-    The largest is `largest_total_variance`: no table has more. `SettingError` unless the exponent
-    is at least 0 and the share above 0 and at most 1.
+    The largest sum is `largest_total_variance`: no table has more. Raise `SettingError` unless the
+    exponent is at least 0 and the share above 0 and at most 1.
     """
     if not (np.isfinite(exponent) and exponent >= 0 and 0 < share <= 1):
         raise SettingError(
@@ -53,7 +53,7 @@ def power_law(layout: Layout, exponent: float, share: float) -> Assumption:
 
 
 def given_eigenvalues(layout: Layout, values: Sequence[float], source: str) -> Assumption:
-    """Eigenvalues from elsewhere: in any order, missing ones are 0, and so are negative ones.
+    """Sort given eigenvalues; missing and negative ones count as 0.
 
     Raises
     ------

@@ -1,9 +1,9 @@
-"""What each choice of a schema costs and gains: noise from the sensitivity alone.
+"""Costs and gains of each choice of a schema: noise from the sensitivity alone.
 
 A choice changes the sensitivity, and with it, at the same epsilon, the noise of every entry of a
-release. An entry that weighs w has w times less of it: a column sum ``sum_weight``, a cell of a
-histogram ``histogram_weight``, a product with a target ``target_weight``, any other product 1.
-``products: bins`` also makes one product many, of a bin each, however few rows are in it.
+release. An entry of weight w has 1/w of the noise: a column sum has weight ``sum_weight``, a cell
+of a histogram ``histogram_weight``, a product with a target ``target_weight``, any other product 1.
+``products: bins`` also turns one product into many, one for each bin, even for bins with few rows.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from dppca.common.schema.document import MAX_TARGETS
 from dppca.common.study import Study
 
 AS_WRITTEN = "as written"
-_FELT = 0.005  # a change of the noise that is smaller is not worth a word
+_FELT = 0.005  # smaller changes of the noise are not reported
 
 
 @dataclass(frozen=True, slots=True)
 class PooledNoise:
-    """The noise of one kind of pooled sums: its standard deviation."""
+    """Standard deviation of the noise of one kind of pooled sums."""
 
     rows: Annotated[float, "in rows"]
     share: Annotated[float, "as a share of the rows of all owners"]
@@ -37,7 +37,7 @@ class PooledNoise:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The study as written, or what it could choose otherwise, at the same epsilon."""
+    """The study as written, or one alternative, at the same epsilon."""
 
     choice: Annotated[str, "what is chosen; `as written` is the study as it stands"]
     digest: Annotated[DigestText, "digest of the schema with it"]
@@ -57,14 +57,14 @@ class Choice:
 def compare_choices(
     study: Study, asked: Calibration, targets: Sequence[str], *, owner_rows: Sequence[int]
 ) -> tuple[Choice, ...]:
-    """The study as written, and beside it what its schema could choose otherwise.
+    """Return the study as written, followed by the alternatives of its schema.
 
     Parameters
     ----------
     asked
         Calibration of the study: its mechanism, epsilon and delta are kept.
     targets
-        Names of attributes that could be targets, beside those that are.
+        Names of attributes that could become targets, besides the study's own.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def compare_choices(
 def _choice(
     words: str, written: Schema, table: Schema, product: float, *, factor: float, n_rows: int
 ) -> Choice:
-    """A schema whose products have noise of a standard deviation of ``product`` rows."""
+    """Describe a schema whose products have noise with a standard deviation of ``product`` rows."""
 
     def noise(weight: float) -> PooledNoise:
         return PooledNoise(product / weight, product / weight / n_rows)
@@ -125,7 +125,7 @@ def _check_targets(table: Schema, names: Sequence[str]) -> None:
 
 
 def _variants(written: Schema, named: Sequence[str]) -> Iterator[tuple[str, Schema]]:
-    """What could be chosen otherwise, one at a time, then what helps synthetic rows together."""
+    """Yield alternatives one at a time, then together all that help synthetic rows."""
     together: dict[str, Any] = {}
     if written.layout.with_sums:
         for weight in (0.5, 1.0):
@@ -153,9 +153,9 @@ def _variants(written: Schema, named: Sequence[str]) -> Iterator[tuple[str, Sche
 
 
 def _changed(table: Schema, **changes: Any) -> Schema:
-    """The schema with other weights or targets, or with other shapes of its numerics.
+    """Return the schema with other weights or targets, or with other shapes of its numerics.
 
-    ``histogram`` is for all of them but those with ``products: bins``; ``binned`` names those.
+    ``histogram`` applies to numerics without ``products: bins``; ``binned`` names those with it.
     """
     document = table.model_dump(mode="json")
     histogram, binned = changes.pop("histogram", None), changes.pop("binned", None)
@@ -185,7 +185,7 @@ def _numerics(table: Schema) -> list[Numeric]:
 
 
 def _with_bins(table: Schema) -> list[str]:
-    """Numerics whose bins can enter products; none where there would be too many columns."""
+    """Numerics whose bins can enter products; empty if there would be too many columns."""
     binnable = [
         (attribute.name, cells.n_cells)
         for attribute, cells in zip(table.attributes, table.cells, strict=True)
@@ -201,7 +201,7 @@ def _binned(table: Schema) -> list[str]:
 
 
 def _shaped(table: Schema) -> list[str]:
-    """Numerics of which the rows in each cell are released."""
+    """Numerics whose rows in each cell are released."""
     return [*table.products_of_bins, *(each.name for each in _numerics(table) if each.histogram)]
 
 

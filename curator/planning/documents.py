@@ -1,4 +1,4 @@
-"""What a plan says as JSON."""
+"""JSON document of a plan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PlanAssumption:
 
 @dataclass(frozen=True, slots=True)
 class PlanAdvice:
-    """What the plan recommends."""
+    """Recommendation of the plan."""
 
     mechanism: Annotated[str, "noise"]
     reason: Annotated[str, "why this noise, in words"]
@@ -50,7 +50,7 @@ class PlanSeconds:
 
 @dataclass(frozen=True, slots=True)
 class StudyPlanDocument:
-    """What a study will cost and whether it can work, from public numbers."""
+    """Costs of a study and its forecast, from public numbers."""
 
     study: Annotated[str, "name of the study"]
     digest: Annotated[DigestText, "digest of the study"]

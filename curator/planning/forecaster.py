@@ -1,18 +1,18 @@
-"""One law's rehearsals: what comes of an epsilon, and what would be enough.
+"""Forecasts under one noise law, and the smallest epsilon, rows and owners that suffice.
 
-Forecasts are rehearsals (`dppca.common.numerics.forecast`). A study **works** at an epsilon where
+Forecasts are simulations (`dppca.common.numerics.forecast`). A study **works** at an epsilon if
 the components that it keeps are expected to capture at least 0.9 of the variance that as many best
-ones would, works **in part** from 0.5 on, and **cannot work** below, or where no assumed component
-stands above the noise edge. These lines are conventions of this module, not theorems.
+ones would, **works in part** from 0.5 on, and **cannot work** below, or if no assumed component
+stands above the noise edge. These limits are conventions of this module, not theorems.
 
-What is searched is the largest scale of noise under which k components (the study's count, or what
-its rule gives on the assumed eigenvalues without noise) capture 0.9 and the first stands above the
-noise edge, by bisection to 2 %. From it follow the smallest epsilon, ``k' Delta_1 / b`` or that of
-``rho = k'^2 Delta_2^2 / (2 sigma^2)`` for k' rows of a person, and the rows and owners needed at
-the epsilon asked for: the noise of the pooled moments is in proportion to ``scale * sqrt(m) / n``,
-so where the scale is f times what 0.9 allows, f times the rows of each owner make up for it, or f^2
-times the owners (`dppca.common.estimators.relations` has the like for ``trust: aggregate``). The
-squares of the mean's noise, which fall faster, are neglected there.
+The search finds the largest scale of noise under which k components (the study's count, or the
+result of its rule on the assumed eigenvalues without noise) capture 0.9 and the first stands above
+the noise edge, by bisection to 2 %. From it follow the smallest epsilon, ``k' Delta_1 / b`` or the
+epsilon of ``rho = k'^2 Delta_2^2 / (2 sigma^2)`` for k' rows of a person, and the rows and owners
+needed at the requested epsilon: the noise of the pooled moments is in proportion to
+``scale * sqrt(m) / n``, so if the scale is f times the scale that 0.9 allows, f times the rows of
+each owner compensate for it, or f^2 times the owners (`dppca.common.estimators.relations` has the
+same for ``trust: aggregate``). The squares of the mean's noise, which fall faster, are neglected.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _FACTORS = (1e-6, 1e6)
 
 
 class Feasibility(StrEnum):
-    """Whether a study can work at an epsilon, if the assumption holds."""
+    """Verdict on a study at an epsilon, if the assumption holds."""
 
     WORKS = "works"
     IN_PART = "works in part"
@@ -52,7 +52,7 @@ class Feasibility(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlanForecast:
-    """One mechanism at one epsilon; noise and forecast are None where it would be refused."""
+    """One mechanism at one epsilon; noise and forecast are None if it would be refused."""
 
     mechanism: Annotated[str, "noise"]
     epsilon: Annotated[Decimal, "epsilon of each owner's release"]
@@ -65,9 +65,9 @@ class PlanForecast:
 
 @dataclass(frozen=True, slots=True)
 class PlanNeed:
-    """What k components need of one mechanism to capture 0.9.
+    """Needs of one mechanism for k components to capture 0.9.
 
-    All are None where a millionth of the noise asked for is still too much.
+    All are None if a millionth of the study's noise is still too much.
     """
 
     mechanism: Annotated[str, "noise"]
@@ -77,7 +77,7 @@ class PlanNeed:
 
 
 class Forecaster:
-    """One law's rehearsal and its searches."""
+    """Simulation of one noise law, and its searches."""
 
     def __init__(
         self,
@@ -108,11 +108,11 @@ class Forecaster:
 
     @property
     def draws(self) -> int:
-        """Number of rehearsals."""
+        """Number of simulated draws of noise."""
         return self._simulation.draws
 
     def line(self, epsilon: Decimal) -> PlanForecast:
-        """What comes of an epsilon."""
+        """Forecast at one epsilon."""
         asked = self._is_asked(epsilon)
         try:
             scale = self._scale(epsilon)
@@ -133,7 +133,7 @@ class Forecaster:
         )
 
     def need(self, k: int) -> PlanNeed:
-        """What k components need at the epsilon asked for."""
+        """Needs of k components at the study's epsilon."""
         try:
             scale = self._scale(self._asked.epsilon)
         except (RangeError, StudyError):
@@ -150,8 +150,8 @@ class Forecaster:
         )
 
     def _excess(self, scale: float, rule: ComponentRule) -> float | None:
-        """How many times what 0.9 allows a scale is; None out of reach."""
-        low, high = _FACTORS  # of the scale: enough, and too much
+        """Ratio of a scale to the largest that captures 0.9; None if that is out of reach."""
+        low, high = _FACTORS  # factors of the scale: enough, and too much
         if not _is_enough(self._forecast(scale * low, rule)):
             return None
         if _is_enough(self._forecast(scale * high, rule)):
@@ -173,7 +173,7 @@ class Forecaster:
         return isinstance(self._asked.law, self._law) and epsilon == self._asked.epsilon
 
     def _scale(self, epsilon: Decimal) -> float:
-        """b or sigma at an epsilon; `RangeError`, `StudyError` where it would be refused."""
+        """b or sigma at an epsilon; raise `RangeError` or `StudyError` if it would be refused."""
         calibration = self._asked
         if not self._is_asked(epsilon):
             calibration = calibrate(with_privacy(self._study, self._law, epsilon, self._delta))
@@ -181,7 +181,7 @@ class Forecaster:
 
 
 def with_privacy(study: Study, law: type[NoiseLaw], epsilon: Decimal, delta: Decimal) -> Study:
-    """The same study under another law or epsilon; ``delta`` is of a law that needs one."""
+    """Return the study under another law or epsilon; only a law that needs ``delta`` uses it."""
     require_epsilon(epsilon)
     privacy = make_privacy(
         mechanism=law.name,

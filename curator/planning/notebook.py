@@ -1,4 +1,4 @@
-"""A study's plan from Python: the same forecast as ``dppca-curator plan``."""
+"""Plan of a study from Python: the same forecast as ``dppca-curator plan``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def plan(
     delta: object = None,
     targets: Sequence[str] = (),
 ) -> StudyPlan:
-    """Forecast a study from public numbers: what its noise leaves, and what would be enough.
+    """Forecast a study from public numbers: its utility under noise, and its needs.
 
     No row is read and nothing is charged. Notebooks show the forecasts as a table.
 
@@ -30,25 +30,27 @@ def plan(
     rows
         Expected rows of each owner: one number, or one for each by name.
     eigenvalues
-        Assumed, of the joint covariance, coded units, such as `dppca.Components.eigenvalues` above
-        the noise edge of an earlier study. None for the best that the schema allows, in proportion
-        to 1/i: then "cannot work" is certain, and "works" is not.
+        Assumed eigenvalues of the joint covariance, coded units, such as
+        `dppca.Components.eigenvalues` above the noise edge of an earlier study. None assumes the
+        best that the schema allows, in proportion to 1/i: then "cannot work" is certain, and
+        "works" is not.
     epsilons
-        Beside the study's own; numbers or text, taken as they are written.
+        Epsilons besides the study's own; numbers or text, taken as they are written.
     delta
-        For Gaussian noise where the study says none; None leaves Gaussian noise out then.
+        Delta for Gaussian noise if the study gives none; None then leaves Gaussian noise out.
     targets
         Attributes whose products may weigh more, to compare.
 
     Returns
     -------
     StudyPlan
-        ``asked`` is the forecast of the study as it stands, ``needs`` what would be enough.
+        ``asked`` is the forecast of the study as it stands, ``needs`` the smallest sufficient
+        epsilon, rows and owners.
 
     Raises
     ------
     SettingError
-        A number that is none, rows of no owner, or eigenvalues that the schema does not allow.
+        A value that is no number, rows of no owner, or eigenvalues that the schema does not allow.
     TooManyRowsError
         More rows of an owner than its part of the study's ``max_rows``.
 

@@ -1,10 +1,10 @@
-"""What a study will cost and whether it can work, from public numbers: pure.
+"""Plan of a study: its costs and forecast from public numbers. Pure functions.
 
-Everything follows from the study document, the expected rows of each owner and *assumed*
-eigenvalues; nobody's rows are read, so a plan costs nothing and may be made as often as wanted.
+The inputs are the study document, the expected rows of each owner and *assumed* eigenvalues. No
+rows are read, so a plan costs nothing and may be made any number of times.
 
-Forecasts and what would be enough are `dppca.curator.planning.forecaster`'s; whom owners may trust,
-`dppca.curator.planning.trusts`'; what a schema could choose, `dppca.curator.planning.choices`'.
+`dppca.curator.planning.forecaster` makes forecasts and needs, `dppca.curator.planning.trusts`
+compares kinds of trust, and `dppca.curator.planning.choices` compares choices of a schema.
 
 Resolution: rounding adds at most ``4**-g / 12`` to a numeric column's variance; unit-ball rows,
 rounded towards zero, lose half a step of coordinates of about ``1/sqrt(d)``. The advice is the
@@ -36,16 +36,16 @@ from dppca.curator.planning.forecaster import Forecaster, PlanForecast, PlanNeed
 from dppca.curator.planning.trusts import PlanTrust, compare_trusts
 
 GRID = tuple(Decimal(text) for text in ("0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10", "20"))
-_LEAST_GAIN = 0.01  # of captured variance, for which a delta is worth having
+_LEAST_GAIN = 0.01  # captured variance that justifies a delta
 _RESOLUTIONS = range(6, 15)
 _ROUNDING_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class StudyPlan:
-    """All of a plan.
+    """Result of planning a study.
 
-    ``k`` is what the needs are about; ``choices`` has the study as written first; ``relations`` is
+    The needs are for ``k`` components; ``choices`` has the study as written first; ``relations`` is
     None for a schema without a field; bytes are of one owner.
     """
 
@@ -65,19 +65,19 @@ class StudyPlan:
 
     @property
     def asked(self) -> PlanForecast:
-        """The study as it stands."""
+        """Forecast of the study as it stands."""
         return next(line for line in self.lines if line.asked)
 
     @property
     def other(self) -> PlanForecast | None:
-        """The best of other mechanisms at the epsilon asked for; None where there is none."""
+        """Best forecast of another mechanism at the same epsilon; None if there is none."""
         asked = self.asked
         others = (line for line in self.lines if line.epsilon == asked.epsilon and not line.asked)
         return max(others, key=_captured, default=None)
 
     @property
     def recommended(self) -> str:
-        """What captures more at the epsilon asked for; if near, the one that needs no delta."""
+        """Mechanism that captures more at the same epsilon; if close, the one without delta."""
         if self.other is None:
             return self.asked.mechanism
         simple, better = self._without_delta_first
@@ -85,14 +85,14 @@ class StudyPlan:
 
     @property
     def _without_delta_first(self) -> list[PlanForecast]:
-        """What is asked for and the other, in the order of `LAWS`."""
+        """The study's forecast and `other`, in the order of `LAWS`."""
         names = list(LAWS)
         lines = [line for line in (self.asked, self.other) if line is not None]
         return sorted(lines, key=lambda line: names.index(line.mechanism))
 
     @property
     def reason(self) -> str:
-        """Why `recommended` is."""
+        """Reason for `recommended`, in words."""
         if self.other is None:
             needs_none = not LAWS[self.asked.mechanism].needs_delta
             why = "Gaussian noise needs a delta (--delta)" if needs_none else "nothing else fits"
@@ -109,7 +109,7 @@ class StudyPlan:
         return f"{beside}; so a delta would buy less than one part more"
 
     def __repr__(self) -> str:
-        """A few lines for people."""
+        """Return a few lines for people."""
         most = 8
         lines = [
             f"  {noise} noise, epsilon {epsilon}, delta {delta}: {captured or 'nothing'} of the "
@@ -120,7 +120,7 @@ class StudyPlan:
         return "\n".join([self._title, *lines[:most], f"  {self._advice}"])
 
     def _repr_html_(self) -> str:
-        """Notebooks show the forecasts, that of the study as it stands marked."""
+        """Return the forecasts as an HTML table that marks the study as it stands."""
         head = ("", "noise", "epsilon", "delta", "of the variance is captured", "verdict")
         table = html_table(head, self._rows, caption=self._title)
         return f"{table}<p>{html_text(self._advice)}</p>"
@@ -148,7 +148,7 @@ class StudyPlan:
         ]
 
     def need(self, mechanism: str) -> PlanNeed:
-        """What a mechanism of this plan needs."""
+        """Needs of one mechanism of this plan."""
         return next(need for need in self.needs if need.mechanism == mechanism)
 
 
@@ -170,21 +170,21 @@ def make_plan(
     rows
         Expected rows of each of the study's owners.
     delta
-        For noise that needs one where the study says none; None leaves such noise out then.
+        Delta for noise that needs one if the study gives none; None then leaves such noise out.
     targets
-        Attributes whose products may weigh more: choices that are compared, beside the study's own.
+        Attributes whose products may weigh more: compared as choices besides the study's own.
     colluders
         t, to show ``trust: aggregate`` beside a study that does not have it; None leaves it out.
     grid
-        Epsilons beside the study's own.
+        Epsilons besides the study's own.
     advance
         Called after each forecast.
 
     Raises
     ------
     SettingError
-        Rows missing, below 1 or of an owner that is not in the study; a delta that is not one; a
-        target that is no attribute; colluders that are not the study's, or too many.
+        Rows missing, below 1 or of an owner that is not in the study; a delta that differs from the
+        study's; a target that is no attribute; colluders that are not the study's, or too many.
     TooManyRowsError
         More rows of an owner than its part of ``max_rows``.
     RangeError
@@ -248,7 +248,7 @@ def _captured(line: PlanForecast) -> float:
 
 
 def _choose_delta(study: Study, law: type[NoiseLaw], delta: Decimal | None) -> Decimal | None:
-    """Delta of a law's lines; None leaves them out."""
+    """Delta for a law's forecasts; None leaves them out."""
     if not law.needs_delta:
         return Decimal(0)
     said = study.privacy.delta
@@ -276,7 +276,7 @@ def _check_rows(study: Study, rows: Mapping[str, int]) -> None:
 
 
 def _result_bytes(study: Study, k: int) -> int:
-    """Arrays of a result, as of `dppca.common.attestation.results`."""
+    """Size of a result's arrays, see `dppca.common.attestation.results`."""
     layout = study.table.layout
     p = layout.n_columns
     within = p * p if study.covariance is Covariance.WITHIN else 0

@@ -1,4 +1,4 @@
-"""A plan for people and for machines; every figure of the text is in the document, too."""
+"""Plan as text and as a JSON document, which contains every figure of the text."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from dppca.curator.planning.forecaster import GOOD, Feasibility, PlanNeed
 from dppca.curator.planning.plan import StudyPlan
 
 _SHOWN = 8  # eigenvalues
-_MOMENT_S = 0.1  # below it nobody waits
+_MOMENT_S = 0.1  # shorter times are not noticed
 
 
 def plan_document(
     plan: StudyPlan, seconds: PlanSeconds, plot: str | None = None
 ) -> StudyPlanDocument:
-    """Everything a plan says, as it is printed."""
+    """Return the whole plan as it is printed in JSON."""
     study, assumption = plan.study, plan.assumption
     return StudyPlanDocument(
         study=study.name,
@@ -50,7 +50,7 @@ def plan_document(
 
 
 def plan_text(plan: StudyPlan, seconds: PlanSeconds, *, width: int | None = None) -> str:
-    """The same for people; ``width`` is that of a terminal."""
+    """Return the plan as text; ``width`` is the terminal's."""
     parts = [
         _head(plan),
         _plain(plan),
@@ -84,7 +84,7 @@ _BEST_CASE = (
 
 
 def _plain(plan: StudyPlan) -> list[str]:
-    """What the study as it stands would give, in whole parts of a hundred."""
+    """Forecast of the study as it stands, in whole parts of a hundred."""
     asked, forecast = plan.asked, plan.asked.forecast
     if forecast is None:
         return []
@@ -101,7 +101,7 @@ def _plain(plan: StudyPlan) -> list[str]:
 
 
 def _spread(forecast: UtilityForecast) -> str:
-    """The share that is captured, and the range of nine runs of ten where that is another."""
+    """Captured share, and the range of nine runs of ten if it differs."""
     least, most = _parts(forecast.captured_low), _parts(forecast.captured_high)
     found = _parts(forecast.captured)
     if least == found == most:
@@ -200,7 +200,7 @@ def _need(plan: StudyPlan, need: PlanNeed) -> list[str]:
 
 
 def _trusts(plan: StudyPlan, width: int | None) -> list[str]:
-    """Whom owners may trust, and what it does to the noise; nothing where one kind is shown."""
+    """Kinds of trust and their noise; empty if only one kind is shown."""
     if len(plan.trusts) < 2:
         return []
     lines = [
@@ -230,7 +230,7 @@ def _trusts(plan: StudyPlan, width: int | None) -> list[str]:
 
 
 def _choices(plan: StudyPlan, width: int | None) -> list[str]:
-    """One table of the noise, then a line for what each choice gains and costs."""
+    """Table of the noise, then lines for the gains and costs of each choice."""
     n_rows = sum(plan.rows.values())
     names = ("", "product", "with a target", "column sum", "cell", "product beside the study")
     rows: list[tuple[str, ...]] = []

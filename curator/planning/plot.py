@@ -1,4 +1,4 @@
-"""A plan as one picture: captured variance over epsilon, and what stands above the noise."""
+"""Plot of a plan: captured variance over epsilon, and the spectrum beside the noise edges."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from dppca.curator.planning.forecaster import GOOD
 from dppca.curator.planning.plan import StudyPlan
 
 _STYLES = dict(zip(LAWS, cycle([(BLUE, "o", "-"), (ORANGE, "s", "--")]), strict=False))
-"""Of each law, by its name."""
+"""Colour, marker and line of each law, by its name."""
 
 
 def plot_plan(path: Path, plan: StudyPlan) -> None:
-    """Draw a plan; the file's ending says the format (.png, .svg, .pdf).
+    """Draw a plan; the file's suffix sets the format (.png, .svg, .pdf).
 
-    `SettingError` where matplotlib is missing.
+    Raise `SettingError` if matplotlib is missing.
     """
     check_plotting()
     figure = new_figure(10, 4.2)

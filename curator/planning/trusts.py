@@ -1,8 +1,7 @@
-"""A study under both kinds of trust: what the noise of the sum is, and what comes of it.
+"""Comparison of a study under both kinds of trust: noise of the sum, and forecast.
 
-Both kinds of trust stand side by side: the noise of the sum has ``sqrt(m)`` times the standard
-deviation of one mechanism's where each owner adds all of it, and ``sqrt(m / h)`` times where h
-owners make it together.
+The noise of the sum has ``sqrt(m)`` times the standard deviation of one mechanism's if each owner
+adds all of it, and ``sqrt(m / h)`` times if h owners make it together.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from dppca.curator.planning.forecaster import Feasibility, Forecaster, PlanForec
 
 @dataclass(frozen=True, slots=True)
 class PlanTrust:
-    """The study as its owners trust; colluders are None where each adds all of the noise."""
+    """The study under one kind of trust; colluders are None if each owner adds all of the noise."""
 
     trust: Annotated[Trust, "whom owners trust"]
     colluders: Annotated[int | None, "owners that may work with the curator"]
@@ -48,7 +47,7 @@ def compare_trusts(
     own: PlanForecast,
     advance: Callable[[], None],
 ) -> tuple[PlanTrust, ...]:
-    """The study under both kinds of trust, its own first; alone where no colluders are said."""
+    """Compare both kinds of trust, the study's own first; only that one without colluders."""
     said = study.privacy.colluders
     if colluders is not None:
         _check_colluders(study, colluders)
@@ -76,7 +75,7 @@ def compare_trusts(
 
 
 def with_trust(study: Study, trust: Trust, colluders: int | None) -> Study:
-    """The same study under another trust; no keys are asked for, so it is for plans alone."""
+    """Return the study under another trust, without keys, for plans only."""
     privacy = study.privacy.model_copy(update={"trust": trust, "colluders": colluders})
     return study.model_copy(update={"privacy": privacy})
 
@@ -88,7 +87,7 @@ def _forecast(
     asked: Calibration,
     advance: Callable[[], None],
 ) -> PlanForecast:
-    """What was asked for, of a study that its owners trust otherwise."""
+    """Forecast the study under another trust at its own epsilon."""
     forecaster = Forecaster(study, rows, assumption, type(asked.law), asked.delta, asked, advance)
     return forecaster.line(asked.epsilon)
 

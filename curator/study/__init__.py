@@ -1,1 +1,1 @@
-"""What a curator decides about studies and uploads: pure."""
+"""Decisions of a curator about studies and uploads: pure."""

@@ -1,33 +1,33 @@
-"""Which uploads are taken: pure decisions on what an owner announces.
+"""Admission of uploads: pure decisions on an owner's announcement.
 
 Rules for a contribution, in the order in which they are applied:
 
-1. The study names the caller. To anybody else there is no such study.
+1. The study names the caller. For other parties the study does not exist.
 2. The receipt names as many entries as the study's schema has, and the header announces 8 bytes
    for each; with ``trust: aggregate`` as many bytes as a masked upload may have.
 3. The very same release is acknowledged in every state, without effect: an owner whose
    acknowledgement was lost asks again. Other bytes, or another release, from an owner that has
    contributed are refused; so is a release that was made for another study.
 4. The study is open and its deadline has not passed.
-5. An owner has at least one row, and no more than its part of the study's ``max_rows``. So what an
-   owner may bring follows from the study alone, and nobody can take another's room.
-6. The owner's ledger is not shorter than this curator has ever seen it, in any study, and where it
-   is as long, it is the same; but for what a settlement has set aside
+5. An owner has at least one row, and at most its part of the study's ``max_rows``. So the study
+   alone sets each owner's limit, and no owner can take another's room.
+6. The owner's ledger is not shorter than this curator has ever seen it, in any study, and if it has
+   the same length, it is the same; a settlement makes an exception
    (`dppca.curator.study.settlement`). A longer chain may still be another one: the curator has no
-   entries to compare. So the owner asks what was seen, and compares it with its own entries before
-   it charges or sends anything.
+   entries to compare. So the owner asks for the recorded chain, and compares it with its own
+   entries before it charges or sends anything.
 7. The receipt is the one that the study implies; noise and charge are computed again.
 
-Before them the service has opened the envelope around the receipt, which the key of the call's
-certificate signed. With ``trust: aggregate`` this key is the one that the study names for the
-caller; and once all bytes have come, `require_masked` compares them with the caller's statement and
-the receipt.
+Before these rules, the service has opened the envelope around the receipt, which the key of the
+call's certificate signed. With ``trust: aggregate`` this key is the one that the study names for
+the caller; and once all bytes have come, `require_masked` compares them with the caller's statement
+and the receipt.
 
-They are applied before the first byte is taken and once more when the last has come, in one
-transaction with what is stored: of two uploads at once, one is refused.
+The rules are applied before the first byte is received and again when the last has come, in one
+transaction with the storing: of two uploads at once, one is refused.
 
-Synthetic rows are taken from owners that contributed, once per form, while the study is decomposed
-and for its own components only.
+Synthetic rows are accepted from owners that contributed, once per form, while the study is
+decomposed and for its own components only.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ from dppca.curator.study.study_record import (
 
 
 class UploadDecision(Enum):
-    """What is done with an upload that was not refused."""
+    """Outcome for an upload that was not refused."""
 
     ACCEPT = auto()
     ALREADY_STORED = auto()
@@ -78,7 +78,7 @@ class UploadDecision(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SyntheticHeader:
-    """What an owner says of its synthetic rows before the first byte. Digests are raw bytes."""
+    """An owner's announcement of its synthetic rows. Digests are raw bytes."""
 
     study_digest: bytes
     form: Form
@@ -98,22 +98,14 @@ def admit(
 ) -> UploadDecision:
     """Decide on a contribution by its header (rules 1 to 7).
 
-    Parameters
-    ----------
-    header
-        Signed by its owner, but not believed.
-    history
-        History of this owner, over all studies.
-    calibration
-        The study's.
-    now
-        Aware.
+    ``header`` is signed by its owner, but not trusted; ``history`` is this owner's, over all
+    studies.
 
     Raises
     ------
-    UnknownStudyError, SchemaMismatchError, ConflictError, StudyStateError, UploadError, ChainError,
-    TooManyRowsError
-        By the rule that is broken.
+    UnknownStudyError, SchemaMismatchError, ConflictError, StudyStateError, UploadError, LimitError,
+    ChainError, TooManyRowsError
+        For the rule that is broken.
     """
     study, owner = record.study, header.owner
     require_named(record, owner)
@@ -145,9 +137,9 @@ def contribute(
     calibration: Calibration,
     now: datetime,
 ) -> tuple[StudyRecord, UploadDecision]:
-    """Decide as `admit` does; the study with the contribution, or as it was where that is stored.
+    """Decide like `admit`; return the study with the contribution, or unchanged if it was stored.
 
-    All bytes that the header announces have come.
+    All bytes that the header announces must have come.
     """
     verdict = admit(record, header, history, calibration=calibration, now=now)
     if verdict is UploadDecision.ALREADY_STORED:
@@ -185,7 +177,7 @@ def admit_publication(record: StudyRecord, owner: str, header: SyntheticHeader) 
 def publish(
     record: StudyRecord, owner: str, header: SyntheticHeader, *, now: datetime
 ) -> tuple[StudyRecord, UploadDecision]:
-    """Decide as `admit_publication` does; the study with the rows, or as it was."""
+    """Decide like `admit_publication`; return the study with the rows, or unchanged."""
     verdict = admit_publication(record, owner, header)
     if verdict is UploadDecision.ALREADY_STORED:
         return record, verdict
@@ -203,7 +195,7 @@ def publish(
 
 
 def require_named(record: StudyRecord, owner: str) -> None:
-    """Refuse a party that the study does not name, as if there were no such study."""
+    """Raise `UnknownStudyError` for a party that the study does not name."""
     if owner not in record.study.owners:
         raise UnknownStudyError(f"study {record.study.name} does not name {owner}")
 
@@ -216,19 +208,15 @@ def largest_contribution(study: Study) -> int:
 
 
 def require_masked(study: Study, header: Header, upload: Upload, payload_sha256: bytes) -> None:
-    """Raise unless a masked upload is what its owner signed, and what its receipt names.
+    """Raise unless a masked upload matches its owner's signature and its receipt.
 
-    Parameters
-    ----------
-    upload
-        Its payload may be left out.
-    payload_sha256
-        Digest of the masked vector, 32 bytes.
+    The payload of ``upload`` may be left out; ``payload_sha256`` is the digest of the masked
+    vector, 32 bytes.
 
     Raises
     ------
     UploadError
-        It is another owner's, or not what its statement or its receipt says.
+        It is another owner's, or does not match its statement or its receipt.
     SignatureError
         The statement is not signed by the owner's key in the study.
     """
@@ -243,7 +231,7 @@ def require_masked(study: Study, header: Header, upload: Upload, payload_sha256:
 
 
 def _check_size(study: Study, header: Header) -> None:
-    """The end of rule 2."""
+    """Check the size in bytes (the end of rule 2)."""
     owner, n_entries = header.owner, study.table.layout.n_entries
     least, most = 8 * n_entries, largest_contribution(study)
     if study.trust is Trust.AGGREGATE:
@@ -281,7 +269,7 @@ def _check_chain(owner: str, said: LedgerHead, seen: LedgerHead | None) -> None:
 
 
 def _check_receipt(study: Study, calibration: Calibration, header: Header) -> None:
-    """Rule 7."""
+    """Check the receipt (rule 7)."""
     receipt = header.release.receipt
     if receipt.ledger_sequence > header.chain.length:
         raise UploadError("the receipt's ledger_sequence does not lie in the ledger")

@@ -1,18 +1,17 @@
-"""From the owners' noised releases to joint components: pure, one vector in memory at a time.
+"""Joint components from the owners' noised releases: pure, one vector in memory at a time.
 
-Theory. Releases are integers modulo 2**64, and so is their sum: it does not depend on an order,
-and a true sum within 63 bits, which `dppca.common.privacy.mechanisms` sees to, is read back
-exactly. With ``trust: aggregate`` the releases are masked, and the openings take the masks away
-from their sum alone (`dppca.common.aggregation.pooling`). Dividing by the public number of rows
-gives raw moments of all rows together; pooling *raw* moments keeps the variance between the owners'
-means. The mean of the owners' own covariances (``within``; Gu et al. 2022, algorithm 1, step 5) is
-a sum of floats and so is formed in the order of names.
+Theory. Releases are integers modulo 2**64, and so is their sum: it does not depend on an order.
+`dppca.common.privacy.mechanisms` keeps a true sum within 63 bits, so it is read back exactly. With
+``trust: aggregate`` the releases are masked, and the openings remove the masks from their sum only
+(`dppca.common.aggregation.pooling`). Dividing by the public number of rows gives raw moments of all
+rows together; pooling *raw* moments keeps the variance between the owners' means. The mean of the
+owners' own covariances (``within``; Gu et al. 2022, algorithm 1, step 5) is a sum of floats and so
+is formed in the order of names.
 
-Everything here is post-processing of what is private already: it costs nothing, and the noise edge
-is simulated from a seed, the study's digest, so that anybody who has the releases gets the same
-bytes.
+Everything here is post-processing of private data: it costs nothing. The noise edge is simulated
+from a seed, the study's digest, so that every holder of the releases computes the same bytes.
 
-The guarantee of the federation is `dppca.common.privacy.composition`'s, over all owners of the
+`dppca.common.privacy.composition` gives the guarantee of the federation, over all owners of the
 study.
 """
 
@@ -54,18 +53,16 @@ def aggregate(
 
     Parameters
     ----------
-    calibration
-        The study's.
     contributions
         At least one, in the order of the owners' names.
     vectors
-        Their packed vectors in the same order, each int64 of shape (D,); taken one at a time, and
-        not looked at again: the next may be in the same memory.
+        Their packed vectors in the same order, each int64 of shape (D,); read one at a time and not
+        used again: the next may occupy the same memory.
 
     Raises
     ------
     StudyStateError
-        Nobody contributed.
+        No owner contributed.
     """
     if not contributions:
         raise StudyStateError(f"no owner has contributed to study {study.name}")
@@ -80,19 +77,19 @@ def aggregate_masked(
     uploads: Iterable[Upload],
     openings: Iterable[Opening],
 ) -> Result:
-    """As `aggregate`, of a study with ``trust: aggregate``.
+    """Aggregate a study with ``trust: aggregate``; the result is like that of `aggregate`.
 
     Parameters
     ----------
     uploads
-        Those of exactly the sealed set; taken one at a time, and so are ``openings``.
+        Uploads of exactly the sealed set; read one at a time, like ``openings``.
     openings
-        Together of every stream once.
+        Openings that together contain every stream once.
 
     Raises
     ------
     GarbledSumError
-        They do not fit: somebody did not follow the protocol.
+        They do not fit: a party did not follow the protocol.
     """
     pooled = unmask(make_terms(study), uploads, openings)
     return _decomposed(study, calibration, contributions, pooled, None)
@@ -152,13 +149,13 @@ def _decomposed(
 def _pool(
     study: Study, contributions: Sequence[Contribution], vectors: Iterable[NDArray[np.int64]]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Sum of the packed vectors modulo 2**64, and the covariance within owners where asked for."""
+    """Sum packed vectors modulo 2**64; also the covariance within owners if it is used."""
     layout = study.table.layout
     pooled = np.zeros(layout.n_entries, dtype=np.uint64)
     wants_within = study.covariance is Covariance.WITHIN
     within = empty_covariance(layout.n_columns) if wants_within else None
     for contribution, vector in zip(contributions, vectors, strict=True):
-        pooled += vector.view(np.uint64)  # unsigned: wrapping is what is meant, not an overflow
+        pooled += vector.view(np.uint64)  # unsigned: wrapping is intended, not an overflow
         if within is not None:
             within = within.add(contribution.n_rows, *unpack(vector, contribution.n_rows, layout))
     return pooled.view(np.int64), None if within is None else within.covariance

@@ -1,6 +1,6 @@
-"""A study file with the keys of its owners: what ``dppca-owner identity`` printed, put together.
+"""Assembly of a study file with its owners' keys, from the output of ``dppca-owner identity``.
 
-Text in, text out. The lines that a person wrote stay as they are; the keys come after them.
+Input and output are text. The lines that a person wrote stay unchanged; the keys come after them.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ _SECTIONS = ("identities", "openers")
 
 
 def assemble_study(text: str, parts: Iterable[tuple[str, str]]) -> tuple[str, Study]:
-    """The study file with the owners' keys, and the study that it is.
+    """Return the study file with the owners' keys, and the study that it describes.
 
     Parameters
     ----------
     text
         A study file (YAML) with ``trust: aggregate``, without keys.
     parts
-        Where each owner's part comes from, for messages, and what ``dppca-owner identity`` printed
-        there: lines of YAML, or its ``--json``.
+        For each owner a source, for messages, and the output of ``dppca-owner identity``: lines of
+        YAML, or its ``--json``.
 
     Raises
     ------
     StudyError
-        A part is none, an owner comes twice, a key is not the owner's, or the whole is no study.
+        A part is not valid, an owner comes twice, a key is not the owner's, or the whole is no
+        study.
     """
     base = _mapping(text, "the study file")
     given = [name for name in _SECTIONS if name in base]
@@ -54,7 +55,7 @@ def assemble_study(text: str, parts: Iterable[tuple[str, str]]) -> tuple[str, St
 
 
 def _read_part(content: str, source: str, study: str) -> Mapping[str, dict[str, Any]]:
-    """Entries of each section; `StudyError` where a part is of another form or study."""
+    """Entries of each section; raise `StudyError` if a part has another form or study."""
     document = _mapping(content, source)
     if document.get("command") == "identity":
         if document.get("study") != study:

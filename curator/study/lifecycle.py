@@ -1,4 +1,4 @@
-"""The states of a study: pure, without I/O, clock or randomness.
+"""States of a study: pure, without I/O, clock or randomness.
 
 A study moves through these states::
 
@@ -9,18 +9,18 @@ A study moves through these states::
     closed       -            -        -        -            -            closed      -
     aborted      -            -        -        -            -            -           aborted
 
-``-`` is illegal: it raises `StudyStateError`, and as every step returns a new `StudyRecord`, the
-old one is as it was. Closing and aborting again have no effect, so that a call may be repeated.
-What is contributed, opened and published, and by whom, `dppca.curator.study.admission` and
-`dppca.curator.study.openings` decide.
+``-`` is illegal: it raises `StudyStateError`, and because every step returns a new `StudyRecord`,
+the old one is unchanged. Closing and aborting again have no effect, so that a call may be repeated.
+`dppca.curator.study.admission` and `dppca.curator.study.openings` decide who may contribute, open
+and publish, and what.
 
-With ``trust: owner`` a study is decomposed when all owners have come, or with a quorum once the
-deadline has passed. With ``trust: aggregate`` it is sealed then, and decomposed once the openers
-have opened every stream; only there may it be sealed, and it cannot be decomposed while open. With
-less than a quorum, or with a stream that nobody opened by ``open_by``, it is aborted. A step that
-nobody asked for is refused unless it is due when it is stored: a study may have changed since
-`next_action` was asked. What a site says of itself is never passed on: of late and missing owners
-and openers the others learn the names.
+With ``trust: owner`` a study is decomposed when all owners have contributed, or with a quorum once
+the deadline has passed. With ``trust: aggregate`` it is sealed then, and decomposed once the
+openers have opened every stream; only such a study may be sealed, and it cannot be decomposed while
+open. With less than a quorum, or with a stream that is not opened by ``open_by``, it is aborted. A
+step of the curator itself is refused unless it is due when it is stored: a study may have changed
+since the call of `next_action`. The curator never passes on a site's own words: other parties learn
+only the names of late and missing owners and openers.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ MAX_REASON_LENGTH = 200
 
 
 class Transition(StrEnum):
-    """What can happen to a study."""
+    """Event that changes a study."""
 
     CONTRIBUTE = "contribute"
     SEAL = "seal"
@@ -83,11 +83,11 @@ _OF_TRUST = {
     (StudyState.OPEN, Transition.SEAL): Trust.AGGREGATE,
     (StudyState.OPEN, Transition.DECOMPOSE): Trust.OWNER,
 }
-"""Pairs that are legal for one trust alone."""
+"""Pairs that are legal for one trust only."""
 
 
 class NextAction(Enum):
-    """What time and contributions ask for."""
+    """Next step that time and contributions require."""
 
     NOTHING = auto()
     SEAL = auto()
@@ -96,12 +96,9 @@ class NextAction(Enum):
 
 
 def create(existing: StudyRecord | None, study: Study, *, now: datetime) -> StudyRecord:
-    """A study as the curator begins it; the stored one where it is the same document.
+    """Return a new study, or the stored one if it is the same document.
 
-    Parameters
-    ----------
-    existing
-        What has the study's name already.
+    ``existing`` is the stored study of that name, if any.
 
     Raises
     ------
@@ -127,7 +124,7 @@ def create(existing: StudyRecord | None, study: Study, *, now: datetime) -> Stud
 
 
 def next_action(record: StudyRecord, *, now: datetime) -> NextAction:
-    """What is to be done with a study now, without anybody asking."""
+    """Return the step of the curator that is due now."""
     if record.state is StudyState.SEALED:
         if is_opened(record):
             return NextAction.DECOMPOSE
@@ -145,19 +142,10 @@ def next_action(record: StudyRecord, *, now: datetime) -> NextAction:
 def seal(
     record: StudyRecord, taken: tuple[Contribution, ...], set_digest: bytes, *, now: datetime
 ) -> StudyRecord:
-    """The study with the set that is opened; no contribution is taken afterwards.
+    """Return the study with its sealed set; no contribution is accepted afterwards.
 
-    Parameters
-    ----------
-    taken
-        The contributions whose digest was computed.
-    set_digest
-        Digest of all contributions, 32 bytes.
-
-    Raises
-    ------
-    StudyStateError
-        Not open, of another trust, not due, or the set is not of the contributions stored.
+    ``taken`` are the contributions with the digest ``set_digest``, 32 bytes. `StudyStateError` is
+    raised if the study is not open, has another trust, is not due, or has other contributions now.
     """
     state = next_state(record, Transition.SEAL)
     _require_due(record, NextAction.SEAL, taken, now)
@@ -167,17 +155,10 @@ def seal(
 def decompose(
     record: StudyRecord, taken: tuple[Contribution, ...], result: StoredResult, *, now: datetime
 ) -> StudyRecord:
-    """The study with its result.
+    """Return the study with its result.
 
-    Parameters
-    ----------
-    taken
-        The contributions that the result was computed from.
-
-    Raises
-    ------
-    StudyStateError
-        Neither open nor sealed, not due, or the result is not of the contributions stored.
+    ``taken`` are the contributions from which the result was computed. `StudyStateError` is raised
+    if the study is neither open nor sealed, is not due, or has other contributions now.
     """
     state = next_state(record, Transition.DECOMPOSE)
     _require_due(record, NextAction.DECOMPOSE, taken, now)
@@ -185,15 +166,17 @@ def decompose(
 
 
 def close(record: StudyRecord) -> StudyRecord:
-    """The study without further synthetic rows; `StudyStateError` unless decomposed."""
+    """Close a study to synthetic rows; raise `StudyStateError` unless decomposed or closed."""
     return replace(record, state=next_state(record, Transition.CLOSE))
 
 
 def abort(record: StudyRecord, reason: str) -> StudyRecord:
-    """The study ended without a result; `StudyStateError` unless open or sealed.
+    """Return the study ended without a result.
 
     Raises
     ------
+    StudyStateError
+        The study is neither open, sealed nor aborted already.
     InputError
         No reason, or one above `MAX_REASON_LENGTH` characters.
     """
@@ -205,12 +188,9 @@ def abort(record: StudyRecord, reason: str) -> StudyRecord:
 
 
 def abort_late(record: StudyRecord, *, now: datetime) -> StudyRecord:
-    """The study ended because those for whom it waited did not come in time.
+    """Abort a study that waited too long for owners or openers.
 
-    Raises
-    ------
-    StudyStateError
-        It is not late, or what it waited for has come.
+    Raise `StudyStateError` if it is not late, or if they have come.
     """
     _require_due(record, NextAction.ABORT, record.contributions, now)
     return abort(record, OPENERS_REASON if record.state is StudyState.SEALED else QUORUM_REASON)
@@ -219,17 +199,9 @@ def abort_late(record: StudyRecord, *, now: datetime) -> StudyRecord:
 def abort_garbled(
     record: StudyRecord, taken: tuple[Contribution, ...], *, now: datetime
 ) -> StudyRecord:
-    """The study ended because its openings do not fit its contributions.
+    """Abort a study because its openings do not fit the contributions ``taken``.
 
-    Parameters
-    ----------
-    taken
-        The contributions with which the openings were compared.
-
-    Raises
-    ------
-    StudyStateError
-        It is not to be decomposed, or other contributions are stored.
+    Raise `StudyStateError` if it is not due for decomposition, or has other contributions now.
     """
     next_state(record, Transition.DECOMPOSE)
     _require_due(record, NextAction.DECOMPOSE, taken, now)
@@ -243,14 +215,9 @@ def require_reason(reason: str) -> None:
 
 
 def require_result(record: StudyRecord) -> StoredResult:
-    """The result file of a study.
+    """Return the result file of a study.
 
-    Raises
-    ------
-    NotReadyError
-        Still open, or sealed.
-    StudyStateError
-        Aborted.
+    Raise `NotReadyError` if the study is open or sealed, `StudyStateError` if it was aborted.
     """
     if record.state is StudyState.ABORTED:
         raise StudyStateError(f"study {record.study.name} was aborted: {record.reason}")
@@ -266,7 +233,7 @@ def require_result(record: StudyRecord) -> StoredResult:
 
 
 def next_state(record: StudyRecord, step: Transition) -> StudyState:
-    """State after a step; `StudyStateError` where the table has none."""
+    """Return the state after a step; raise `StudyStateError` if the table has none."""
     pair = (record.state, step)
     trust = record.study.trust
     if pair not in TRANSITIONS or _OF_TRUST.get(pair, trust) is not trust:

@@ -1,25 +1,26 @@
-"""Which votes and openings are taken: pure decisions on what an opener sends.
+"""Admission of votes and openings: pure decisions on an opener's messages.
 
 Rules, in the order in which they are applied:
 
-1. The study names the caller. To anybody else there is no such study.
+1. The study names the caller. For other parties the study does not exist.
 2. It has ``trust: aggregate``, and names the caller as an opener.
 3. The very same opening is acknowledged in every state, without effect.
 4. The set is sealed, and the study was not aborted.
 5. A vote is the caller's, for this set, and signed by its key in the study; a study without spares
-   takes none. The same again has no effect, and so has one that comes after the openings.
-6. An opening is no longer than one can be. It is the caller's, over this set, of streams that the
-   caller holds, and signed by its key in the study. Another sum of the same streams is refused.
+   accepts none. A repeated vote has no effect, and neither has one after the openings.
+6. An opening is not longer than the largest possible one. It is the caller's, over this set, of
+   streams that the caller holds, and signed by its key in the study. Another sum of the same
+   streams is refused.
 7. ``open_by`` has not passed.
-8. Its streams are all that are wanted of the opener. An opening of others is not stored, and that
-   is no error: another opener was faster. The answer says what is wanted instead. So an opener has
-   one opening in a study: a sum for each of a thousand streams would fill a disk.
+8. Its streams are exactly those wanted of the opener. An opening of others is not stored, which is
+   no error: another opener was faster. The answer lists the wanted streams instead. So an opener
+   has one opening in a study: a sum for each of a thousand streams would fill a disk.
 
-They are applied before the first byte of a sum is taken, as far as the header tells, and once more
-in one transaction with what is stored: of two openings of one stream, one is stored.
+They are applied before the first byte of a sum is received, as far as the header allows, and again
+in one transaction with the storing: of two openings of one stream, one is stored.
 
-The curator is not trusted with more than to be there, so nothing secret hangs on these rules: they
-find mistakes early, and say whose they are.
+The curator is trusted only to be available, so no secret depends on these rules: they find mistakes
+early, and name the party at fault.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from dppca.curator.study.study_record import (
 
 
 class OpeningDecision(Enum):
-    """What is done with an opening that was not refused."""
+    """Outcome for an opening that was not refused."""
 
     ACCEPT = auto()
     ALREADY_STORED = auto()
@@ -58,14 +59,10 @@ class OpeningDecision(Enum):
 
 @dataclass(frozen=True, slots=True)
 class OpeningHeader:
-    """What an opener says before the first byte of its sum. Digests are raw bytes.
+    """An opener's announcement before its sum. Digests are raw bytes.
 
-    Attributes
-    ----------
-    vote
-        Its bytes; empty where none comes.
-    total_bytes, sha256
-        Size and digest of the opening that follows; 0 and empty where none does.
+    ``vote`` holds the vote's bytes, empty without one. ``total_bytes`` and ``sha256`` are size and
+    digest of the opening that follows; 0 and empty without one.
     """
 
     study_digest: bytes
@@ -77,12 +74,12 @@ class OpeningHeader:
 def admit_opening(
     record: StudyRecord, opener: str, header: OpeningHeader, *, now: datetime
 ) -> OpeningDecision:
-    """Decide on an opening by its header; ``ACCEPT`` where its bytes are to be taken.
+    """Decide on an opening by its header; ``ACCEPT`` means that its bytes are to be received.
 
     Raises
     ------
     StudyStateError, PermissionDeniedError, NotReadyError, LimitError, UploadError
-        By the rule that is broken.
+        For the rule that is broken.
     """
     terms = require_opener(record, opener)
     if _find_message(record, opener, header.sha256) is not None:
@@ -109,14 +106,15 @@ def store_opening(
     *,
     now: datetime,
 ) -> tuple[StudyRecord, OpeningDecision]:
-    """Decide on an opening whose bytes have come; the study with it, or as it was.
+    """Decide on an opening whose bytes have come; return the study with it, or unchanged.
 
-    The sum has the digest ``said.total_sha256``, and all bytes the one of the header.
+    The sum must have the digest ``said.total_sha256``, and all bytes the header's.
 
     Raises
     ------
     ConflictError, SignatureError
-        It is another one than is stored, for another set, or not signed; else as `admit_opening`.
+        It differs from the stored one, is for another set, or is not signed; others like
+        `admit_opening`.
     """
     terms = require_opener(record, opener)
     if _find_message(record, opener, header.sha256) is not None:
@@ -149,13 +147,13 @@ def store_opening(
 
 
 def store_vote(record: StudyRecord, opener: str, content: bytes, *, now: datetime) -> StudyRecord:
-    """Decide on a vote; the study with it, or as it was.
+    """Decide on a vote; return the study with it, or unchanged.
 
     Raises
     ------
     StudyStateError, PermissionDeniedError, NotReadyError, UploadError, LimitError, ConflictError,
     SignatureError
-        By the rule that is broken.
+        For the rule that is broken.
     """
     terms = require_opener(record, opener)
     sealing = require_sealed(record)

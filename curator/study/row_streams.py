@@ -1,21 +1,21 @@
-"""The messages of an Arrow IPC stream, judged by their headers before anything is decoded.
+"""Check of an Arrow IPC stream's message headers before any decoding.
 
-A reader of Arrow does work for every message, for every column of a batch, and again for the
-dictionaries that a batch refers to. A stream may hold far more of that than bytes: batches without
-rows, many batches of a row each, a large dictionary beside small batches, buffers that all
-lie in the same place, compressed ones. So the headers are walked first, which takes some
-microseconds for each, and the walk ends at the first that passes a limit:
+A reader of Arrow works for every message, for every column of a batch, and again for the
+dictionaries to which a batch refers. A stream can cause far more work than its bytes suggest:
+batches without rows, many batches of a row each, a large dictionary beside small batches, buffers
+that all lie in the same place, compressed ones. So the headers are read first, which takes some
+microseconds for each, and reading ends at the first that passes a limit:
 
 - a stream is one schema, then record batches and whole dictionaries, neither compressed;
 - a header is small (`HEADER_BYTES`);
 - every batch has rows, and all but `SMALL_BATCHES` have `BATCH_ROWS` on average;
 - the buffers of a batch lie side by side: together they are not longer than its body;
 - no more dictionaries come than the batches so far can have used, and the dictionaries that
-  batches refer to are, each counted for every batch, not many times what has come
+  batches refer to are, each counted for every batch, not many times the bytes so far
   (`DICTIONARY_WORK`).
 
-So the work for a stream grows with its bytes. Writers put as many rows into a batch as a table has,
-or 65,536 and more, and are far from every limit.
+So the work for a stream grows with its bytes. Writers put all rows of a table into one batch, or
+65,536 and more, and are far from every limit.
 
 Source: Apache Arrow columnar format, "IPC streaming format" and ``Message.fbs``.
 """
@@ -33,36 +33,27 @@ from dppca.common.attestation.file_headers import field, follow, is_compressed
 from dppca.common.errors import UploadError
 
 HEADER_BYTES, HEADER_BYTES_PER_COLUMN = 1 << 16, 1 << 12
-"""A stream may describe itself, and each batch, in so many bytes; a million columns in a small
-file are gigabytes in memory."""
+"""Largest header of a stream and of each batch; a million columns in a small file would take
+gigabytes of memory.
+"""
 BATCH_ROWS, SMALL_BATCHES = 4096, 64
 DICTIONARY_WORK, DICTIONARY_WORK_FREE = 4, 64 << 20
-"""Bytes of dictionaries that may be looked at, by bytes of the stream, and before that counts."""
+"""Limit on processed bytes of dictionaries: per byte of the stream, plus an allowance."""
 _SCHEMA, _DICTIONARY_BATCH, _RECORD_BATCH = 1, 2, 3
 _BUFFER = struct.Struct("<qq")
 
 FAULTS = (pa.ArrowException, OSError, struct.error, IndexError, ValueError, RecursionError)
-"""What reading a stream that somebody has changed may raise."""
+"""Exceptions from reading a manipulated stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageHeader:
-    """One message.
+    """Header of one message.
 
-    Attributes
-    ----------
-    kind
-        As in ``Message.fbs``.
-    n_rows
-        Rows of a record batch; of a dictionary the number of its values.
-    n_bytes
-        Size of the body.
-    buffer_bytes
-        Size of all buffers that the message says are in it.
-    dictionary
-        Whose values they are; None for a record batch.
-    delta
-        Whether the values are added to those of the dictionary so far.
+    ``kind`` is as in ``Message.fbs``; ``n_rows`` counts the rows of a record batch, or the values
+    of a dictionary; ``n_bytes`` is the size of the body, and ``buffer_bytes`` of all buffers that
+    the header declares; ``dictionary`` is the identifier of a dictionary, None for a record batch;
+    ``delta`` means that its values are added to those so far.
     """
 
     kind: int
@@ -75,24 +66,21 @@ class MessageHeader:
 
 
 def check_messages(path: Path, *, n_columns: int, small_batches: int = SMALL_BATCHES) -> int:
-    """Refuse a stream that would be more work, or more memory, than its size.
+    """Refuse a stream that would need more work or memory than its size justifies.
 
-    Parameters
-    ----------
-    small_batches
-        How many batches may have fewer than `BATCH_ROWS` rows.
+    ``small_batches`` is the number of batches that may have fewer than `BATCH_ROWS` rows.
 
     Returns
     -------
     int
-        Rows of all batches, as their headers say.
+        Rows of all batches according to their headers.
 
     Raises
     ------
     UploadError
         A limit is passed.
     Exception
-        One of `FAULTS` where the file is no such stream.
+        One of `FAULTS` if the file is no such stream.
     """
     n_rows = n_batches = n_dictionaries = work = 0
     dictionaries: dict[int, int] = {}
@@ -134,7 +122,7 @@ def _require_plain(header: MessageHeader, *, first: bool) -> None:
 
 
 def _headers(path: Path, *, n_columns: int) -> Iterator[tuple[MessageHeader, int]]:
-    """Every message, and where it ends in the file."""
+    """Yield every message, and its end in the file."""
     cap = HEADER_BYTES + HEADER_BYTES_PER_COLUMN * n_columns
     with pa.memory_map(str(path)) as source:
         while True:
@@ -150,7 +138,7 @@ def _headers(path: Path, *, n_columns: int) -> Iterator[tuple[MessageHeader, int
 
 
 def read_header(metadata: bytes) -> MessageHeader:
-    """A message's header; one of `FAULTS` where the bytes are none."""
+    """Parse a message's header; raise one of `FAULTS` if the bytes are none."""
 
     def number(table: int, index: int, form: str) -> int:
         place = field(metadata, table, index)

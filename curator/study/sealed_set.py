@@ -1,9 +1,9 @@
-"""The sealed set of a study with ``trust: aggregate``, and what is still wanted to open it: pure.
+"""Sealed set of a study with ``trust: aggregate``, and the openings that it still needs: pure.
 
-The openers come in any order and in several visits. What is wanted of one follows from what is
-stored: first its vote, where the study has spares; once enough have voted, a sum over those of its
-streams that nobody has opened. First come, first served: an opener is asked for all that it holds
-and nobody has, so one that goes later does not keep the others waiting.
+The openers come in any order and in several visits. The stored messages determine what an opener
+must send: first its vote, if the study has spares; once enough have voted, a sum over those of its
+streams that are not opened yet. First come, first served: an opener is asked for all its streams
+that are still closed, so a later one does not delay the others.
 """
 
 from __future__ import annotations
@@ -20,22 +20,18 @@ from dppca.curator.study.study_record import Sealing, StudyRecord
 
 @lru_cache(maxsize=128)
 def make_terms(study: Study) -> Terms:
-    """Who holds what in a study with ``trust: aggregate``; `StudyError` where keys do not fit.
+    """Return the holders of keys and streams in a study; raise `StudyError` if keys do not fit.
 
-    Reading a thousand keys takes a tenth of a second, so the last studies' are kept.
+    Parsing a thousand keys takes a tenth of a second, so recent studies' terms are cached.
     """
     return Terms.from_study(study)
 
 
 def require_opener(record: StudyRecord, caller: str) -> Terms:
-    """The terms of a study that names the caller as an opener.
+    """Return the terms of a study that names the caller as an opener.
 
-    Raises
-    ------
-    StudyStateError
-        It has another trust.
-    PermissionDeniedError
-        The caller is no opener.
+    Raise `StudyStateError` if it has another trust, `PermissionDeniedError` if the caller is no
+    opener.
     """
     if record.study.trust is not Trust.AGGREGATE:
         raise StudyStateError(f"study {record.study.name} has no masked contributions")
@@ -45,14 +41,9 @@ def require_opener(record: StudyRecord, caller: str) -> Terms:
 
 
 def require_sealed(record: StudyRecord) -> Sealing:
-    """The sealed set of a study.
+    """Return the sealed set of a study.
 
-    Raises
-    ------
-    NotReadyError
-        The study still waits for owners.
-    StudyStateError
-        It was aborted: nothing more is opened.
+    Raise `NotReadyError` if the study still waits for owners, `StudyStateError` if it was aborted.
     """
     if record.state is StudyState.ABORTED:
         raise StudyStateError(f"study {record.study.name} was aborted: {record.reason}")
@@ -65,17 +56,17 @@ def require_sealed(record: StudyRecord) -> Sealing:
 
 
 def open_by_passed(study: Study, now: datetime) -> bool:
-    """Whether a study has stopped waiting for its openers; ``now`` is aware."""
+    """Return True if a study has stopped waiting for its openers; ``now`` is aware."""
     return study.open_by is not None and now >= study.open_by
 
 
 def is_opened(record: StudyRecord) -> bool:
-    """Whether every stream of masks is opened."""
+    """Return True if every stream of masks is opened."""
     return len(record.opened) == len(make_terms(record.study).holders)
 
 
 def wanted_streams(record: StudyRecord, opener: str) -> tuple[int, ...]:
-    """Streams that an opener holds and no opening has, ascending; none while votes are missing."""
+    """Unopened streams that an opener holds, ascending; none while votes are missing."""
     terms = make_terms(record.study)
     if record.state is not StudyState.SEALED or len(record.votes) < terms.votes_needed:
         return ()
@@ -83,7 +74,7 @@ def wanted_streams(record: StudyRecord, opener: str) -> tuple[int, ...]:
 
 
 def missing_openers(record: StudyRecord) -> tuple[str, ...]:
-    """Openers of a sealed study whose vote, or whose sum, is still wanted; ascending."""
+    """Openers of a sealed study whose vote or sum is still wanted, ascending."""
     if record.state is not StudyState.SEALED:
         return ()
     terms = make_terms(record.study)

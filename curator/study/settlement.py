@@ -1,16 +1,16 @@
-"""When the chain that was seen of an owner's ledger is set aside: pure decisions.
+"""Setting aside the recorded chain of an owner's ledger: pure decisions.
 
-A curator takes no contribution whose ledger is shorter than it has seen
-(`dppca.curator.study.admission`). Two things make that rule refuse an honest site:
+A curator accepts no contribution whose ledger is shorter than the recorded chain
+(`dppca.curator.study.admission`). In two cases that rule refuses an honest site:
 
-* Somebody had the owner's key and sent a contribution with a chain that is not the owner's. An
-  operator settles it (`settle_chain`): nothing counts as seen until the next contribution.
-* The ledger was lost, and recovered from what is held here (`dppca-owner ledger recover`). The
-  owner's new chain takes the old one's place (`continue_chain`) where its ledger accounts for every
-  release that is held; a ledger that has forgotten one does not know its identifier.
+* An attacker had the owner's key and sent a contribution with a chain that is not the owner's. An
+  operator settles it (`settle_chain`): no chain is recorded until the next contribution.
+* The ledger was lost, and recovered from this curator's records (`dppca-owner ledger recover`). The
+  owner's new chain replaces the old one (`continue_chain`) if its ledger accounts for every release
+  that is held; a ledger that has forgotten one does not know its identifier.
 
-Both are kept for ever, with who did it, when and why. Contributions are not touched. Of the chains
-that an owner goes on with between two releases the last is kept, as one settlement, which sets
+Both are kept for ever, with actor, time and reason. Contributions are not touched. If an owner
+continues with several chains between two releases, the last is kept as one settlement, which sets
 aside the chain that was there before the first of them. So an owner has at most two settlements,
 one of its own and one of an operator, for each release that is held.
 """
@@ -31,19 +31,10 @@ CONTINUED = "The owner's ledger accounts for every release held here."
 def settle_chain(
     history: OwnerHistory, owner: str, *, by: str, reason: str, now: datetime
 ) -> Settlement | None:
-    """Set aside what was seen of an owner's chain; None where that has been done.
+    """Set aside the record of an owner's chain; return None if that has been done.
 
-    Parameters
-    ----------
-    by
-        ``operator:NAME``.
-    reason
-        One line.
-
-    Raises
-    ------
-    InputError
-        No reason, or nothing was ever seen of this owner.
+    ``by`` is ``operator:NAME``; ``reason`` is one line. `InputError` is raised without a reason, or
+    if no ledger of this owner was ever seen.
     """
     require_reason(reason)
     if history.chain is None:
@@ -56,20 +47,11 @@ def settle_chain(
 def continue_chain(
     history: OwnerHistory, owner: str, chain: LedgerHead, known: bytes, *, now: datetime
 ) -> Settlement | None:
-    """Let another chain take the place of the one that was seen; None where it is that one.
+    """Replace the recorded chain by another; return None if it is the recorded one, or none is.
 
-    Parameters
-    ----------
-    known
-        Digest of the releases that the owner's ledger knows
-        (`dppca.common.documents.messages.accounts_for`).
-
-    Raises
-    ------
-    ChainError
-        The ledger does not know every release that is held.
-    InputError
-        No ledger has such a length.
+    ``known`` is the digest of the releases that the owner's ledger knows
+    (`dppca.common.documents.messages.accounts_for`). `ChainError` is raised if the ledger does not
+    know every release that is held, `InputError` if no ledger can have such a length.
     """
     if not 0 <= chain.length <= MAX_LEDGER_LENGTH:
         raise InputError(f"a ledger of {chain.length} entries from {owner}")

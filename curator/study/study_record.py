@@ -1,6 +1,6 @@
-"""What the curator knows about a study: values, all of them `released`, `masked` or public.
+"""Records of a study at the curator: values that are `released`, `masked` or public.
 
-Nothing here is computed from a row without noise, and no value changes: a step of
+No value is computed from a row without noise, and none changes: a step of
 `dppca.curator.study.lifecycle` makes a new one.
 """
 
@@ -18,12 +18,12 @@ from dppca.common.documents.messages import Form, StudyState
 from dppca.common.study import Study
 
 MAX_LEDGER_LENGTH = 1 << 24
-"""More entries than an honest ledger can have: it is read whole before each of its steps."""
+"""More entries than an honest ledger can have: a site reads it whole before each of its steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerHead:
-    """Length and head (32 bytes) of an owner's ledger, as the owner said them."""
+    """Length and head (32 bytes) of an owner's ledger, reported by the owner."""
 
     length: int
     head: bytes
@@ -31,15 +31,7 @@ class LedgerHead:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What comes before the first byte of a contribution.
-
-    Attributes
-    ----------
-    release
-        Signed by its owner.
-    n_bytes
-        Of the upload.
-    """
+    """Announcement of a contribution: a release signed by its owner, and the size of the upload."""
 
     release: SignedRelease
     n_bytes: int
@@ -47,27 +39,27 @@ class Header:
 
     @property
     def owner(self) -> str:
-        """Whose release it is."""
+        """Owner of the release."""
         return self.release.owner
 
     @property
     def study_digest(self) -> bytes:
-        """Of the study that it was made for, 32 bytes."""
+        """Digest of the release's study, 32 bytes."""
         return bytes.fromhex(self.release.receipt.study_digest)
 
     @property
     def release_id(self) -> bytes:
-        """16 bytes."""
+        """Identifier of the release, 16 bytes."""
         return bytes.fromhex(self.release.receipt.release_id)
 
     @property
     def n_rows(self) -> int:
-        """Rows of its owner; public."""
+        """Number of the owner's rows; public."""
         return self.release.receipt.n_rows
 
     @property
     def sha256(self) -> bytes:
-        """Of the upload, 32 bytes: its name on disk."""
+        """Digest of the upload, 32 bytes: its name on disk."""
         return bytes.fromhex(self.release.receipt.claims.payload_sha256)
 
 
@@ -79,7 +71,7 @@ class Contribution(Header):
 
 
 by_owner = attrgetter("owner")
-"""What contributions are sorted by."""
+"""Sort key of contributions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +97,9 @@ class StoredResult:
 
 @dataclass(frozen=True, slots=True)
 class Sealing:
-    """The set of masked contributions that is opened: all that had come at this time.
+    """Sealed set of masked contributions: all that arrived until ``sealed_s`` (since 1970 UTC).
 
-    Attributes
-    ----------
-    set_digest
-        `dppca.common.aggregation.sum_messages.set_digest`, 32 bytes.
-    sealed_s
-        Seconds since 1970 UTC.
+    ``set_digest`` is `dppca.common.aggregation.sum_messages.set_digest`, 32 bytes.
     """
 
     set_digest: bytes
@@ -121,7 +108,7 @@ class Sealing:
 
 @dataclass(frozen=True, slots=True)
 class StoredVote:
-    """An opener's vote for the sealed set; ``content`` as it came, checked."""
+    """An opener's checked vote for the sealed set; ``content`` holds the bytes that arrived."""
 
     opener: str
     content: bytes
@@ -130,18 +117,18 @@ class StoredVote:
 
 @dataclass(frozen=True, slots=True)
 class StoredOpening:
-    """An opener's sum over the sealed set, checked. ``sha256`` (32 bytes) names it on disk.
+    """An opener's sum over the sealed set, checked.
 
     Attributes
     ----------
     streams
         Places in `Terms.holders`, ascending; no other opening of the study has them.
     n_bytes, sha256
-        Size and digest of the sum.
+        Size and digest (32 bytes) of the sum; the digest is its name on disk.
     signature
-        The opener's (DER), for `Purpose.OPENING`.
+        The opener's signature (DER), for `Purpose.OPENING`.
     message_sha256
-        Digest of the whole message, 32 bytes: the very same one is known by it.
+        Digest of the whole message, 32 bytes; it identifies a repeated message.
     """
 
     opener: str
@@ -154,12 +141,12 @@ class StoredOpening:
 
 
 by_streams = attrgetter("opener", "streams")
-"""What openings are sorted by."""
+"""Sort key of openings."""
 
 
 @dataclass(frozen=True, slots=True)
 class StudyRecord:
-    """A study and everything that has happened to it.
+    """A study and all its events.
 
     Attributes
     ----------
@@ -170,9 +157,9 @@ class StudyRecord:
     result
         The result file; set from ``DECOMPOSED`` on.
     reason
-        Why it was aborted; empty otherwise.
+        Reason for an abort; empty otherwise.
     sealing
-        The set that is opened; of ``trust: aggregate`` from ``SEALED`` on.
+        The sealed set; with ``trust: aggregate`` from ``SEALED`` on.
     votes, openings
         By opener's name, and streams, ascending.
     """
@@ -205,37 +192,37 @@ class StudyRecord:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Names of the owners that have not, ascending."""
+        """Names of the owners that have not contributed, ascending."""
         return tuple(sorted(set(self.study.owners) - set(self.contributed)))
 
     @property
     def complete(self) -> bool:
-        """Whether none is missing; contributions are of different owners that the study names."""
+        """Return True if no owner is missing; contributions are of different owners."""
         return len(self.contributions) == len(self.study.owners)
 
     @property
     def opened(self) -> frozenset[int]:
-        """Streams of masks that openings have."""
+        """Streams of masks in the stored openings."""
         return frozenset(stream for opening in self.openings for stream in opening.streams)
 
     def find_contribution(self, owner: str) -> Contribution | None:
-        """What ``owner`` contributed."""
+        """Return the contribution of ``owner``."""
         place = bisect_left(self.contributions, owner, key=by_owner)
         at_place = self.contributions[place : place + 1]
         return at_place[0] if at_place and at_place[0].owner == owner else None
 
     def find_vote(self, opener: str) -> StoredVote | None:
-        """The vote of ``opener``."""
+        """Return the vote of ``opener``."""
         return next((vote for vote in self.votes if vote.opener == opener), None)
 
     def find_publication(self, owner: str, form: Form) -> Publication | None:
-        """What ``owner`` published in ``form``."""
+        """Return the rows that ``owner`` published in ``form``."""
         return next((p for p in self.publications if (p.owner, p.form) == (owner, form)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """A chain that was seen and set aside (`dppca.curator.study.settlement`).
+    """A recorded chain that was set aside (`dppca.curator.study.settlement`).
 
     Attributes
     ----------
@@ -244,9 +231,9 @@ class Settlement:
     by
         ``operator:NAME`` or ``owner:NAME``.
     seen, chain
-        What was set aside, and what took its place; None for nothing.
+        The chain that was set aside, and its replacement; None for nothing.
     releases
-        How many releases of the owner were held then.
+        Number of the owner's releases that were held then.
     """
 
     settled_s: int
@@ -258,13 +245,13 @@ class Settlement:
 
     @property
     def kind(self) -> tuple[str, int]:
-        """Party and number of releases: of each kind an owner has one settlement, the last."""
+        """Party and number of releases: an owner has one settlement of each kind, the last."""
         return self.by, self.releases
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerHistory:
-    """What this curator has seen of an owner, over all studies.
+    """The curator's record of an owner, over all studies.
 
     Attributes
     ----------
@@ -285,9 +272,9 @@ class OwnerHistory:
     def replay(
         cls, contributed: Sequence[tuple[bytes, LedgerHead]], settlements: Sequence[Settlement]
     ) -> Self:
-        """The history in which releases came, each with a chain, and settlements were made.
+        """Build a history from releases, each with a chain, and settlements, both in order.
 
-        Both are in order; the time grows with their number.
+        The time grows with their number.
         """
         chain, waiting = None, deque(settlements)
         for held, (_, said) in enumerate(contributed, 1):
@@ -297,13 +284,13 @@ class OwnerHistory:
         return cls(chain, frozenset(each for each, _ in contributed), tuple(settlements))
 
     def contributed(self, release_id: bytes, chain: LedgerHead) -> OwnerHistory:
-        """With one more release, and the chain that came with it."""
+        """Return the history with one more release and its chain."""
         return replace(
             self, chain=_longer(self.chain, chain), releases=self.releases | {release_id}
         )
 
     def settled(self, settlement: Settlement) -> OwnerHistory:
-        """With a settlement, in the place of the one of its kind."""
+        """Return the history with a settlement, which replaces one of the same kind."""
         others = (each for each in self.settlements if each.kind != settlement.kind)
         return replace(self, chain=settlement.chain, settlements=(*others, settlement))
 

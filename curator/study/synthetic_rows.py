@@ -1,14 +1,14 @@
-"""Synthetic rows as they arrive and as they leave: Arrow IPC streams with one form each.
+"""Synthetic rows on arrival and on download: Arrow IPC streams with one form each.
 
-Owners' rows are checked before they are stored, so one table can be made of them later: columns
-and types are exactly those of the study, numbers are finite and decoded ones within their public
-bounds, labels are the attribute's. What is checked is `released` and costs nothing to look at.
+Owners' rows are checked before they are stored, so that they can later be joined to one table:
+columns and types are exactly the study's, numbers are finite and decoded ones within their public
+bounds, labels are the attribute's. The checked rows are `released`, so reading them costs nothing.
 
-A stream is memory-mapped and read batch by batch. Its headers are judged before anything is decoded
-(`dppca.curator.study.row_streams`), its columns compared before any batch is read, and every batch
-is validated in full, offsets included, before anything is computed from it.
+A stream is memory-mapped and read batch by batch. Its headers are checked before any decoding
+(`dppca.curator.study.row_streams`), its columns are compared before any batch is read, and every
+batch is validated in full, offsets included, before it is used.
 
-Limits: what the rows *say* is not judged; an owner may publish rows it has made up.
+Limits: the content of the rows is not judged; an owner may publish invented rows.
 
 Source: Apache Arrow columnar format, "IPC streaming format".
 """
@@ -42,7 +42,7 @@ from dppca.curator.study.row_streams import FAULTS, check_messages
 from dppca.curator.study.study_record import Publication, StudyRecord
 
 SPARE_LABELS, DICTIONARY_BYTES = 1 << 10, 1 << 20
-"""Labels a dictionary may have that the attribute has not, and its largest size."""
+"""Labels that a dictionary may have besides the attribute's, and its largest size."""
 _BATCH_ROWS = 1 << 13
 """Rows of a joined table that are in memory at once; readers take no batches below 4096 rows."""
 
@@ -82,9 +82,9 @@ def _wrong_count_text(n_read: int, n_rows: int) -> str:
 def join_rows(
     paths: Iterable[Path], schema: Schema, form: Form, receipt: bytes = b"{}"
 ) -> Iterator[bytes]:
-    """One Arrow IPC stream of the rows of all paths, in pieces, one batch in memory at a time.
+    """Yield one Arrow IPC stream of all files' rows, in pieces, one batch in memory at a time.
 
-    ``receipt``, canonical JSON, stands in the stream's metadata.
+    ``receipt``, canonical JSON, is in the stream's metadata.
     """
     sink = _PieceSink()
     fields = table_schema(schema, form).with_metadata({METADATA_KEY: receipt})
@@ -100,14 +100,9 @@ def join_rows(
 def make_joined_receipt(
     record: StudyRecord, calibration: Calibration, parts: Sequence[Publication]
 ) -> bytes:
-    """Canonical JSON of what joined rows claim.
+    """Canonical JSON of the claims of joined rows.
 
-    Parameters
-    ----------
-    record
-        The study, with its result.
-    parts
-        What was published in one form, in the order in which it is joined.
+    ``record`` has a result; ``parts`` are publications of one form, in the order of joining.
     """
     study, envelope = record.study, require_result(record).envelope
     document = cast("ComponentsReceipt", unchecked_predicate(envelope))
@@ -135,8 +130,8 @@ def make_joined_receipt(
 def table_schema(schema: Schema, form: Form) -> pa.Schema:
     """Columns and types of the joined table.
 
-    Coded: float64 columns called as in ``schema.column_names``. Decoded: one column per attribute
-    (`dppca.common.schema.arrow`).
+    Coded: float64 columns with the names of ``schema.column_names``. Decoded: one column per
+    attribute (`dppca.common.schema.arrow`).
     """
     if form is Form.CODED:
         return pa.schema([(name, pa.float64()) for name in schema.column_names])
@@ -144,7 +139,7 @@ def table_schema(schema: Schema, form: Form) -> pa.Schema:
 
 
 class _PieceSink:
-    """A sink for Arrow's writer that hands on what was written."""
+    """Sink for Arrow's writer; `take_pieces` yields the written bytes."""
 
     closed = False
 
@@ -156,10 +151,10 @@ class _PieceSink:
         return len(content)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: no bytes are buffered."""
 
     def close(self) -> None:
-        """The pieces stay until they are taken."""
+        """Do nothing: the pieces stay until they are taken."""
 
     def writable(self) -> bool:
         return True
@@ -193,7 +188,7 @@ def _read_batches(path: Path, schema: Schema, form: Form) -> Iterator[pa.RecordB
 
 
 def _require_released(schema: pa.Schema) -> None:
-    """Refuse rows that say of themselves that they may not leave; saying nothing is allowed."""
+    """Refuse rows whose label forbids sending them; rows without a label are allowed."""
     document = json.loads((schema.metadata or {}).get(METADATA_KEY, b"{}"))
     label = document.get("label", Label.RELEASED) if isinstance(document, dict) else None
     if label != Label.RELEASED:
@@ -220,7 +215,7 @@ def _check_column(schema: Schema, form: Form, name: str, column: pa.Array) -> No
         if isinstance(attribute, Date):
             column = column.view(pa.int32())
         _check_numbers(name, column, lower, upper, nan=attribute.missing is not None)
-    # Only labels that rows have are looked at: a dictionary may hold more.
+    # Only labels that rows use are checked: a dictionary may hold more.
     elif _codes(column, labels or ()).null_count:
         raise UploadError(f"column {name} has labels that are not the attribute's")
 
@@ -229,7 +224,7 @@ def _check_numbers(
     name: str, column: pa.Array, lower: float, upper: float, *, nan: bool = False
 ) -> None:
     values = column.to_numpy()
-    if nan:  # which stands for a missing value
+    if nan:  # NaN means a missing value
         values = values[~np.isnan(values)]
     if not np.all(np.isfinite(values)):
         raise UploadError(f"column {name} has values that are not finite")
@@ -238,10 +233,10 @@ def _check_numbers(
 
 
 def _codes(column: pa.Array, labels: tuple[str, ...]) -> pa.Array:
-    """Indices of a column's labels; null where a label is not in the list."""
+    """Indices of a column's labels; null if a label is not in the list."""
     known = pa.array(labels, pa.string())
     if pa.types.is_dictionary(column.type):
-        # Looked at for every batch: a large one, for many small batches, would take for ever.
+        # Processed for every batch: a large one, with many small batches, would take very long.
         n_labels, n_bytes = len(column.dictionary), column.dictionary.nbytes
         if n_labels > len(labels) + SPARE_LABELS or n_bytes > DICTIONARY_BYTES:
             raise UploadError(
@@ -257,7 +252,7 @@ def _as_text(labels: pa.Array) -> pa.Array:
 
 
 def _conform(batch: pa.RecordBatch, schema: Schema, form: Form) -> pa.RecordBatch:
-    """The batch with one dictionary per column, the same in all batches: the schema's labels."""
+    """Return the batch with the schema's labels as the same dictionaries in all batches."""
     columns = list(batch.columns)
     if form is Form.DECODED:
         for index, attribute in enumerate(schema.attributes):

@@ -1,4 +1,4 @@
-"""What a data dictionary says of one column, whatever its format."""
+"""Content of a data dictionary about its columns, independent of the file format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dppca.common.errors import SettingError
 
 
 class EntryType(StrEnum):
-    """What a column holds."""
+    """Type of a column's values."""
 
     NUMBER = "number"
     INTEGER = "integer"
@@ -29,13 +29,13 @@ class Entry:
     Attributes
     ----------
     lower, upper
-        Bounds as a study file has them; None where the dictionary says none.
+        Bounds as text for a study file; None if the dictionary gives none.
     labels
-        As they stand in the data, of a `LABEL` or an `ORDINAL`; none where none are listed.
+        Labels in the data, of a `LABEL` or an `ORDINAL`; empty if none are listed.
     unknown
-        A label of its own for what is missing or not listed.
+        Extra label for values that are missing or not listed.
     note
-        For the person who reads the draft: what the column means.
+        Meaning of the column, for the reader of the draft.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Omission:
 
 @dataclass(frozen=True, slots=True)
 class Dictionary:
-    """A dictionary that was read; every column of it is an entry or an omission."""
+    """A parsed dictionary; every column of it is an entry or an omission."""
 
     form: str
     entries: tuple[Entry, ...]
@@ -69,12 +69,12 @@ IDENTIFIER = "it identifies people"
 
 
 def make_dictionary(form: str, columns: Sequence[Entry | Omission]) -> Dictionary:
-    """Put entries and omissions apart.
+    """Separate entries from omissions.
 
     Raises
     ------
     SettingError
-        Two columns have one name, or there is none that a study can use.
+        Two columns have one name, or a study can use no column.
     """
     numbers: dict[str, int] = {}
     for number, column in enumerate(columns, start=1):
@@ -94,7 +94,7 @@ def make_dictionary(form: str, columns: Sequence[Entry | Omission]) -> Dictionar
 
 
 def number_text(value: object) -> str | None:
-    """A bound as a study file has it; None where it is no finite number."""
+    """Format a bound for a study file; None if it is no finite number."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     try:
@@ -107,7 +107,7 @@ def number_text(value: object) -> str | None:
 
 
 def date_text(value: object) -> str | None:
-    """A bound such as ``2020-01-31``, without a time of day; None where it is no date."""
+    """Format a bound such as ``2020-01-31``, without time of day; None if it is no date."""
     try:
         return date.fromisoformat(str(value)[:10]).isoformat()
     except ValueError:
@@ -115,16 +115,16 @@ def date_text(value: object) -> str | None:
 
 
 def bound_text(kind: EntryType, value: object) -> str | None:
-    """A bound of one kind of column."""
+    """Format a bound of one kind of column."""
     return date_text(value) if kind is EntryType.DATE else number_text(value)
 
 
 def name_labels(pairs: Sequence[tuple[str, str]]) -> str:
-    """What codes stand for, for a note; empty where each stands for itself."""
+    """Meanings of codes, for a note; empty if each code stands for itself."""
     named = [f"{code} = {meaning}" for code, meaning in pairs if meaning not in ("", code)]
     return "; ".join(named)
 
 
 def join_notes(*notes: str) -> str:
-    """Those that say something, on one line."""
+    """Join the notes that are not empty on one line."""
     return ". ".join(" ".join(note.split()).rstrip(".") for note in notes if note.strip())

@@ -1,7 +1,7 @@
-"""A study file, drafted from a data dictionary.
+"""Draft of a study file from a data dictionary.
 
-What the dictionary and the operator do not say is left blank on purpose, with a comment that says
-what belongs there: no bound, no budget and no number of rows per person has a default.
+A value that neither the dictionary nor the operator gives is left blank on purpose, with a comment
+that explains it: no bound, no budget and no number of rows per person has a default.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dppca.common.privacy.laws import law_for
 from dppca.curator.planning.dictionaries.dictionary import Dictionary, Entry, EntryType
 
 DECIDE = "DECIDE"
-"""Stands in the comment of everything that is blank."""
+"""Word in the comment of every blank place."""
 _WIDTH = 100
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?: [A-Za-z0-9_]+)*")
 _NOT_PLAIN = {"true", "false", "null"}
@@ -24,7 +24,7 @@ _NOT_PLAIN = {"true", "false", "null"}
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What the operator says beside the dictionary; None or empty where it is left blank."""
+    """The operator's choices besides the dictionary; None or empty leaves a place blank."""
 
     name: str | None = None
     owners: tuple[str, ...] = ()
@@ -36,13 +36,7 @@ class Choices:
 
 
 def draft_study(dictionary: Dictionary, choices: Choices, *, source: str) -> str:
-    """The study file's text.
-
-    Parameters
-    ----------
-    source
-        Name of the dictionary's file, for the head.
-    """
+    """Return the text of the study file; ``source`` is the dictionary's file name, for the head."""
     lines = [
         f"# A study, drafted from {one_line(source)}, a {dictionary.form}. Where {DECIDE} stands,",
         "# something is left blank on purpose. Bounds and labels come from documentation and from",
@@ -87,7 +81,7 @@ def draft_study(dictionary: Dictionary, choices: Choices, *, source: str) -> str
 
 
 def open_places(text: str) -> list[str]:
-    """What a draft leaves blank: each line's field, with its attribute where it is of one."""
+    """Blank places of a draft: the field of each, with its attribute if it has one."""
     places, attribute = [], ""
     for line in text.splitlines():
         if line.startswith("    - name: "):
@@ -99,7 +93,7 @@ def open_places(text: str) -> list[str]:
 
 
 def scalar(text: str) -> str:
-    """Text as YAML has it: bare words, or quoted."""
+    """Format text as a YAML scalar: bare words, or quoted."""
     bare = _PLAIN.fullmatch(text) and text.lower() not in _NOT_PLAIN
     return text if bare else json.dumps(text, ensure_ascii=False)
 

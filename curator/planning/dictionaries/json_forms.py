@@ -1,4 +1,4 @@
-"""Dictionaries that are JSON: Frictionless table schemas."""
+"""Reader for dictionaries in JSON: Frictionless table schemas."""
 
 from __future__ import annotations
 
@@ -30,13 +30,7 @@ _FRICTIONLESS_KINDS = {
 
 
 def read_json(document: object) -> Dictionary:
-    """Read a dictionary that is JSON.
-
-    Raises
-    ------
-    SettingError
-        It is of no such form.
-    """
+    """Read a dictionary in JSON; raise `SettingError` if its form is not known."""
     fields = _frictionless_fields(document) if isinstance(document, dict) else None
     if fields is None:
         raise SettingError(NO_DICTIONARY)
@@ -44,7 +38,7 @@ def read_json(document: object) -> Dictionary:
 
 
 def _frictionless_fields(document: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
-    """The fields of a table schema, or of the one table of a data package."""
+    """Fields of a table schema, or of the one table of a data package."""
     resources = document.get("resources")
     if isinstance(resources, list):
         if len(resources) != 1 or not isinstance(resources[0], dict):
@@ -87,7 +81,7 @@ def _labels(name: str, pairs: Sequence[tuple[str, str]], note: str, *, ordered: 
 
 
 def _pairs(values: Any, code: str, meaning: str) -> list[tuple[str, str]]:
-    """Labels and what they stand for; null stands for what is missing and is none."""
+    """Labels and their meanings; null means a missing value and is no label."""
     pairs = []
     for value in values if isinstance(values, list) else []:
         held = value.get(code) if isinstance(value, dict) else value

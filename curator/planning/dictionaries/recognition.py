@@ -1,4 +1,4 @@
-"""Reads a file as the dictionary that it is; refuses one that holds rows."""
+"""Reader for data dictionaries that detects the format and refuses files of rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read_dictionary(path: Path) -> Dictionary:
     ------
     SettingError
         The file cannot be read, is too large, or is no dictionary; the message begins with its
-        name and quotes nothing of what it holds.
+        name and quotes none of its content.
     """
     if path.suffix.lower() in _ROWS:
         raise SettingError(
@@ -51,7 +51,7 @@ def _read(text: str) -> Dictionary:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
-        # Without its cause, which would quote the text.
+        # The cause is dropped because it would quote the text.
         raise SettingError(
             "it begins like JSON and is none: mend it; lines of JSON are rows, and are not read"
         ) from None

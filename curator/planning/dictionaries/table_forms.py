@@ -1,7 +1,7 @@
-"""Dictionaries that are tables: DPPCA's own, and REDCap's.
+"""Reader for dictionaries that are tables: DPPCA's own, and REDCap's.
 
-A table is known by its header alone. No message quotes a cell, because the file may turn out to
-hold rows of people.
+Only the header identifies a table. No message quotes a cell, because the file may turn out to hold
+rows of people.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ _TWO = {"yesno": ("No", "Yes"), "truefalse": ("False", "True")}
 
 
 def read_table(text: str) -> Dictionary:
-    """Read a dictionary that is separated by commas, semicolons or tabs, as its header is.
+    """Read a dictionary separated by commas, semicolons or tabs; the header decides which.
 
     Raises
     ------
     SettingError
-        The header is of no dictionary, or a line is not as the header asks.
+        The header is of no dictionary, or a line does not match it.
     """
     header = text.partition("\n")[0]
     separator = max(",;\t", key=header.count)
@@ -131,7 +131,7 @@ def _read_own(rows: _Rows) -> Iterator[Entry | Omission]:
 
 
 def _read_redcap(rows: _Rows) -> Iterator[Entry | Omission]:
-    """Codes are the labels, as in an export of raw values; what they stand for is a note."""
+    """Yield columns; labels are codes, as in an export of raw values, with meanings as notes."""
     for number, row in rows:
         name, kind = row.get("field_name", ""), row.get("field_type", "").lower()
         if not name:
