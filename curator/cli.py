@@ -1,6 +1,6 @@
-"""``dppca-curator``: run a curator, certify its parties, look after its studies.
+"""``dppca-curator``: run a curator, certify its parties, manage its studies.
 
-Only `click` and the settings are imported here: a command imports what it needs when it runs.
+This module imports only `click` and the settings; a command imports the rest when it runs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class ServeDocument:
-    """A curator that has ended."""
+    """A curator that has stopped."""
 
     state: Annotated[Path, "folder of its studies"]
 
@@ -62,7 +62,7 @@ def cli() -> None:
 
 
 def _limit(option: str, field: str, text: str) -> Callable[[_Command], _Command]:
-    """An option for one field of `dppca.curator.config.Limits`, with its default and variable."""
+    """Option for one field of `dppca.curator.config.Limits`, with its default and variable."""
     default = _LIMITS[field].default
     kind = click.IntRange(min=1) if isinstance(default, int) else click.FloatRange(0, min_open=True)
     return click.option(
@@ -279,7 +279,7 @@ cli.add_command(study)
 
 
 def main() -> NoReturn:
-    """Entry point."""
+    """Run the command line."""
     run_and_end(cli)
 
 

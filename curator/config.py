@@ -12,10 +12,10 @@ _LARGEST_PORT = 65_535
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Caps on what calls may bring and hold: options of ``dppca-curator serve``.
+    """Caps on the size, number and duration of calls: options of ``dppca-curator serve``.
 
-    The memory that uploads take is bounded by them: gRPC holds at most one message, of 8 MiB, for
-    each call, and of each upload at most two chunks wait for the disk.
+    They bound the memory for uploads: gRPC holds at most one message of 8 MiB for each call, and at
+    most two chunks of each upload wait for the disk.
 
     Attributes
     ----------
@@ -24,21 +24,21 @@ class Limits:
     max_synthetic_bytes
         Size of one owner's rows in one form.
     max_wait_s
-        How long a call for the result may wait; owners ask again.
+        Longest wait of a call for the result; owners ask again.
     idle_timeout_s
-        How long an upload may pause.
+        Longest pause of an upload.
     max_upload_s
-        How long one upload may take.
+        Longest time for one upload.
     max_uploads, max_uploads_per_owner
-        At once, in all and of one owner. Above them owners wait and come again.
+        Concurrent uploads, in all and of one owner. Above them owners wait and retry.
     max_calls, max_calls_per_party
-        At once, of all kinds; an owner that waits for a result has one. An eighth of ``max_calls``
-        is kept for operators.
+        Concurrent calls of all kinds; an owner that waits for a result has one. An eighth of
+        ``max_calls`` is reserved for operators.
     max_connections
-        At once, of all callers; a further one is closed as it comes. The proxy in front (``deploy/
-        proxy``) passes fewer, and counts by address.
+        Concurrent connections of all callers; a further one is closed at once. The proxy in front
+        (``deploy/proxy``) passes fewer, and counts by address.
     handshake_s
-        How long a new connection has for TLS and the first words of HTTP/2.
+        Time that a new connection has for TLS and the HTTP/2 preface.
     """
 
     max_contribution_bytes: int = 512 << 20
@@ -55,30 +55,30 @@ class Limits:
 
     @property
     def max_calls_of_owners(self) -> int:
-        """Calls of all owners at once; the rest is kept for operators."""
+        """Concurrent calls of all owners; the rest is reserved for operators."""
         return max(1, self.max_calls - self.max_calls // 8)
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonConfig:
-    """Where a daemon keeps its state, where it listens, and who it is.
+    """Settings of one daemon.
 
     Attributes
     ----------
     state
-        Folder of the store; made where it is missing.
+        Folder of the store; created if missing.
     host, port
-        Where to listen; port 0 takes any.
+        Address to listen on; port 0 takes any free port.
     credentials
-        Folder with certificate.pem, key.pem and ca.pem, and crl.pem where something is revoked.
+        Folder with certificate.pem, key.pem, ca.pem, and crl.pem if a certificate is revoked.
     port_file
-        Gets ``HOST:PORT`` once calls are served.
+        File that receives ``HOST:PORT`` once calls are served.
     tick_s
-        How often deadlines, and the credentials folder, are looked at.
+        Interval between checks of deadlines and of the credentials folder.
     grace_s
-        How long running calls may take to finish after SIGTERM.
+        Time for running calls to finish after SIGTERM.
     metrics_port
-        Where to answer scrapes and probes over HTTP, on ``metrics_host``; nowhere where None.
+        HTTP port for metrics and probes, on ``metrics_host``; None serves none.
     """
 
     state: Path
@@ -94,7 +94,7 @@ class DaemonConfig:
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """``HOST:PORT`` with port 0 to 65535; IPv6 in brackets. `SettingError` otherwise."""
+    """Parse ``HOST:PORT``, port 0 to 65535, IPv6 in brackets; raise `SettingError` otherwise."""
     host, colon, port = text.rpartition(":")
     bare = host.removeprefix("[").removesuffix("]")
     bracketed = host == f"[{bare}]"

@@ -1,8 +1,8 @@
-"""The daemon: serve, settle what is due, stop gently.
+"""The daemon: serve calls, settle what is due, stop gracefully.
 
-On SIGTERM or SIGINT: the health service says NOT_SERVING, waiting calls are answered, new ones are
-refused, running ones may finish within the grace period, and the store is closed. On SIGKILL
-nothing is lost either (`dppca.curator.store`): the next start settles what was due.
+On SIGTERM or SIGINT, the health service reports NOT_SERVING, waiting calls are answered, new ones
+are refused, running ones may finish within the grace period, and the store is closed. SIGKILL loses
+nothing either (`dppca.curator.store`): the next start settles what was due.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from dppca.curator.service.recent_refusals import RecentRefusals
 from dppca.curator.store import SqliteStore
 
 HANG_S = 60.0
-"""How long the event loop may stand still before the process counts as hung."""
+"""Longest pause of the event loop before the process counts as hung."""
 OTHER_DESCRIPTORS = 256
-"""For the store, uploads, and libraries, beside one for each connection."""
+"""File descriptors for the store, uploads and libraries, besides one for each connection."""
 CONNECTIONS_OF_ADDRESS = 32
-"""What the proxy in front gives to one address (``deploy/proxy/haproxy.cfg``)."""
+"""Connections that the proxy in front gives to one address (``deploy/proxy/haproxy.cfg``)."""
 
 
 def serve(config: DaemonConfig) -> None:
@@ -61,7 +61,7 @@ def serve(config: DaemonConfig) -> None:
     StoreError
         The state folder is in use or cannot be written.
     SettingError
-        The address cannot be listened on, or there are fewer descriptors than connections.
+        The address cannot be listened on, or the system allows fewer descriptors than needed.
     """
     asyncio.run(_serve(config))
 
@@ -127,12 +127,9 @@ async def _serve(config: DaemonConfig) -> None:
 
 
 def provide_descriptors(limits: Limits) -> None:
-    """Raise the limit of this process to one descriptor for each connection, and some.
+    """Raise this process's limit to one descriptor for each connection plus a reserve.
 
-    Raises
-    ------
-    SettingError
-        The system allows fewer.
+    `SettingError` is raised if the system allows fewer.
     """
     needed = limits.max_connections + OTHER_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -148,12 +145,12 @@ def provide_descriptors(limits: Limits) -> None:
 
 
 def max_rpcs(limits: Limits) -> int:
-    """Calls that gRPC takes: streams of one address cannot fill the places of others."""
+    """Calls that gRPC admits: streams of one address cannot fill the places of others."""
     return limits.max_calls + CONNECTIONS_OF_ADDRESS * MAX_STREAMS
 
 
 class _Heartbeat:
-    """When the event loop last turned; a process whose loop hangs is not alive."""
+    """Time of the event loop's last turn; a process whose loop hangs is not alive."""
 
     def __init__(self) -> None:
         self._beat_s = time.monotonic()
@@ -170,7 +167,7 @@ class _Heartbeat:
 def _metrics_server(
     config: DaemonConfig, metrics: Metrics, coordinator: StudyCoordinator
 ) -> Iterator[_Heartbeat]:
-    """Metrics and probes over HTTP while the block runs, where they are wanted."""
+    """Serve metrics and probes over HTTP while the block runs, if a port is set."""
     heartbeat = _Heartbeat()
     if config.metrics_port is None:
         yield heartbeat
@@ -240,7 +237,7 @@ async def _watch_credentials(authenticator: Authenticator, tick_s: float) -> Non
 
 
 def _write_port_file(path: Path, address: str) -> None:
-    """Write the address at once and whole: anybody who polls the file never reads half of it."""
+    """Write the address atomically: a reader that polls the file never sees half of it."""
     try:
         write_file(path, f"{address}\n".encode(), mode=SHARED, durable=False)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""A certificate authority for a federation that is thrown away, in this process."""
+"""Certificate authority for a temporary federation in this process."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from dppca.curator.certificates import pki
 
 @dataclass(frozen=True, slots=True)
 class LocalAuthority:
-    """A `dppca.common.transport.testbed.Authority` in a folder; make it with `make_authority`."""
+    """`dppca.common.transport.testbed.Authority` in a folder; create it with `make_authority`."""
 
     folder: Path
     days: int
     now: datetime
 
     def issue(self, role: Role, name: str, *, hosts: Sequence[str], output: Path) -> None:
-        """See `dppca.common.transport.testbed.Authority`."""
+        """Issue credentials to a party."""
         pki.issue(
             self.folder,
             identity=Identity(name, role),
@@ -34,7 +34,7 @@ class LocalAuthority:
         )
 
     def sign(self, name: str, site: Path) -> None:
-        """See `dppca.common.transport.testbed.Authority`."""
+        """Sign the request of an owner's site."""
         files = CredentialFolder(site)
         pki.sign_request(
             self.folder,
@@ -48,7 +48,7 @@ class LocalAuthority:
 
 
 def make_authority(folder: Path, *, days: int = 1) -> LocalAuthority:
-    """Make an authority whose certificates are good for some days."""
+    """Create an authority whose certificates are valid for ``days`` days."""
     authority = LocalAuthority(folder, days, utc_now())
     pki.init_authority(folder, name="testbed", days=days, now=authority.now)
     return authority

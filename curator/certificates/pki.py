@@ -1,14 +1,14 @@
-"""A certificate authority for a study's parties, in a folder.
+"""Certificate authority for a study's parties, in a folder.
 
 A party's certificate carries its role and name as the URI ``urn:dppca:ROLE:NAME``
-(`dppca.common.transport.tls`); nothing else about it is believed. Keys are made where they are
-used: those of authority, curator and operators here, an owner's at its site, from where only a
-signing request comes. From a request the public key and the name are taken and nothing else, and
-the role is always ``owner``: a request cannot ask for more.
+(`dppca.common.transport.tls`); other parts of a certificate give no rights. Keys are generated
+where they are used: those of the authority, curator and operators here, an owner's at its site,
+which sends a signing request only. The authority takes the public key and the name from a request
+and always sets the role ``owner``, so a request cannot ask for more.
 
-Curve P-256 throughout, which every TLS 1.3 library has. Serial numbers are random (20 octets,
-RFC 5280, 4.1.2.2). Every certificate is kept in the authority's folder ``issued`` before it is
-handed out, so that it can be revoked later (`dppca.curator.certificates.revocation`).
+All keys are on curve P-256, which every TLS 1.3 library supports. Serial numbers are random (20
+octets, RFC 5280, 4.1.2.2). The folder ``issued`` stores every certificate before it is handed out,
+so that it can be revoked later (`dppca.curator.certificates.revocation`).
 
 Reference: RFC 5280 (certificates), RFC 2986 (requests).
 """
@@ -55,7 +55,7 @@ _CLOCK_SKEW = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class MadeCertificate:
-    """A certificate that was made."""
+    """A certificate that was issued."""
 
     name: Annotated[str, "name of the party"]
     role: Annotated[str, "`authority`, `curator`, `operator` or `owner`"]
@@ -66,12 +66,12 @@ class MadeCertificate:
 
 
 def init_authority(folder: Path, *, name: str, days: int, now: datetime) -> MadeCertificate:
-    """Make an authority: a key (mode 0600) and ``ca.pem``, which everybody gets.
+    """Create an authority: a key (mode 0600) and ``ca.pem``, which every party receives.
 
     Raises
     ------
     SettingError
-        There is one in the folder already.
+        The folder already holds an authority.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = (
@@ -94,14 +94,14 @@ def issue(
     days: int,
     now: datetime,
 ) -> MadeCertificate:
-    """Make key, certificate and ``ca.pem`` for the curator or an operator.
+    """Create a key, a certificate and ``ca.pem`` for the curator or an operator.
 
     Parameters
     ----------
     folder
-        The authority's.
+        Folder of the authority.
     hosts
-        Names and addresses that owners dial; a curator needs at least one, nobody else any.
+        Names and addresses that owners dial; at least one for a curator, none for an operator.
     output
         Folder for ``certificate.pem``, ``key.pem`` (mode 0600) and ``ca.pem``.
 
@@ -123,8 +123,8 @@ def issue(
         _require_new(output / name)
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = _certify(folder, key.public_key(), identity, hosts, days, now)
-    # The authority's certificate before the key, the key before its certificate: anybody who finds
-    # a certificate finds all three.
+    # ca.pem first, then the key, then its certificate: a reader that finds the certificate finds
+    # all three.
     _write_new(output / CA, (folder / CA).read_bytes(), mode=0o644)
     _write_new(output / KEY, key_pem(key), mode=0o600)
     _write_new(output / CERTIFICATE, certificate.public_bytes(Encoding.PEM), mode=0o644)
@@ -139,9 +139,9 @@ def sign_request(
     Parameters
     ----------
     request
-        PEM, as ``dppca-owner init`` writes it.
+        PEM, written by ``dppca-owner init``.
     name
-        Whom the operator expects; any owner where None.
+        Owner that the operator expects; None accepts any owner.
 
     Raises
     ------
@@ -188,7 +188,7 @@ def _made(
 
 
 def load_authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
-    """An authority's certificate and key; `SettingError` where the folder holds none."""
+    """Return an authority's certificate and key; raise `SettingError` if the folder holds none."""
     try:
         certificate = x509.load_pem_x509_certificate((folder / CA).read_bytes())
         key = load_pem_private_key((folder / CA_KEY).read_bytes(), password=None)
@@ -203,7 +203,7 @@ def load_authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePriv
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Put a file in place at once, over what was there; `SettingError` where it cannot be."""
+    """Replace a file atomically; raise `SettingError` if it cannot be written."""
     try:
         write_file(path, content, mode=SHARED)
     except OSError as error:
@@ -240,8 +240,8 @@ def _certify(
     authority, authority_key = load_authority(folder)
     usage = [ExtendedKeyUsageOID.CLIENT_AUTH]
     if identity.role is Role.CURATOR:
-        # A client too: its health check dials the daemon with the daemon's own certificate. The
-        # role still opens no other call.
+        # The curator is a client, too: its health check dials the daemon with the daemon's own
+        # certificate. The role permits no other call.
         usage = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     names = [x509.UniformResourceIdentifier(identity.uri), *(_host(host) for host in hosts)]
     certificate = (
@@ -256,7 +256,7 @@ def _certify(
         )
         .sign(authority_key, hashes.SHA256())
     )
-    # Remembered before it is handed out: what is not remembered cannot be revoked by name.
+    # Stored before it is handed out: only a stored certificate can be revoked by name.
     remembered = f"{identity.role.value}-{identity.name}-{certificate.serial_number:x}.pem"
     _write_new(folder / ISSUED / remembered, certificate.public_bytes(Encoding.PEM), mode=0o644)
     return certificate
@@ -269,7 +269,7 @@ def begin_certificate(
     start: datetime,
     end: datetime,
 ) -> x509.CertificateBuilder:
-    """A certificate to be: its name, key and term; its own issuer where that is None."""
+    """Builder with a name, key and term; the certificate is self-signed if ``issuer`` is None."""
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)])
     return (
         x509.CertificateBuilder()
@@ -302,7 +302,7 @@ def _usage(*, authority: bool) -> x509.KeyUsage:
 
 
 def _host(host: str) -> x509.GeneralName:
-    with suppress(ValueError):  # which says that it is a name
+    with suppress(ValueError):  # then it is a name
         return x509.IPAddress(ipaddress.ip_address(host))
     try:
         return x509.DNSName(host)
@@ -311,7 +311,7 @@ def _host(host: str) -> x509.GeneralName:
 
 
 def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    """A key as PEM (PKCS 8), not encrypted."""
+    """Encode a key as unencrypted PEM (PKCS 8)."""
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
@@ -321,7 +321,7 @@ def _require_new(path: Path) -> None:
 
 
 def _write_new(path: Path, content: bytes, *, mode: int) -> None:
-    """Write a file that must not exist; its mode is right from its first moment."""
+    """Create a file with its mode from the start; raise `SettingError` if it exists."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         create_file(path, content, mode=mode)

@@ -1,13 +1,13 @@
-"""Certificates that are good no longer: a revocation list, signed by the authority.
+"""Revocation of certificates: a list signed by the authority.
 
-The list is a CRL in PEM, ``crl.pem``, that grows and never shrinks; its number counts the versions.
-The authority makes it where its key is, the daemon reads it from its credentials folder
-(`dppca.curator.service.authenticator`), and anybody who verifies a file may read it too
-(`dppca.common.transport.revoked`). It says nothing about when it should be fetched again:
-``nextUpdate`` is the day the authority's own certificate ends.
+The list is a CRL in PEM, ``crl.pem``, that only grows; its number counts the versions. The
+authority writes it beside its key. The daemon reads it from its credentials folder
+(`dppca.curator.service.authenticator`), and any verifier of a file may read it too
+(`dppca.common.transport.revoked`). It does not tell readers when to fetch it again: ``nextUpdate``
+is the day on which the authority's own certificate expires.
 
-gRPC's Python interface cannot be given a CRL. A revoked party's handshake succeeds, and every call
-it makes is refused, on connections that were open before too.
+gRPC's Python interface cannot be given a CRL. A revoked party's handshake therefore succeeds, and
+the curator refuses every call that it makes, on connections that were open before too.
 
 Reference: RFC 5280, 5 (lists), 5.2.3 (their number).
 """
@@ -65,7 +65,7 @@ class Revocation:
 
 
 def list_certificates(folder: Path) -> Certificates:
-    """All certificates that an authority has signed, as its folder remembers them."""
+    """Return all certificates that the authority's folder stores."""
     authority, _ = load_authority(folder)
     serials = _read_current_list(folder, authority).serials
     issued = [
@@ -90,20 +90,20 @@ def revoke(
     certificate: bytes | None = None,
     outputs: Sequence[Path] = (),
 ) -> Revocation:
-    """Revoke certificates and write the list.
+    """Revoke certificates and write the list; give one of party, serial and certificate.
 
     Parameters
     ----------
     folder
-        The authority's.
+        Folder of the authority.
     party
-        All certificates of this party that have not ended.
+        Revoke all certificates of this party that have not expired.
     serial
-        One certificate of those that were signed, in hexadecimal.
+        Revoke the issued certificate with this serial number, in hexadecimal.
     certificate
-        One certificate in PEM, of this authority. Give one of the three.
+        Revoke this certificate of the authority, in PEM.
     outputs
-        Where the list is written beside the authority's folder.
+        Further files that receive the list, besides the one in the authority's folder.
 
     Raises
     ------
@@ -209,7 +209,7 @@ def _encode_list(
 
 @contextmanager
 def _lock_folder(folder: Path) -> Iterator[None]:
-    """One operator at a time: a list that two wrote at once would lack one's entries."""
+    """Admit one operator at a time: two concurrent writers would lose entries of one of them."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         lock_descriptor(handle)

@@ -1,1 +1,1 @@
-"""What a curator tells its watchers: log, metrics, readiness."""
+"""Monitoring of a curator: log, metrics, readiness."""

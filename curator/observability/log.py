@@ -1,7 +1,7 @@
-"""The curator's log: one line per event, JSON where nobody watches.
+"""The curator's log: one line per event, as JSON unless standard error is a terminal.
 
 Lines hold names, sizes, states and reasons. No noised value and no synthetic row is ever logged:
-they are released, but a log is copied to places nobody thinks of.
+they are released, but logs are often copied to unexpected places.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def log_event(
     Parameters
     ----------
     limit
-        For an event that somebody can cause as often as they like: who, where it is known, and what
-        it is. Of one such kind 60 lines are written in a minute, and the next one says how many
-        were not. None for an event of which each line is written.
+        Key of an event that a caller can cause at will: the caller, if known, and the event's kind.
+        At most 60 lines of one key are written in a minute, and the next line reports how many were
+        dropped. None writes every line.
     """
     unlogged = 0 if limit is None else _LIMITER.take(limit)
     if unlogged is not None:
@@ -44,12 +44,7 @@ def log_event(
 class LineLimiter:
     """Limits the lines of one kind that a caller can cause in a minute, and counts the rest.
 
-    Parameters
-    ----------
-    most
-        Lines of one kind in a minute.
-    clock
-        Monotonic, in seconds.
+    ``most`` is the number of lines of one kind in a minute; ``clock`` is monotonic, in seconds.
     """
 
     def __init__(self, most: int, *, clock: Callable[[], float]) -> None:
@@ -60,7 +55,7 @@ class LineLimiter:
         self._unlogged: Counter[Hashable] = Counter()
 
     def take(self, kind: Hashable) -> int | None:
-        """None where a line is not to be written; else how many were not since the last one."""
+        """Return None if the line is to be dropped, else the number dropped since the last one."""
         minute = int(self._clock() // 60)
         if minute != self._minute:
             self._minute = minute
@@ -76,10 +71,10 @@ _LIMITER = LineLimiter(60, clock=time.monotonic)
 
 
 def configure(form: Format | None) -> None:
-    """Send the log to standard error; JSON unless that is a terminal, where not said.
+    """Send the log to standard error; by default text on a terminal and JSON elsewhere.
 
-    Call it before gRPC is imported: its own lines, as of failed handshakes, are neither JSON nor
-    for people and name nobody, so they are left out unless ``GRPC_VERBOSITY`` asks for them.
+    Call it before gRPC is imported: gRPC's own lines, for example about failed handshakes, are not
+    JSON and name no caller, so they are left out unless ``GRPC_VERBOSITY`` asks for them.
     """
     if form is None:
         form = "text" if sys.stderr.isatty() else "json"

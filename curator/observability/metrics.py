@@ -1,13 +1,12 @@
-"""What a running curator counts, for Prometheus.
+"""Metrics of a running curator, for Prometheus.
 
 Every label has few values that this software knows beforehand: states of a study, names of RPCs,
-status codes, classes of errors. Names of owners and studies, and whatever else a caller may choose,
-are never labels: they would let a caller make series without end, and tell anybody who may read the
-metrics who takes part in what. Nothing here was computed from a row; numbers of rows are not
-counted either.
+status codes, classes of errors. Names of owners and studies, and other text that a caller chooses,
+are never labels: a caller could make series without end, and readers of the metrics would learn
+who takes part in which study. No metric is computed from a row, and rows are not counted.
 
-What is stored is asked of the store when somebody scrapes, so that it is right after a restart;
-what happens is counted from the start of the process. A caller that fails the handshake of TLS has
+Gauges of stored data are read from the store at each scrape, so that they are right after a
+restart; counters of events start at 0 with the process. A caller that fails the TLS handshake has
 made no call and is not counted among the calls.
 
 Reference: Prometheus, "Metric and label naming" and "Instrumentation".
@@ -37,11 +36,11 @@ from dppca.curator.store import SqliteStore
 
 PREFIX = "dppca_curator"
 _SECONDS = (0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0, 300.0)
-"""Bounds of the histogram: a question takes milliseconds, waiting for a result minutes."""
+"""Bounds of the histogram: a short call takes milliseconds, waiting for a result minutes."""
 
 
 class Metrics:
-    """The series of one daemon, in a registry of their own."""
+    """Series of one daemon, in their own registry."""
 
     def __init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the time at which a series began says nothing of a curator
@@ -82,12 +81,7 @@ class Metrics:
     def ended(self, method: str, *, code: str, reason: str | None, seconds: float) -> None:
         """Count a call that ended.
 
-        Parameters
-        ----------
-        code
-            Name of the gRPC status code.
-        reason
-            Name of the class of the error; None where there was none.
+        ``code`` names the gRPC status code, ``reason`` the error's class; None without an error.
         """
         self._calls.labels(method, code).inc()
         self._seconds.labels(method).observe(seconds)
@@ -95,11 +89,11 @@ class Metrics:
             self._refusals.labels(reason).inc()
 
     def received(self, n_bytes: int) -> None:
-        """Count a message that came in."""
+        """Count a received message."""
         self._received.inc(n_bytes)
 
     def sent(self, n_bytes: int) -> None:
-        """Count a message that goes out."""
+        """Count a message to send."""
         self._sent.inc(n_bytes)
 
     def watch(
@@ -112,24 +106,24 @@ class Metrics:
         expiries: Callable[[], Mapping[str, datetime]],
         now: Callable[[], datetime],
     ) -> None:
-        """Also report what a store holds, and how its daemon is.
+        """Also report the contents of a store and the state of its daemon.
 
         Parameters
         ----------
         ready, writable
-            Whether calls are served, and whether the store could be written last time.
+            Return True while calls are served, and if the last write to the store succeeded.
         stopped
-            How many studies a defect keeps from going on.
+            Return the number of studies that a defect stopped.
         expiries
-            When each certificate in use expires; names such as ``curator``, times aware.
+            Return when each certificate in use expires; names such as ``curator``, aware times.
         now
-            The clock, aware.
+            Return the current time, aware.
         """
         self.registry.register(_StateCollector(store, ready, writable, stopped, expiries, now))
 
 
 class _StateCollector(Collector):
-    """Gauges that are read when somebody asks."""
+    """Gauges that are computed at each scrape."""
 
     def __init__(
         self,
@@ -149,11 +143,11 @@ class _StateCollector(Collector):
         self._measuring = threading.Lock()
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing beforehand: collecting would ask a disk."""
+        """Return nothing: collecting in advance would read the disk."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """The gauges as they are now."""
+        """Yield the current gauges."""
         records = self._store.studies()
         states = Tally(record.state for record in records)
         studies = GaugeMetricFamily(f"{PREFIX}_studies", "Studies by state.", labels=["state"])
@@ -199,13 +193,13 @@ class _StateCollector(Collector):
         )
 
     def _sizes(self) -> Iterator[Metric]:
-        """Nothing where the disk does not answer: a scrape must still tell the rest."""
+        """Yield nothing if the disk does not answer: a scrape must still report the rest."""
         if not self._measuring.acquire(blocking=False):
             return  # another scrape waits for the disk
         try:
             size = self._store.size()
         except StoreError:
-            return  # `store_writable` says so, and the log why
+            return  # `store_writable` reports it, and the log the reason
         finally:
             self._measuring.release()
         sizes = GaugeMetricFamily(

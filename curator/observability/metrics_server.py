@@ -1,14 +1,14 @@
-"""A small HTTP listener for anybody who watches the daemon: metrics and probes, nothing else.
+"""Small HTTP listener for monitoring: metrics and probes, nothing else.
 
 ::
 
     GET /metrics   the series of `dppca.curator.observability.metrics`
     GET /ready     200 while calls are served, 503 while not
-    GET /live      200 while the daemon's event loop turns, 503 where it hangs
+    GET /live      200 while the daemon's event loop turns, 503 if it hangs
 
-There is no TLS and nobody is identified, so it listens on loopback unless told otherwise; what it
-says names nobody (`dppca.curator.observability.metrics`). It runs in threads of its own: a daemon
-that is busy, or whose disk hangs, still answers. Connections beyond `MAX_CONNECTIONS` are closed.
+It uses no TLS and identifies no caller, so it listens on loopback by default; its answers name no
+party (`dppca.curator.observability.metrics`). It runs in its own threads, so it still answers when
+the daemon is busy or its disk hangs. Connections beyond `MAX_CONNECTIONS` are closed.
 """
 
 from __future__ import annotations
@@ -34,19 +34,10 @@ _TIMEOUT_S = 10.0
 
 
 class MetricsServer:
-    """Serves from `start` to `close`.
+    """HTTP server for metrics and probes, from `start` to `close`.
 
-    Parameters
-    ----------
-    host, port
-        Where to listen; port 0 takes any free one.
-    ready, live
-        Asked from other threads.
-
-    Raises
-    ------
-    SettingError
-        The address cannot be listened on.
+    Other threads call ``ready`` and ``live``; port 0 takes any free port. Raise `SettingError` if
+    the address cannot be listened on.
     """
 
     def __init__(
@@ -82,11 +73,11 @@ class MetricsServer:
         self.port: int = self._server.server_address[1]
 
     def start(self) -> None:
-        """Begin to answer."""
+        """Start to serve."""
         self._thread.start()
 
     def close(self) -> None:
-        """Answer no more."""
+        """Stop serving."""
         if self._thread.is_alive():
             self._server.shutdown()
             self._thread.join()
@@ -148,4 +139,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
-        """Nothing: a scrape every few seconds is no event."""
+        """Log nothing: a scrape every few seconds is no event."""

@@ -1,7 +1,6 @@
-"""Telling systemd how the daemon is, where systemd started it and asked to be told.
+"""Notifications to systemd about the daemon's state, if systemd started it and asked for them.
 
-Reference: sd_notify(3), "Notes": one datagram of ``KEY=VALUE`` to the socket that the environment
-names.
+Reference: sd_notify(3), "Notes": one datagram of ``KEY=VALUE`` to the socket in the environment.
 """
 
 from __future__ import annotations
@@ -16,16 +15,15 @@ _VARIABLE = "NOTIFY_SOCKET"
 
 
 def notify_alive() -> None:
-    """Say that the event loop turns, where the supervisor watches for it."""
+    """Report that the event loop turns, if the supervisor's watchdog is on."""
     if "WATCHDOG_USEC" in os.environ:
         notify("WATCHDOG=1")
 
 
 def notify(state: str) -> None:
-    """Send one message such as ``READY=1``; nothing where nobody asked.
+    """Send one message such as ``READY=1``; do nothing if no socket is set.
 
-    A message that cannot be sent is logged and no failure: the supervisor draws its own
-    conclusions.
+    A message that cannot be sent is logged and raises no error: the supervisor notices by itself.
     """
     path = os.environ.get(_VARIABLE)
     if not path:

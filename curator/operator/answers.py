@@ -1,6 +1,6 @@
-"""What a curator answers an operator, each value in one form: read from a message, shown, printed.
+"""A curator's answers to operators: each value is one dataclass that is read, shown and printed.
 
-`dppca.common.transport.codec.read_message` fills the fields from the message's of the same names;
+`dppca.common.transport.codec.read_message` fills the fields from message fields of the same names;
 `dppca.common.documents.values.to_document` makes the JSON that the commands print.
 """
 
@@ -16,7 +16,7 @@ from dppca.common.documents.values import DigestText, JsonBytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedStudy:
-    """A study in short."""
+    """Summary of a study."""
 
     name: Annotated[str, "name of the study"]
     digest: Annotated[DigestText, "digest of the study"]
@@ -35,7 +35,7 @@ class Studies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerStatus:
-    """What an owner has sent to a study."""
+    """Contribution, synthetic rows and openings of one owner in a study."""
 
     name: Annotated[str, "name of the owner"]
     n_rows: Annotated[int, "rows of its contribution"]
@@ -86,7 +86,7 @@ class SettledLedger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenOwner:
-    """What a curator has seen of an owner's ledger."""
+    """Record of an owner's ledger at the curator."""
 
     ledger_length: Annotated[int, "entries of the ledger seen last; 0 if none counts"]
     ledger_head: Annotated[DigestText, "SHA-256 of its last entry; empty if none counts"]
@@ -111,7 +111,7 @@ class ListedRefusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusals:
-    """What a curator has refused since it was started."""
+    """Calls that a curator has refused since it was started."""
 
     since: Annotated[datetime, "when it was started"]
     refusals: Annotated[tuple[ListedRefusal, ...], "newest first"]

@@ -1,8 +1,8 @@
-"""The operator's side of the conversation: calls to a running curator, answers as values.
+"""An operator's calls to a running curator; answers are values.
 
-Every call has a deadline and is repeated after failures that may pass; every call may safely be
-repeated. Downloads go to a file beside their target, are compared with their digest, and only then
-take its name.
+Every call has a deadline and is retried after transient failures, since every call may safely be
+repeated. A download goes to a temporary file, is compared with its digest, and only then takes its
+final name.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class OperatorClient(CuratorConnection):
         self._federation = rpc.FederationStub(self._channel)
 
     def create(self, study: Study) -> bool:
-        """Begin a study; True if the curator had this very document already.
+        """Create a study; return True if the curator already had this very document.
 
         Raises
         ------
         ConflictError
-            Another document has the name; says in which fields it differs.
+            Another document has the name; the message lists the fields that differ.
         """
         request = pb.CreateStudyRequest(document=study.canonical_bytes())
         try:
@@ -71,7 +71,7 @@ class OperatorClient(CuratorConnection):
             ) from error
 
     def studies(self, *, deadline_s: float | None = None) -> tuple[ListedStudy, ...]:
-        """All studies, newest first."""
+        """Return all studies, newest first."""
         request = pb.ListStudiesRequest()
         answer = self._call(
             lambda left: self._federation.ListStudies(request, timeout=left),
@@ -80,34 +80,34 @@ class OperatorClient(CuratorConnection):
         return tuple(read_message(ListedStudy, study) for study in answer.studies)
 
     def show(self, name: str) -> StudyDetails:
-        """One study with its owners."""
+        """Return one study with its owners."""
         request = pb.ShowStudyRequest(name=name)
         with guess_study(name, self.studies):
             answer = self._call(lambda left: self._admin.ShowStudy(request, timeout=left))
         return read_message(StudyDetails, answer)
 
     def refusals(self, study: str = "") -> Refusals:
-        """What was refused lately, of one study or of all."""
+        """Return recent refusals, of one study or of all."""
         request = pb.ListRefusalsRequest(study=study)
         answer = self._call(lambda left: self._admin.ListRefusals(request, timeout=left))
         return read_message(Refusals, answer)
 
     def close(self, name: str) -> StudyState:
-        """Take no more synthetic rows."""
+        """Stop accepting synthetic rows for a study."""
         request = pb.CloseStudyRequest(name=name)
         with guess_study(name, self.studies):
             answer = self._call(lambda left: self._admin.CloseStudy(request, timeout=left))
         return state_from_wire(answer.state)
 
     def abort(self, name: str, reason: str) -> StudyState:
-        """End a study that is open or sealed."""
+        """Abort a study that is open or sealed."""
         request = pb.AbortStudyRequest(name=name, reason=reason)
         with guess_study(name, self.studies):
             answer = self._call(lambda left: self._admin.AbortStudy(request, timeout=left))
         return state_from_wire(answer.state)
 
     def show_owner(self, name: str) -> SeenOwner:
-        """What has been seen of an owner's ledger."""
+        """Return the record of an owner's ledger."""
         request = pb.ShowOwnerRequest(name=name)
         pages = self._call(lambda left: list(self._admin.ShowOwner(request, timeout=left)))
         whole = pb.ShowOwnerResponse()
@@ -116,22 +116,22 @@ class OperatorClient(CuratorConnection):
         return read_message(SeenOwner, whole)
 
     def settle_ledger(self, name: str, reason: str) -> SettledLedger:
-        """Set aside what was seen of an owner's ledger; again, return the last settlement."""
+        """Set aside the record of an owner's ledger; again, return the last settlement."""
         request = pb.SettleLedgerRequest(name=name, reason=reason)
         answer = self._call(lambda left: self._admin.SettleLedger(request, timeout=left))
         return read_message(SettledLedger, answer.settlement)
 
     def download_components(self, name: str, path: Path) -> int:
-        """Write a study's result file, and its envelope, once verified; returns its size in bytes.
+        """Write a study's verified result file and its envelope; return the file's size in bytes.
 
         Raises
         ------
         NotReadyError, StudyStateError
-            There is none yet, or will never be.
+            The result does not exist yet, or will never exist.
         UploadError
-            What came is not what was announced.
+            The download differs from its announced size or digest.
         ArtefactError, ReceiptError, SignatureError, AlteredError
-            It does not verify (`dppca.common.attestation.verify`).
+            The result does not verify (`dppca.common.attestation.verify`).
         """
         study = study_from_canonical(self.show(name).document)
         digest = bytes.fromhex(study.digest)
@@ -167,12 +167,9 @@ class OperatorClient(CuratorConnection):
         return len(signed.content)
 
     def download_synthetic(self, name: str, form: Form, path: Path) -> int:
-        """Write all published rows of one form as an Arrow IPC stream; returns its size in bytes.
+        """Write all published rows of one form as an Arrow IPC stream; return its size in bytes.
 
-        Raises
-        ------
-        NotReadyError
-            Nothing has been published.
+        `NotReadyError` is raised if nothing has been published.
         """
         digest = bytes.fromhex(self.show(name).summary.digest)
         request = pb.DownloadSyntheticRequest(study_digest=digest, form=form_to_wire(form))

@@ -1,7 +1,7 @@
-"""Downloaded synthetic rows as a file of the kind its name says.
+"""Writer for downloaded synthetic rows; the file's suffix sets its format.
 
-The curator is not believed about the stream: its headers are judged first
-(`dppca.curator.study.row_streams`), and every batch is validated before it is used.
+The stream is not trusted: its headers are checked first (`dppca.curator.study.row_streams`), and
+every batch is validated before it is used.
 """
 
 from __future__ import annotations
@@ -27,25 +27,22 @@ _UNSOUND = "the download is not a sound Arrow stream: run the command again"
 
 
 def require_format(path: Path) -> None:
-    """`SettingError` unless the name ends in one of `SUFFIXES`."""
+    """Raise `SettingError` unless the name ends in one of `SUFFIXES`."""
     if path.suffix not in SUFFIXES:
         raise SettingError(f"{path.name} must end in one of {', '.join(SUFFIXES)}")
 
 
 def require_proved(stream: Path, *, ca: bytes) -> None:
-    """Check a downloaded stream before it is rewritten and signed: nobody signs unread claims.
+    """Verify a downloaded stream's claims before it is rewritten and signed.
 
-    Parameters
-    ----------
-    ca
-        PEM of the authority that certified the parties.
+    ``ca`` is the PEM of the authority that certified the parties.
 
     Raises
     ------
     ArtefactError
-        The stream is damaged, or would be more work than its size.
+        The stream is damaged, or would need more work than its size justifies.
     ReceiptError, SignatureError, AlteredError
-        What it claims does not follow from signed components.
+        Its claims do not follow from signed components.
     """
     _check_headers(stream)
     try:
@@ -57,7 +54,7 @@ def require_proved(stream: Path, *, ca: bytes) -> None:
 
 
 def write_table(stream: Path, output: Path, signer: Signer) -> int:
-    """Rewrite an Arrow IPC stream, batch by batch, and sign it; returns the number of rows.
+    """Rewrite an Arrow IPC stream batch by batch and sign it; return the number of rows.
 
     Raises
     ------
@@ -81,7 +78,7 @@ def write_table(stream: Path, output: Path, signer: Signer) -> int:
                 writer.write(batch)
                 n_rows += batch.num_rows
     except (pa.ArrowException, OSError) as error:
-        # Arrow reports damaged streams as OSError too, but only a system call sets its number.
+        # Arrow reports damaged streams as OSError too, but only a system call sets its errno.
         if isinstance(error, OSError) and error.errno is not None:
             raise SettingError(f"cannot write {output}: {error.strerror}") from error
         raise ArtefactError(_UNSOUND) from error
@@ -89,7 +86,7 @@ def write_table(stream: Path, output: Path, signer: Signer) -> int:
 
 
 def _claims(schema: Any) -> dict[str, object]:
-    """What a stream claims of its rows; `ArtefactError` where that cannot be read."""
+    """Read a stream's claims about its rows; raise `ArtefactError` if they are unreadable."""
     try:
         document = json.loads((schema.metadata or {}).get(METADATA_KEY, b"{}"))
     except ValueError as error:
@@ -100,7 +97,7 @@ def _claims(schema: Any) -> dict[str, object]:
 
 
 def _check_headers(stream: Path) -> None:
-    """`ArtefactError` where the stream is more work than its size; owners end in small batches."""
+    """Bound the work that a stream causes; each owner's rows may end in a small batch."""
     try:
         check_messages(stream, n_columns=MAX_COLUMNS, small_batches=MAX_OWNERS)
     except UploadError as error:

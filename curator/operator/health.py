@@ -1,8 +1,8 @@
-"""Asking a curator how it is: the standard gRPC health service, over mutual TLS.
+"""Health check of a curator: the standard gRPC health service over mutual TLS.
 
-The answer is the daemon's own (`dppca.curator.daemon`): SERVING while studies can be stored,
-something else while it starts, drains or cannot write. Any certificate of the authority may ask,
-the curator's own included: a container's health check has no other.
+The daemon answers (`dppca.curator.daemon`): SERVING while it can store studies, another status
+while it starts, drains or cannot write. Any certificate of the authority may ask, including the
+curator's own: a container's health check has no other.
 
 Reference: GRPC Health Checking Protocol (grpc/grpc, doc/health-checking.md).
 """
@@ -23,16 +23,16 @@ from dppca.common.transport.tls import Credentials, Role
 def ask_health(
     address: str, credentials: Credentials, *, timeout_s: float, live: bool = False
 ) -> str:
-    """Ask once, without retries; the status that was answered.
+    """Ask once, without retries; return the answered status.
 
     Parameters
     ----------
     address
-        ``HOST:PORT``; the host must stand in the curator's certificate.
+        ``HOST:PORT``; the host must be in the curator's certificate.
     timeout_s
-        For connection and answer together.
+        Limit for connection and answer together.
     live
-        Any answer will do; otherwise only ``SERVING``.
+        Accept any answer; otherwise only ``SERVING``.
 
     Raises
     ------
