@@ -1,12 +1,12 @@
-"""Asks a public database whether a locked package has a known weakness: ``python -m tools.audit``.
+"""Audit of the locked packages with a public database of weaknesses: ``python -m tools.audit``.
 
-Runs pip-audit over what the tests work in, which holds what is deployed too, and over the tools.
-pip-audit also exits with 0 where it could not look a package up; this exits with
+It runs pip-audit over the packages of the tests, which include the deployed ones, and over the
+tools. pip-audit also exits with 0 if it could not look a package up; this program exits with
 
     0    every package was looked up, and none has a known weakness
     1    at least one has; they are named
-    75   some package could not be looked up, as without a network: nothing is known about it.
-         With ``--where-reachable`` this is said as loudly, and is no failure.
+    75   some package could not be looked up, for example without a network: its state is unknown.
+         ``--where-reachable`` prints the same, and exits with 0.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WEAK, UNKNOWN = 1, 75
 
 
 def main() -> int:
-    """Entry point."""
+    """Run the audit; return the exit code."""
     codes = set()
     for lock in ("dev", "tools"):
         done = subprocess.run(
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def verdict(answer: str, complaint: str) -> tuple[int, list[str]]:
-    """Exit code and what to say, from pip-audit's JSON and its standard error."""
+    """Exit code and lines to print, from pip-audit's JSON and its standard error."""
     try:
         packages = json.loads(answer)["dependencies"]
     except (ValueError, KeyError, TypeError):

@@ -1,9 +1,9 @@
-"""The index of decisions, made from the decisions themselves.
+"""Index of decisions, made from the decisions themselves.
 
 A decision is a page of ``docs/decisions``, or a section of a page of ``docs/explanation``. It
-begins with a heading "12. What was decided", or "12, 14. What was decided" where one text holds
-several numbers, and a line "Status: accepted (2026-11-21)". A status names other decisions by
-number: "superseded by 73", "accepted, extended by 95".
+begins with a heading "12. Title", or "12, 14. Title" if one text holds several numbers, and a line
+"Status: accepted (2026-11-21)". A status names other decisions by number: "superseded by 73",
+"accepted, extended by 95".
 """
 
 from __future__ import annotations
@@ -45,12 +45,9 @@ class Decision:
 
 
 def read_decisions() -> list[Decision]:
-    """All decisions, ordered by number.
+    """Return all decisions, ordered by number.
 
-    Raises
-    ------
-    ValueError
-        A page does not begin as a decision does, or two have one number.
+    Raise `ValueError` if a page does not begin like a decision, or if two have one number.
     """
     decisions = sorted([*_pages(), *_sections()], key=lambda each: each.numbers)
     numbers = [number for each in decisions for number in each.numbers]
@@ -61,7 +58,7 @@ def read_decisions() -> list[Decision]:
 
 
 def index() -> str:
-    """The whole page."""
+    """Return the whole page."""
     numbered = {number: each for each in read_decisions() for number in each.numbers}
 
     def linked(match: re.Match[str]) -> str:

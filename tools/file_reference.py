@@ -135,7 +135,7 @@ _NAMED: tuple[tuple[object, str], ...] = (  # compared by identity: some cannot 
     (float, "number"),
     (str, "text"),
 )
-_SITE_FIELDS = {  # what their validators say and their annotations do not
+_SITE_FIELDS = {  # rules of validators that annotations lack
     (SiteDocument, "name"): "name (`a-z 0-9 . _ -`)",
     (SiteDocument, "curator"): "`HOST:PORT`",
     (PopulationDocument, "epsilon"): "decimal",
@@ -152,32 +152,32 @@ _SITE_FIELDS = {  # what their validators say and their annotations do not
 
 
 def study_page() -> str:
-    """``docs/reference/study-file.md``."""
+    """Return ``docs/reference/study-file.md``."""
     return "\n".join([_STUDY, *(_section(model) for model in _STUDY_MODELS)])
 
 
 def site_page() -> str:
-    """``docs/reference/site-files.md``."""
+    """Return ``docs/reference/site-files.md``."""
     return "\n".join([_SITE, *(_section(model) for model in _SITE_MODELS)])
 
 
 def study_schema() -> str:
-    """``docs/reference/study-file.schema.json``, by which editors complete a study file."""
+    """Return ``docs/reference/study-file.schema.json``, for completion in editors."""
     return _editor_schema(study.Study, "study.yaml")
 
 
 def site_schema() -> str:
-    """``docs/reference/site-file.schema.json``."""
+    """Return ``docs/reference/site-file.schema.json``."""
     return _editor_schema(SiteDocument, "site.yaml")
 
 
 def policy_schema() -> str:
-    """``docs/reference/policy-file.schema.json``."""
+    """Return ``docs/reference/policy-file.schema.json``."""
     return _editor_schema(PolicyDocument, "policy.yaml")
 
 
 def _editor_schema(model: type[BaseModel], title: str) -> str:
-    """A JSON Schema of what people write; each field with its meaning."""
+    """Make a JSON Schema for an editor, with the meaning of each field."""
     schema = model.model_json_schema(by_alias=True)
     for part in (schema, *schema.get("$defs", {}).values()):
         _explain_fields(part)
@@ -186,7 +186,7 @@ def _editor_schema(model: type[BaseModel], title: str) -> str:
 
 
 def _explain_fields(part: dict[str, Any]) -> None:
-    """Each field's meaning in place of the docstring's whole text."""
+    """Replace the docstring's text by the meaning of each field."""
     summary, meanings = _read_meanings(part.pop("description", ""))
     if summary:
         part["description"] = summary.partition("\n")[0]
@@ -211,7 +211,7 @@ def _section(model: type[BaseModel]) -> str:
 
 
 def _read_docstring(model: type[BaseModel]) -> tuple[str, dict[str, str]]:
-    """The text above the section "Attributes", and each field's meaning."""
+    """Text above the section "Attributes", and each field's meaning."""
     return _read_meanings(inspect.getdoc(model) or "")
 
 
@@ -225,19 +225,19 @@ def _read_meanings(docstring: str) -> tuple[str, dict[str, str]]:
 
 
 def _as_markdown(text: str) -> str:
-    """Code in single backquotes, and no reference to a Python name."""
+    """Convert to single backquotes, without references to Python names."""
     return re.sub(r"`Schema\.(\w+)`", r"`\1`", text.replace("``", "`"))
 
 
 def _default(name: str, field: FieldInfo) -> str:
-    if field.is_required() or name == "type":  # which only Python may leave out
+    if field.is_required() or name == "type":  # only Python may leave it out
         return "required"
     value = field.default
     return "none" if value is None else f"`{json.dumps(value)}`".replace('"', "")
 
 
 def _describe(annotation: object) -> str:
-    """A type in words."""
+    """Describe a type in words."""
     for named, words in _NAMED:
         if annotation is named:
             return words

@@ -1,4 +1,4 @@
-"""A contract of import-linter that its own lack: modules that import what is named, and no more."""
+"""A contract for import-linter: modules that may import only the named packages."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from importlinter.domain.contract import Contract, ContractCheck
 
 
 class AllowedContract(Contract):
-    """Modules may import each other, the standard library, and what is allowed.
+    """Modules may import each other, the standard library, and allowed packages.
 
     Options
     -------
     modules
         Modules and packages.
     allowed
-        What each of them may import besides.
+        Packages that each of them may import besides.
     allowed_in
-        What some may import: ``module -> what``.
+        Exceptions for single modules: ``module -> package``.
     """
 
     type_name = "allowed"
@@ -31,7 +31,7 @@ class AllowedContract(Contract):
     allowed_in = fields.SetField(subfield=fields.ImportExpressionField())
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
-        """Find the imports that no option allows, and the options that allow nothing."""
+        """Find imports that no option allows, and options that allow no import."""
         del verbose
         named: Any = self.modules
         inside = {m for each in named for m in (each.name, *graph.find_descendants(each.name))}
@@ -51,6 +51,6 @@ class AllowedContract(Contract):
         return ContractCheck(kept=not faults, metadata={"faults": faults})
 
     def render_broken_contract(self, check: ContractCheck) -> None:
-        """Print each of them."""
+        """Print each fault."""
         for fault in check.metadata["faults"]:
             output.print_error(f"- {fault}")

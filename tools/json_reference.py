@@ -1,4 +1,4 @@
-"""Keys of every JSON document that a command prints: the page, and the JSON Schema of each.
+"""Reference of every JSON document that a command prints: the page, and the JSON Schema of each.
 
 Both are made from the types that `dppca.common.shell.console.prints` gives a command.
 """
@@ -74,7 +74,7 @@ _WORDS: dict[object, str] = {
 
 @functools.cache
 def documents() -> dict[str, tuple[type, ...]]:
-    """The documents that each command may print, by the command's full name."""
+    """Return the documents that each command may print, by the command's full name."""
     kinds_by_command: dict[str, tuple[type, ...]] = {}
     for program, group in programs().items():
         for context in walk(program, group):
@@ -109,7 +109,7 @@ def schema_page() -> str:
 
 
 def _with_lines(value: object, depth: int) -> str:
-    """JSON in which the keys of the upper levels begin a line each."""
+    """Format JSON with each key of the upper levels at the start of a line."""
     if not depth or not isinstance(value, dict):
         return json.dumps(value, ensure_ascii=False)
     keys = (f"{json.dumps(key)}: {_with_lines(each, depth - 1)}" for key, each in value.items())
@@ -117,7 +117,7 @@ def _with_lines(value: object, depth: int) -> str:
 
 
 def make_schema(annotation: object) -> dict[str, Any]:
-    """JSON Schema of a type; a document is a reference to its definition."""
+    """Make the JSON Schema of a type; a document is a reference to its definition."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in {typing.Annotated, typing.NotRequired}:
         return make_schema(arguments[0])
@@ -141,7 +141,7 @@ def make_schema(annotation: object) -> dict[str, Any]:
 
 
 def _parts(commands: Mapping[str, tuple[type, ...]]) -> list[type]:
-    """All documents and what is in them, each once; `ValueError` where two have one name."""
+    """All documents and their parts, each once; raise `ValueError` if two have one name."""
     documents = _in_order([ErrorDocument, *(kind for kinds in commands.values() for kind in kinds)])
     names = [_title(kind) for kind in documents]
     if len(set(names)) < len(names):
@@ -172,7 +172,7 @@ def _section(kind: type) -> str:
 
 
 def _describe(annotation: object) -> str:
-    """A type in words."""
+    """Describe a type in words."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.NotRequired:
         return _describe(arguments[0])
@@ -198,7 +198,7 @@ def _describe(annotation: object) -> str:
 
 
 def _meaning(hint: object) -> str:
-    """The last text of an annotation."""
+    """Return the last text of an annotation."""
     if typing.get_origin(hint) is typing.NotRequired:
         return _meaning(typing.get_args(hint)[0])
     meaning: str = hint.__metadata__[-1]  # type: ignore[attr-defined] # a key without one: an error

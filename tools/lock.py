@@ -1,17 +1,17 @@
-"""Reads the lock files in `requirements/`, without a network; ``make lock`` writes them with `uv`.
+"""Reader for the lock files in `requirements/`; ``make lock`` writes them with `uv`.
 
 Each lock file pins every package with the SHA-256 of each of its files, for all supported Pythons
 and systems at once, and names no registry.
 
 ::
 
-    dev.lock      what `make test` and `make demo` work in
-    runtime.lock  what is deployed; a part of dev.lock
-    build.lock    what makes the wheel; a part of dev.lock
-    fuzz.lock     what `make fuzz` adds
-    tools.lock    what `make lock` and `make audit` need, in an environment of their own
-    docs.lock     what `make docs` adds; agrees with dev.lock
-    spark.lock    what the night's suite of Spark needs, in an environment of its own
+    dev.lock      the environment of `make test` and `make demo`
+    runtime.lock  the deployed packages; a part of dev.lock
+    build.lock    the packages that build the wheel; a part of dev.lock
+    fuzz.lock     additions for `make fuzz`
+    tools.lock    separate environment of `make lock` and `make audit`
+    docs.lock     additions for `make docs`; agrees with dev.lock
+    spark.lock    separate environment of the night's Spark suite
 
 ``python -m tools.lock`` prints the digest of the requirements in `pyproject.toml`. ``make lock``
 writes it into the head of every lock file, and a test compares it.
@@ -34,7 +34,7 @@ LOCKS = ("dev", "runtime", "build", "fuzz", "tools", "docs", "spark")
 
 
 def requirements_digest() -> str:
-    """SHA-256, in hexadecimal, of all requirements that the lock files are made from."""
+    """SHA-256, in hexadecimal, of all requirements for the lock files."""
     document = tomllib.loads((ROOT / "pyproject.toml").read_text())
     project = document["project"]
     command = (
@@ -50,10 +50,8 @@ def requirements_digest() -> str:
 def read_pins(lock: str, python: str | None = None) -> list[str]:
     """Read the pins of a lock file, each as one line ``NAME==VERSION [; MARKER] --hash=…``.
 
-    Parameters
-    ----------
-    python
-        A version such as ``3.12``: only what CPython of this version needs on Linux on x86-64.
+    ``python``, such as ``3.12``, selects the pins that CPython of this version needs on Linux on
+    x86-64.
     """
     text = (FOLDER / f"{lock}.lock").read_text().replace("\\\n", "")
     pins = [re.sub(r"\s+", " ", line) for line in text.splitlines() if not line.startswith("#")]

@@ -1,4 +1,4 @@
-"""Links and headings of the project's Markdown files, and what the pages made of them load."""
+"""Links and headings of the project's Markdown files, and external loads of HTML pages."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 
 
 def find_links(text: str) -> Iterator[str]:
-    """The targets of all links and images outside of code."""
+    """Yield the targets of all links and images outside of code."""
     yield from _LINK.findall(_CODE.sub("`code`", _FENCE.sub("", text)))
 
 
 def find_anchors(text: str) -> set[str]:
-    """The anchors of all headings; of two equal headings only the first has the plain one."""
+    """Anchors of all headings; of two equal headings only the first has the plain one."""
     return {slug(heading) for heading in _HEADING.findall(_FENCE.sub("", text))}
 
 
 def find_loaded(html: str) -> Iterator[str]:
-    """What a browser would load from another host to show a page, without a click.
+    """Yield the addresses on other hosts that a browser would load to show a page, without a click.
 
     An element of the class ``mermaid`` counts: the theme would load the script that draws it.
     """
@@ -38,6 +38,6 @@ def find_loaded(html: str) -> Iterator[str]:
 
 
 def slug(heading: str) -> str:
-    """The anchor that GitHub and Python-Markdown give a heading."""
+    """Anchor that GitHub and Python-Markdown give a heading."""
     plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
     return re.sub(r"[^\w\- ]", "", plain.lower()).strip().replace(" ", "-")

@@ -1,15 +1,15 @@
-"""Runs the night tier, suite by suite, and writes down what each has shown.
+"""Runner of the night tier, suite by suite; it records the results.
 
 ::
 
     python -m tools.night                every suite
     python -m tools.night audits spark   some of them
-    python -m tools.night --touched      what a change since the last pass touches
+    python -m tools.night --touched      suites touched by changes since their last pass
 
 A suite that ran on committed files gets its row in ``docs/reference/night.md``, with a digest of
-the files that touch it: history may be rewritten or cut short, files cannot. ``TOUCHES`` says which
-suites a file touches; a file that no row names touches all of them. Leaves with 1 where a suite has
-failed.
+the files that touch it: history may be rewritten or cut short, files cannot. ``TOUCHES`` lists the
+suites that a file touches; a file that matches no pattern touches all of them. The exit code is 1
+if a suite has failed.
 """
 
 from __future__ import annotations
@@ -65,17 +65,18 @@ class Suite:
     Attributes
     ----------
     shows
-        What it tries, for the page.
+        Subject of the suite, for the page.
     command
-        What Python runs; by default pytest on the folder of ``tests/night`` with the suite's name.
+        Arguments of Python; by default pytest on the folder of ``tests/night`` with the suite's
+        name.
     python
         The interpreter, below the root.
     prepare
-        Target of the Makefile that has to be made before.
+        Target of the Makefile to make before.
     missing
-        What this machine lacks for it, or None.
+        Returns the requirement that this machine lacks, or None.
     parallel
-        Whether two of its tests may run at once.
+        True if two of its tests may run at once.
     """
 
     shows: str
@@ -117,7 +118,7 @@ SUITES: Mapping[str, Suite] = {
 }
 
 TOUCHES: Mapping[str, str] = {
-    # What is written for people, and what the other tiers and the static checks run in full.
+    # Files for people, and files that the other tiers and the static checks run in full.
     "*.md": "",
     "docs/*.json": "",
     "tests/push/*": "",
@@ -132,7 +133,7 @@ TOUCHES: Mapping[str, str] = {
     "requirements/build.lock": "",
     "requirements/docs.lock": "",
     "requirements/tools.lock": "",
-    # What a suite tries by itself.
+    # Files that one suite tests by itself.
     "README.md": "guides",
     "docs/how-to/*": "guides",
     "docs/notebooks/*": "guides",
@@ -150,7 +151,7 @@ TOUCHES: Mapping[str, str] = {
     "deploy/simulation/*": "accuracy",
     "dppca/*": "guides",
     "proto/*": "guides containers",
-    # The product, by what it could break beyond what push and merge run.
+    # The product, by possible breakage beyond the runs of push and merge.
     "common/*": "guides",
     "common/aggregation/*": "laws audits",
     "common/attestation/*": "laws fuzz",
@@ -180,7 +181,7 @@ TOUCHES: Mapping[str, str] = {
     "owner/release/*": "laws audits faults",
     "owner/selftest/*": "audits",
     "owner/synthesis/*": "accuracy pictures",
-    # The suites themselves, and what they share.
+    # The suites themselves, and their shared files.
     **{f"tests/night/{name}/*": name for name, suite in SUITES.items() if not suite.command},
     "tests/fuzz/*": "fuzz",
     "tests/golden/*": "",
@@ -198,7 +199,7 @@ TOUCHES: Mapping[str, str] = {
     "tests/support/page_shell.py": "guides spark",
     "tests/support/pooling.py": "accuracy audits",
 }
-"""Which suites a change of a file touches, by pattern; those of all patterns that fit count."""
+"""Suites that a change of a file touches, by pattern; all matching patterns count."""
 
 _HEAD = """# What the night tier has shown
 
@@ -214,7 +215,7 @@ _ROW = re.compile(r"^\| `(\w+)` \| [^|]* \| (\w+) \| [^|]* \| [^|]* \| `(\w+)` \
 
 
 def main(arguments: list[str]) -> int:
-    """Entry point."""
+    """Run the suites; return the exit code."""
     rows = read_rows()
     names = [name for name in arguments if not name.startswith("-")] or list(SUITES)
     if unknown := set(names) - SUITES.keys():
@@ -242,7 +243,7 @@ def touched_suites(paths: Iterable[str]) -> set[str]:
 
 
 def is_touched(name: str, row: str) -> bool:
-    """Whether a suite has to run: it has not passed, or what changed since then touches it."""
+    """Return True if a suite has to run: it has not passed, or a change since then touches it."""
     found = _ROW.match(row)
     if found is None or found[2] != "passed":
         return True
@@ -271,7 +272,7 @@ def page_of(rows: Mapping[str, str]) -> str:
 
 
 def _run(name: str, suite: Suite) -> str:
-    """Run a suite and return how it ended, for the last lines of the run."""
+    """Run a suite and return its outcome, for the last lines of the run."""
     if missing := suite.missing():
         return f"NOT RUN: it {missing}"
     sys.stdout.write(f"NIGHT {name}: {suite.shows}\n")
@@ -300,7 +301,7 @@ def _run(name: str, suite: Suite) -> str:
 
 
 def _count(report: Path) -> str:
-    """Return how many tests ran, and how many did not, of pytest's report; nothing without one."""
+    """Counts of run and skipped tests in pytest's report; empty without a report."""
     if not report.exists():
         return ""
     (found,) = ET.parse(report).getroot().iter("testsuite")  # noqa: S314 - pytest wrote it
@@ -320,7 +321,7 @@ def _quiet(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 def _loud(*command: str, **variables: str) -> bool:
-    """Run a command whose output is shown; whether it succeeded."""
+    """Run a command with visible output; return True if it succeeded."""
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", **variables}
     return subprocess.run(command, cwd=ROOT, env=environment).returncode == 0
 

@@ -1,8 +1,8 @@
-"""The notebooks of ``docs/notebooks``: run, and turned into pages of the site.
+"""Notebooks of ``docs/notebooks``: run, and converted to pages of the site.
 
-Git holds them without outputs: noise is drawn anew in each run, so stored outputs would change with
-every run and say nothing about whether they still come out. The tests run them, and the site shows
-what came out when it was built.
+Git holds them without outputs: each run draws new noise, so stored outputs would change with every
+run and could not show that the notebooks still work. The tests run them, and the site shows the
+outputs of its build.
 """
 
 from __future__ import annotations
@@ -17,24 +17,21 @@ TIMEOUT_S = 300
 
 
 def list_notebooks() -> list[Path]:
-    """Every notebook, by name."""
+    """Return every notebook, by name."""
     return sorted(FOLDER.glob("*.ipynb"))
 
 
 def read_notebook(path: Path) -> Any:
-    """A notebook as ``nbformat.NotebookNode``."""
+    """Read a notebook as ``nbformat.NotebookNode``."""
     import nbformat
 
     return nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
 
 
 def run_notebook(path: Path) -> Any:
-    """The notebook with what comes out of each cell.
+    """Run a notebook; return it with its outputs.
 
-    Raises
-    ------
-    nbclient.exceptions.CellExecutionError
-        A cell fails.
+    Raise `nbclient.exceptions.CellExecutionError` if a cell fails.
     """
     from nbclient import NotebookClient
 
@@ -44,7 +41,7 @@ def run_notebook(path: Path) -> Any:
 
 
 def notebook_page(notebook: Any) -> str:
-    """A notebook that was run, as Markdown."""
+    """Return a notebook that was run, as Markdown."""
     parts: list[str] = []
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
@@ -57,7 +54,7 @@ def notebook_page(notebook: Any) -> str:
 
 
 def _output(output: Any, made_by: str) -> str:
-    """One output; a picture is named by the line that made it."""
+    """Format one output; the line that made a picture names it."""
     if output.output_type == "stream":
         return f"```text\n{output.text}```"
     data = output.data

@@ -1,7 +1,6 @@
-"""Writes the pages and the compose file that are made from code, or compares them.
+"""Writer of the pages and the compose file that are made from code; ``--check`` compares them.
 
-``python -m tools.pages`` writes, with ``--check`` it compares. Pages of the site alone are made
-when it is built.
+The site's own pages are made when it is built.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ SITE_PAGES: dict[str, Callable[[], str]] = {
 
 
 def main() -> int:
-    """Entry point."""
+    """Write stale pages, or report them; return the exit code."""
     stale = [path for path, make in PAGES.items() if _read(path) != make()]
     if sys.argv[1:] == ["--check"]:
         if stale:

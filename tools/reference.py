@@ -15,7 +15,7 @@ takes `--json` and then prints one JSON document.
 
 
 def programs() -> dict[str, click.Group]:
-    """The three console scripts."""
+    """Return the three console scripts."""
     from dppca.curator.cli import cli as curator
     from dppca.deploy.simulation.cli import cli as simulate
     from dppca.owner.cli import cli as owner
@@ -26,7 +26,7 @@ def programs() -> dict[str, click.Group]:
 def walk(
     name: str, command: click.Command, parent: click.Context | None = None
 ) -> Iterator[click.Context]:
-    """The context of every command below one, groups included; ``command_path`` is its full name.
+    """Yield a context for a command and all below it; ``command_path`` is the full name.
 
     A command inherits settings from its group's context, such as the names of the help option.
     """
@@ -41,7 +41,7 @@ def walk(
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = [_HEAD]
     for program, group in programs().items():
         for context in walk(program, group):

@@ -1,8 +1,9 @@
-"""Writes what the deployed software is made of, as CycloneDX 1.6 (ECMA-424) in JSON.
+"""Writer of the bill of materials of the deployed software, CycloneDX 1.6 (ECMA-424) in JSON.
 
-``python -m tools.sbom FILE [PYTHON]``. Gives `cyclonedx-py` the pins of `requirements/runtime.lock`
-that a Python such as ``3.12`` needs on Linux: by itself it would list both versions of a package
-that is pinned once for each Python. The same lock gives the same bytes, checked with the schema.
+``python -m tools.sbom FILE [PYTHON]``. It gives `cyclonedx-py` the pins of
+`requirements/runtime.lock` that a Python such as ``3.12`` needs on Linux: otherwise both versions
+of a package would be listed that is pinned once for each Python. The same lock gives the same
+bytes, checked with the schema.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _ARGUMENTS = (
 
 
 def document(python: str, *options: str) -> str:
-    """Make the JSON text; raises `subprocess.CalledProcessError` where it breaks the schema."""
+    """Make the JSON text; raise `subprocess.CalledProcessError` if it breaks the schema."""
     made = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "cyclonedx_py", *_ARGUMENTS, *options],
         input="\n".join(read_pins("runtime", python)),
@@ -35,7 +36,7 @@ def document(python: str, *options: str) -> str:
 
 
 def main(output: str, python: str = "{}.{}".format(*sys.version_info)) -> None:
-    """Entry point."""
+    """Write the document to a file."""
     path = Path(output)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(document(python))

@@ -1,11 +1,11 @@
-"""What the site needs besides the pages of ``docs``, as a hook of MkDocs (``mkdocs.yml``).
+"""Hook of MkDocs (``mkdocs.yml``) that completes the site besides the pages of ``docs``.
 
 - Pages of the repository's root, such as ARCHITECTURE, and all decisions belong to the site.
 - Pages that are made from code belong to it (`tools.pages`).
-- Notebooks are run, and become pages with what came out (`tools.notebooks`).
-- Links are written for a reader of the repository. Those to files that are no pages become code.
+- Notebooks are run, and become pages with their outputs (`tools.notebooks`).
+- Links are written for a reader of the repository. Links to files that are no pages become code.
 - Mermaid is drawn when the site is built, because a browser would need a script from elsewhere.
-- A site in which a page loads anything from another host is refused.
+- A site in which a page loads a file from another host is refused.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def on_page_markdown(markdown: str, page: Any, files: Any, **_: Any) -> str:
 
 
 def on_post_build(config: Any) -> None:
-    """Refuse a page that loads anything from another host."""
+    """Refuse a page that loads a file from another host."""
     for path in sorted(Path(config.site_dir).rglob("*.html")):
         loaded = list(find_loaded(path.read_text()))
         if loaded:

@@ -1,10 +1,10 @@
-"""Generates `common/wire` from the one .proto, or compares: ``python -m tools.wire [--check]``.
+"""Generator of `common/wire` from the one .proto, or check: ``python -m tools.wire [--check]``.
 
-The modules are tracked, because a site needs them; their types (``.pyi``) are for mypy alone, and
+The modules are tracked, because a site needs them; their types (``.pyi``) are for mypy only, and
 are made when it runs.
 
-The mapping ``-Icommon/wire=proto/dppca/v1`` makes protoc believe that the file lies where its
-Python will, so generated imports are right without patching.
+The mapping ``-Icommon/wire=proto/dppca/v1`` makes protoc believe that the file lies in the folder
+of its Python modules, so generated imports are right without patching.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PLUGINS = ("protoc-gen-mypy", "protoc-gen-mypy_grpc")
 
 
 def generate(target: Path) -> None:
-    """Write the generated modules below ``target``; raises `RuntimeError` where protoc fails."""
+    """Write the generated modules below ``target``; raise `RuntimeError` if protoc fails."""
     from grpc_tools import protoc  # type: ignore[import-untyped] # a development tool
 
     arguments = [
@@ -41,7 +41,7 @@ def generate(target: Path) -> None:
 
 
 def drift() -> list[str]:
-    """Return the modules that are not what the .proto makes today."""
+    """Return the modules that differ from the .proto's current output."""
     with tempfile.TemporaryDirectory() as folder:
         fresh = Path(folder)
         generate(fresh)
@@ -55,7 +55,7 @@ def drift() -> list[str]:
 
 
 def write_types() -> None:
-    """Write what mypy reads of the modules."""
+    """Write the type stubs of the modules for mypy."""
     with tempfile.TemporaryDirectory() as folder:
         generate(Path(folder))
         for path in Path(folder).rglob("*.pyi"):
@@ -63,7 +63,7 @@ def write_types() -> None:
 
 
 def main() -> int:
-    """Entry point."""
+    """Generate or check the modules; return the exit code."""
     if sys.argv[1:] == ["--check"]:
         write_types()
         changed = drift()

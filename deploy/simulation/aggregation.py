@@ -1,4 +1,4 @@
-"""A simulated study with ``trust: aggregate``: what is said of it before its owners have keys."""
+"""Trust of a simulated study: the settings of ``trust: aggregate`` before its owners have keys."""
 
 from __future__ import annotations
 
@@ -10,21 +10,15 @@ from dppca.common.errors import SettingError
 from dppca.common.study import Study, Trust
 
 OPEN_BY = "2100-01-01T00:00:00+00:00"
-"""In a simulation nobody waits that long."""
+"""A deadline that no simulation reaches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """Who may collude, and who takes the masks away.
+    """Settings of ``trust: aggregate``.
 
-    Attributes
-    ----------
-    colluders
-        t, owners that may work together with the curator.
-    openers
-        How many of the first owners are openers.
-    spares
-        Openers that may be gone for good.
+    Up to ``colluders`` (t) owners may collude with the curator, the first ``openers`` owners are
+    openers, and ``spares`` of these may be missing for good.
     """
 
     colluders: int
@@ -40,12 +34,9 @@ def choose_aggregation(
     openers: int | None,
     spares: int | None,
 ) -> Aggregation | None:
-    """What was asked for, else what the study says; None where each owner adds all of the noise.
+    """Return the requested settings, else the study's; None if each owner adds all of the noise.
 
-    Raises
-    ------
-    SettingError
-        A number is missing, or belongs to ``trust: aggregate``.
+    Raise `SettingError` if a number is missing, or belongs to ``trust: aggregate``.
     """
     numbers = (colluders, openers, spares)
     if Trust(trust or study.trust) is Trust.OWNER:
@@ -63,12 +54,9 @@ def choose_aggregation(
 
 
 def write_draft(study: Study, aggregation: Aggregation) -> str:
-    """The study file to which ``study assemble`` adds the owners' keys.
+    """Return the study file to which ``study assemble`` adds the owners' keys.
 
-    Parameters
-    ----------
-    study
-        With ``trust: owner``.
+    ``study`` has ``trust: owner``.
     """
     document = study.model_dump(mode="json", by_alias=True, exclude_none=True)
     trust = {"trust": Trust.AGGREGATE.value, "colluders": aggregation.colluders}

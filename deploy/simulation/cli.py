@@ -1,8 +1,8 @@
-"""``dppca-simulate``: a study on this machine, to plan with and to see what privacy costs.
+"""``dppca-simulate``: a study on this machine, for planning and for measuring the cost of privacy.
 
-Everything is as in the field (processes, mutual TLS, noise from the operating system) but for one
-thing: somebody holds all the rows and can look at both sides. What follows from that is marked in
-the report.
+Everything is as in the field (processes, mutual TLS, noise from the operating system) with one
+exception: the simulation holds all rows and can compare both sides. The report marks the values
+that follow from that.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _REPORT = "dppca.deploy.simulation.run_report:SimulationReport"
 _MOST_GROUPS = 50
-_DRAWS = 4  # of the demo's noise, besides its run: half a second each
+_DRAWS = 4  # further draws of the demo's noise: half a second each
 _image_option = click.option(
     "--image",
     envvar="DPPCA_IMAGE",
@@ -52,7 +52,7 @@ _image_option = click.option(
 
 
 def _row_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Options that say who holds which rows."""
+    """Add the options for owners and their rows."""
     options = [
         click.option(
             "--owner",
@@ -91,7 +91,7 @@ def _row_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _trust_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Options that make a simulated study one with ``trust: aggregate``."""
+    """Add the options that give a simulated study ``trust: aggregate``."""
     number = click.IntRange(min=0)
     options = [
         click.option(
@@ -117,7 +117,7 @@ def _trust_options(command: Callable[..., None]) -> Callable[..., None]:
 
 class _Simulations(CommandGroup):
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; one that is interrupted says what that means for charges."""
+        """Run a command; an interrupted one reports that no owner is charged."""
         with telling_interrupts(lambda: "interrupted: no simulation charges anybody"):
             return super().invoke(ctx)
 
@@ -372,7 +372,7 @@ def report_command(folder: Path, *, as_json: bool) -> None:
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the command line."""
     run(cli)
 
 
@@ -414,7 +414,7 @@ def _choose_rows(
     *,
     rename: bool,
 ) -> tuple[Path | dict[str, Path], int | list[str], str]:
-    """The rows, the owners' names or number, and the split, from the options that say them."""
+    """Return rows, names or number of the owners, and the split, from the options."""
     from dppca.deploy.simulation.holdings import count_groups, split_column
 
     if own:
@@ -446,7 +446,7 @@ def _choose_rows(
 
 
 def _require_owners(study: Study, files: Mapping[str, Path]) -> None:
-    """Refuse files of other owners than the study's: it would be another study."""
+    """Refuse files of owners that the study does not name: it would be another study."""
     strange = [name for name in files if name not in study.owners]
     lacking = [name for name in study.owners if name not in files]
     if strange:

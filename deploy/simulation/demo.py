@@ -1,9 +1,9 @@
-"""The demo's rows: the RAND Health Insurance Experiment as statsmodels ships it.
+"""Rows of the demo: the RAND Health Insurance Experiment as statsmodels ships it.
 
-20,190 person-years of 1974-1982, 10 attributes, in the public domain. The file is read where
-statsmodels lies, without importing statsmodels, which would take longer than the rest of the
+20,190 person-years of 1974-1982, 10 attributes, in the public domain. The file is read from the
+folder of statsmodels without importing statsmodels, which would take longer than the rest of the
 demo's preparation. Coinsurance, ``lncoins = ln(percent + 1)``, takes five values and gets their
-names; nothing else is changed.
+names; all other columns are unchanged.
 """
 
 from __future__ import annotations
@@ -29,19 +29,15 @@ PLANS = {
 
 
 def demo_study() -> Study:
-    """The study in ``demo.yaml``."""
+    """Return the study in ``demo.yaml``."""
     return study_from_yaml(STUDY_FILE.read_text(encoding="utf-8"))
 
 
 def demo_table() -> Any:
-    """The rows as a ``pyarrow.Table`` of text; plans by name.
+    """Return the rows as a ``pyarrow.Table`` of text, with names for the plans.
 
-    Raises
-    ------
-    SettingError
-        statsmodels is not installed.
-    DataError
-        Its file is not the one this demo knows.
+    Raise `SettingError` if statsmodels is not installed, `DataError` if its file is not the known
+    one.
     """
     import pyarrow as pa
 

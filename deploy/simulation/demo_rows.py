@@ -1,7 +1,7 @@
-"""``python -m dppca.deploy.simulation.demo_rows FOLDER`` writes the demo's rows, a folder an owner.
+"""``python -m dppca.deploy.simulation.demo_rows FOLDER``: write the demo's rows, a folder an owner.
 
-The compose file's first step. The division is that of ``dppca-simulate demo``: a fifth is held
-out and reaches nobody, the rest goes to the owners of the demo's study.
+It is the compose file's first step. It divides the rows like ``dppca-simulate demo``: a fifth is
+held out and reaches no owner, the rest goes to the owners of the demo's study.
 """
 
 from __future__ import annotations
@@ -16,12 +16,9 @@ _NAME = "rows.csv"
 
 
 def write_rows(folder: Path) -> dict[str, int]:
-    """Write ``FOLDER/OWNER/rows.csv`` for each owner; how many rows each got.
+    """Write ``FOLDER/OWNER/rows.csv`` for each owner; return each owner's number of rows.
 
-    Raises
-    ------
-    SettingError, DataError
-        The rows are not there, or are not those that the demo knows.
+    Raise `SettingError` or `DataError` if the rows are missing, or not those that the demo knows.
     """
     owners = demo_study().owners
     table = demo_table()
@@ -35,7 +32,7 @@ def write_rows(folder: Path) -> dict[str, int]:
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the command line."""
     for owner, count in write_rows(Path(sys.argv[1])).items():
         sys.stdout.write(f"{owner}: {count} rows\n")
 

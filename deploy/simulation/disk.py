@@ -1,4 +1,4 @@
-"""A disk that fills up during a simulation, told as what it is."""
+"""Errors of a full disk during a simulation."""
 
 from __future__ import annotations
 
@@ -16,25 +16,21 @@ _FULL = 1 << 20  # bytes
 
 
 def is_full_disk(error: OSError) -> bool:
-    """Whether an error says that no space is left."""
+    """Return True if an error reports that no space is left."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextmanager
 def telling_full_disk(folder: Path, *, instead: str) -> Iterator[None]:
-    """Raise `SettingError` where the block finds no space left in the folder that it writes to.
+    """Raise `SettingError` if the block finds no space left in the folder that it writes to.
 
-    So does a `PeerError` of the block while there is next to none.
-
-    Parameters
-    ----------
-    instead
-        What else can be done than to free space there.
+    A `PeerError` of the block counts too if the disk is almost full. ``instead`` is the message's
+    alternative to freeing space.
     """
     try:
         yield
     except (OSError, PeerError) as error:
-        # A party that cannot write ends, and could not write why.
+        # A party that cannot write ends without being able to write the reason.
         full = (
             is_full_disk(error)
             if isinstance(error, OSError)

@@ -1,15 +1,16 @@
-"""What only a simulation can know: how good private results are, measured on real rows.
+"""Quality of private results on real rows, which only a simulation can measure.
 
 None of this is private and none of it exists in a federation: it needs the rows of all owners, or
 held-out rows that no owner has. Reports mark it so.
 
 Variance captured
     With S the covariance of all training rows, coded but without noise, and V the k private
-    eigenvectors as rows, ``tr(V S V^T)`` over the sum of the k largest eigenvalues of S: 1 where
-    the noise cost nothing. k orthonormal directions of any kind are between 0 and 1 (Ky Fan).
+    eigenvectors as rows, ``tr(V S V^T)`` over the sum of the k largest eigenvalues of S: 1 if
+    the noise cost nothing. Any k orthonormal directions are between 0 and 1 (Ky Fan).
 Accuracy
-    Share of held-out rows that the linear SVM of `dppca.common.estimators.utility` gets right,
-    trained on real rows (train on real, test on real: ``trtr``) and on synthetic ones (``tstr``).
+    Share of held-out rows that the linear SVM of `dppca.common.estimators.utility` classifies
+    correctly, trained on real rows (train on real, test on real: ``trtr``) and on synthetic ones
+    (``tstr``).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Utility:
 
 
 def compute_pooled_covariance(schema: Schema, rows: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Covariance of coded rows without any noise, about their mean where a release has one.
+    """Covariance of coded rows without noise, about their mean if a release has one.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ def compute_pooled_covariance(schema: Schema, rows: NDArray[np.int32]) -> NDArra
     ndarray of float64, shape (p, p)
         In the units of the components' eigenvalues.
     """
-    layout = replace(schema.layout, histograms=())  # of which a covariance takes nothing
+    layout = replace(schema.layout, histograms=())  # which a covariance does not use
     moments = empty_moments(layout)
     for start in range(0, len(rows), _BATCH_ROWS):
         moments = moments.merge(compute_moments(rows[start : start + _BATCH_ROWS], layout))
@@ -60,14 +61,9 @@ def compute_pooled_covariance(schema: Schema, rows: NDArray[np.int32]) -> NDArra
 
 
 def captured_variance(covariance: NDArray[np.float64], vectors: NDArray[np.float64]) -> float:
-    """Share of the variance that the best k directions capture which these capture.
+    """Variance along these directions, as a share of the variance along the best k.
 
-    Parameters
-    ----------
-    covariance
-        Noise-free, shape (p, p).
-    vectors
-        Orthonormal rows, shape (k, p).
+    ``covariance`` is noise-free, shape (p, p); ``vectors`` are orthonormal rows, shape (k, p).
     """
     best = np.linalg.eigvalsh(covariance)[::-1][: len(vectors)].sum()
     if best <= 0:
@@ -76,14 +72,9 @@ def captured_variance(covariance: NDArray[np.float64], vectors: NDArray[np.float
 
 
 def variance_by_chance(covariance: NDArray[np.float64], count: int) -> float:
-    """Share of the variance that the best k directions capture which random ones would; expected.
+    """Expected variance along random directions, as a share of the variance along the best k.
 
-    Parameters
-    ----------
-    covariance
-        Noise-free, shape (p, p).
-    count
-        k, from 1 to p.
+    ``covariance`` is noise-free, shape (p, p); ``count`` is k, from 1 to p.
     """
     eigenvalues = np.linalg.eigvalsh(covariance)[::-1]
     best = eigenvalues[:count].sum()
@@ -91,7 +82,7 @@ def variance_by_chance(covariance: NDArray[np.float64], count: int) -> float:
 
 
 def check_target(schema: Schema, target: str) -> None:
-    """`SettingError` unless the target has classes and something is left to predict it from."""
+    """Raise `SettingError` unless the target has classes and another attribute can predict it."""
     names = [a.name for a in schema.attributes if not isinstance(a, Numeric)]
     if target not in names:
         listed = ", ".join(names) or "none: this schema has numbers only"
@@ -119,13 +110,13 @@ def evaluate(
     Parameters
     ----------
     training, held_out
-        Real rows as `encode` makes them, units of ``2**-g``.
+        Real rows from `encode`, units of ``2**-g``.
     coded
         Synthetic rows in coded coordinates, real units, shape (n, p).
     decoded
         Decoded synthetic rows, coded again by `encode`, units of ``2**-g``.
     released_mean
-        Shape (p,), coded units; None where the release has no sums.
+        Shape (p,), coded units; None if the release has no sums.
     """
     from dppca.common.estimators.utility import (  # scikit-learn takes its time to import
         extract_features,

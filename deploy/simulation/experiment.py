@@ -1,9 +1,8 @@
 """One simulated study, from a data file to a report: divide, run, evaluate, write.
 
-Real rows exist in three places only: the caller's file, the sites' folders, which lie in a
-temporary folder and are removed, and this process, which evaluates. What stays in the output
-folder is released, except the plots and figures that the report marks as known to a simulation
-only.
+Real rows exist in three places only: the caller's file, the sites' folders in a temporary folder
+that is removed, and this process, which evaluates. All files that stay in the output folder are
+released, except the plots and figures that the report marks as known only to a simulation.
 """
 
 from __future__ import annotations
@@ -64,36 +63,35 @@ REPORT = "report.json"
 PAGE = "report.html"
 REPEATS = "repeats"
 PARTIES = "parties"
-"""What `keep` leaves in the output folder: not public."""
+"""Subfolder for the parties' folders with `keep`: not public."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentRequest:
-    """What to simulate.
+    """Settings of a simulation.
 
     Attributes
     ----------
     command
-        Name of the command that asks, for the report.
+        Name of the calling command, for the report.
     study
-        Owners as the simulation names them: see `with_owners`.
+        Its owners have the simulation's names: see `with_owners`.
     data
         CSV (gzip or not) or Parquet, with the schema's columns: of all rows, or for each owner.
     target
-        What classifiers predict; none are trained where None.
+        Attribute that classifiers predict; None trains none.
     seed
-        Decides which rows are held out and, of one file, who holds which; of the first repeat, and
-        the next number of each further one.
+        Selects the held-out rows and divides a single file; further repeats use the next numbers.
     output
-        Folder for results; made where it is missing.
+        Folder for results; created if missing.
     repeats
-        How often the study is run, each time with noise and held-out rows of its own.
+        Number of runs, each with its own noise and held-out rows.
     keep
-        Whether the folders of sites and curator stay, in the output folder, rows and keys too.
+        True keeps the folders of sites and curator in the output folder, with rows and keys.
     replace
-        Whether a trial that is in the output folder already is written over.
+        True overwrites an earlier trial in the output folder.
     aggregation
-        Whom the owners trust; None where each adds all of the noise.
+        Settings of ``trust: aggregate``; None if each owner adds all of the noise.
     """
 
     command: str
@@ -110,14 +108,10 @@ class ExperimentRequest:
 
 
 def with_owners(study: Study, owners: int | Sequence[str]) -> Study:
-    """The same study with other owners, each of which adds all noise.
+    """Return the study with other owners, each of which adds all noise.
 
-    What belongs to ``trust: aggregate`` is left out: it names the keys of other owners.
-
-    Parameters
-    ----------
-    owners
-        Their names; or their number, for ``owner-1``, ``owner-2`` and so on.
+    Fields of ``trust: aggregate`` are left out: they contain the keys of other owners. ``owners``
+    are names, or a number for ``owner-1``, ``owner-2`` and so on.
 
     Raises
     ------
@@ -144,14 +138,14 @@ def simulate(
     on_step: Callable[[], None],
     federation: FederationDriver = run_federation,
 ) -> SimulationReport:
-    """Run a study, once or more often, and write and return its report.
+    """Run a study, once or repeatedly; write and return its report.
 
     Parameters
     ----------
     on_step
         Called after each command of a party, from one thread at a time.
     federation
-        Where the parties are: processes of this machine, unless another way is given.
+        Driver that runs the parties; by default as processes of this machine.
     """
     _require_place(request)
     with telling_full_disk(request.output, instead=ANOTHER_OUTPUT):
@@ -225,12 +219,9 @@ def _run_once(
 def write_report(
     request: ExperimentRequest, run: FederationRun, held: Holdings, *, started: float
 ) -> SimulationReport:
-    """Compare what a run left with the rows, and write the report.
+    """Compare the results of a run with the rows, and write the report.
 
-    Parameters
-    ----------
-    started
-        By `time.monotonic`.
+    ``started`` is a time of `time.monotonic`.
     """
     schema, output = request.study.table, request.output
     check_report()
@@ -252,7 +243,7 @@ def write_report(
 
 
 def _require_place(request: ExperimentRequest) -> None:
-    """Refuse to write over what is not ours to lose: `SettingError` says what to do."""
+    """Raise `SettingError`, with advice, if an earlier trial would be overwritten."""
     parties = request.output / PARTIES
     if parties.exists():
         raise SettingError(
@@ -266,7 +257,7 @@ def _require_place(request: ExperimentRequest) -> None:
 
 
 def _require_writable(folder: Path) -> None:
-    """Make a folder for results; `SettingError` where nothing can be written, before a long run."""
+    """Create a folder for results; raise `SettingError` before a long run if it is not writable."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -279,7 +270,7 @@ def _require_writable(folder: Path) -> None:
 
 @contextmanager
 def _folder_of_parties(request: ExperimentRequest) -> Iterator[Path]:
-    """Where the parties are: a folder that is removed afterwards, unless it is to be kept."""
+    """Yield the parties' folder, which is removed afterwards unless it is to be kept."""
     if request.keep:
         folder = request.output / PARTIES
         folder.mkdir(mode=0o700)
@@ -297,23 +288,23 @@ def _save_report(report: SimulationReport, output: Path) -> None:
 
 
 def read_columns(schema: Schema, table: Any) -> list[Column]:
-    """Rows of a ``pyarrow.Table`` as a site reads them: what `encode` takes."""
+    """Parse a ``pyarrow.Table`` like a site, into the input of `encode`."""
     from dppca.common.schema.columns import parse_column
 
     return [parse_column(a, table[a.name].combine_chunks()) for a in schema.attributes]
 
 
 def _require_two_labels(schema: Schema, target: str, held: Holdings) -> None:
-    """Refuse a division in which an owner could not train its model at the end, or none be tested.
+    """Refuse a division in which an owner could not train its model, or no model could be tested.
 
-    Only a simulation, which knows everybody's rows, can ask: in the field no owner may contribute
-    or not because of what its rows hold.
+    Only a simulation, which has all rows, can check this: in the field, an owner's decision to
+    contribute must not depend on its rows.
     """
     from dppca.common.schema.columns import parse_column
 
     attribute = schema.attributes[schema.find_index(target)]
     if isinstance(attribute, Numeric) or target not in held.held_out.column_names:
-        return  # said elsewhere: by `check_target`, and by the parties, which name every column
+        return  # `check_target` and the parties report these
 
     def codes(table: Any) -> NDArray[np.int64]:
         labels = known_labels(attribute, parse_column(attribute, table[target].combine_chunks()))
@@ -333,7 +324,7 @@ def _require_two_labels(schema: Schema, target: str, held: Holdings) -> None:
 
 
 def _known_target(schema: Schema, target: str, columns: list[Column]) -> NDArray[np.bool_]:
-    """Rows that an accuracy is about: those whose target is known."""
+    """Mask of the rows with a known target, which an accuracy counts."""
     index = schema.find_index(target)
     return known_cells(schema.attributes[index], columns[index])
 

@@ -38,14 +38,10 @@ def scree_figure(
     count: int,
     noise_edge: float,
 ) -> Figure:
-    """Eigenvalues of the private covariance, which are kept, and what noise alone would reach.
+    """Plot the eigenvalues of the private covariance, the kept ones and the noise edge.
 
-    Parameters
-    ----------
-    eigenvalues, noise_free
-        Shape (p,), descending; the second only a simulation knows.
-    count
-        k, how many are kept.
+    ``eigenvalues`` and ``noise_free`` have shape (p,), descending; only a simulation knows the
+    second. ``count`` is k, the number of kept ones.
     """
     figure = new_figure(7, 4.2)
     axes = figure.subplots()
@@ -98,12 +94,9 @@ def scree_figure(
 def component_figures(
     schema: Schema, result: Result, *, rows: NDArray[np.float64]
 ) -> dict[str, Figure]:
-    """Loadings, and a biplot of synthetic rows where two components were kept; by name.
+    """Plot loadings, and a biplot of synthetic rows if two components were kept.
 
-    Parameters
-    ----------
-    rows
-        Synthetic, shape (n, p), coded units.
+    ``rows`` are synthetic, shape (n, p), coded units.
     """
     figures = {
         "loadings": loadings_figure(
@@ -119,12 +112,9 @@ def component_figures(
 def marginal_figure(
     schema: Schema, real: Sequence[ValueCounts], synthetic: Sequence[ValueCounts]
 ) -> Figure:
-    """Every attribute's distribution among real training rows and decoded synthetic ones.
+    """Plot every attribute's distribution among real training rows and decoded synthetic ones.
 
-    Parameters
-    ----------
-    real, synthetic
-        Counts of values as the files hold them, not yet coded: one for each attribute.
+    ``real`` and ``synthetic`` count the uncoded values of each attribute.
     """
     panels = [
         make_panel(schema, index, *counts)
@@ -134,5 +124,5 @@ def marginal_figure(
 
 
 def pair_figure(schema: Schema, *, real: TableCounts, synthetic: TableCounts) -> Figure:
-    """Pairs of attributes among real training rows and decoded synthetic ones."""
+    """Plot pairs of attributes among real training rows and decoded synthetic ones."""
     return variation_figure(*variations(schema, real, synthetic), notice=NOTICE)

@@ -1,22 +1,22 @@
 """Rows for a simulation: read once, a fifth held out, the rest at the owners.
 
-Each owner may have a file of its own, of which a fifth is held out. Where all rows lie in one file,
-they are divided. The order is drawn from the seed: the last fifth is held out and never reaches an
-owner; what is left of one file is divided in one of two ways.
+Each owner may have its own file, of which a fifth is held out. A single file of all rows is
+divided. The order is drawn from the seed: the last fifth is held out and never reaches an owner;
+the rest of a single file is divided in one of two ways.
 
 iid
-    In the drawn order, in parts whose sizes differ by one at most.
+    In the drawn order, in parts whose sizes differ by at most one.
 by:COLUMN
     Rows with one value of the column stay together: the commonest value goes to the first owner,
-    each further one, from common to rare, to the owner who holds the fewest rows. With a column
-    of person identifiers (it need not be in the schema) no person has rows at two owners, as
-    privacy asks; with a region, a year or a hospital the owners' rows differ in kind.
+    each further one, from common to rare, to the owner with the fewest rows. With a column of
+    person identifiers (it need not be in the schema) no person has rows at two owners, as
+    privacy requires; with a region, a year or a hospital the owners' rows differ in kind.
 
-The seed decides who holds which row and nothing else: noise never comes from it.
+The seed decides only which owner holds which row: noise never comes from it.
 
-Files are read by the reader of a site, so that a simulation says of a file what its owner would be
-told. Cells are not converted: owners get them as they stand in the file. A line of a CSV file that
-does not fit its header is written with the fields that were read of it.
+A site's reader reads the files, so that a simulation reports on a file what its owner would be
+told. Cells are not converted: owners get them unchanged. A line of a CSV file that does not fit its
+header is written with the fields that were read from it.
 """
 
 from __future__ import annotations
@@ -40,14 +40,10 @@ _BATCH_ROWS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """Who holds which rows; index arrays into one table, disjoint, together all of it.
+    """Division of a table among owners: index arrays, disjoint, together all of it.
 
-    Attributes
-    ----------
-    owners
-        One array of int64 per owner, each of at least one row.
-    held_out
-        Rows that no owner ever sees.
+    ``owners`` has one array of int64 per owner, each of at least one row; no owner ever sees the
+    rows ``held_out``.
     """
 
     owners: tuple[NDArray[np.int64], ...]
@@ -61,7 +57,7 @@ class Division:
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """What a trial is about; tables are ``pyarrow.Table``.
+    """Rows of a trial; tables are ``pyarrow.Table``.
 
     Attributes
     ----------
@@ -70,9 +66,9 @@ class Holdings:
     held_out
         Rows that no owner ever sees.
     like
-        A file of the format in which owners get theirs.
+        A file in the owners' format.
     alarms
-        What a steward would be told of a file as a whole.
+        Alarms about a file as a whole, as its steward would see them.
     """
 
     owners: Mapping[str, Any]
@@ -90,21 +86,21 @@ def hold_rows(
     split: str = "iid",
     hold_out: bool = True,
 ) -> Holdings:
-    """Read the rows and say who holds which.
+    """Read the rows and divide them.
 
     Parameters
     ----------
     data
         One file, which is divided among ``owners``; or a file for each of them.
     split
-        How one file is divided: ``iid`` or ``by:COLUMN``.
+        Division of a single file: ``iid`` or ``by:COLUMN``.
     hold_out
         False leaves all rows with the owners.
 
     Raises
     ------
     SettingError, DataError
-        As of `read_cells` and `divide`; or files of owners do not fit together.
+        An error of `read_cells` or `divide`; or files of owners do not fit together.
     """
     names = [attribute.name for attribute in schema.attributes]
     if isinstance(data, Path):
@@ -141,29 +137,26 @@ def _joined(tables: Sequence[Any]) -> Any:
 
 
 def count_groups(path: Path, schema: Schema, column: str) -> int:
-    """How many values a column has, for one owner each."""
+    """Number of values in a column, for one owner each."""
     return int(_groups(read_cells(path, schema, column=column)[0], column).max()) + 1
 
 
 def read_cells(path: Path, schema: Schema, *, column: str = "") -> tuple[Any, list[str]]:
-    """Read a data file as a site does.
+    """Read a data file like a site.
 
-    Parameters
-    ----------
-    column
-        One more column than the schema names.
+    ``column`` is an additional column that the schema does not name.
 
     Returns
     -------
     pyarrow.Table
-        Cells as they are in the file, a column for each attribute and the one more.
+        Cells as they are in the file, a column for each attribute and the additional one.
     list of str
-        What a site's steward is told of the file as a whole.
+        Messages of a site to its steward about the file as a whole.
 
     Raises
     ------
     DataError
-        As of `open_table` and `Table.cells`.
+        An error of `open_table` or `Table.cells`.
     """
     import pyarrow as pa
 
@@ -179,14 +172,14 @@ def read_cells(path: Path, schema: Schema, *, column: str = "") -> tuple[Any, li
 
 
 def _plain(cells: Any) -> Any:
-    """Cells without a dictionary, which each batch may have of its own."""
+    """Decode a dictionary, because each batch may have its own."""
     import pyarrow as pa
 
     return cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
 
 
 def write_table(table: Any, folder: Path, *, stem: str, like: Path) -> Path:
-    """Write rows as CSV where ``like`` is CSV, else as Parquet; the new file's path."""
+    """Write rows as CSV if ``like`` is CSV, else as Parquet; return the new file's path."""
     from pyarrow import csv, parquet
 
     if like.name.lower().endswith((".csv", ".csv.gz")):
@@ -199,25 +192,17 @@ def write_table(table: Any, folder: Path, *, stem: str, like: Path) -> Path:
 
 
 def split_column(split: str) -> str:
-    """The column of ``by:COLUMN``; empty for another split."""
+    """Column of ``by:COLUMN``; empty for another split."""
     return split.removeprefix("by:") if split.startswith("by:") else ""
 
 
 def divide(
     table: Any, *, owners: int, seed: int, split: str = "iid", hold_out: bool = True
 ) -> Division:
-    """Hold a fifth out and divide the rest; the same seed divides alike.
+    """Hold a fifth out and divide the rest; the division is deterministic in the seed.
 
-    Parameters
-    ----------
-    table
-        A ``pyarrow.Table`` of n rows.
-    owners
-        How many.
-    split
-        ``iid`` or ``by:COLUMN``.
-    hold_out
-        False divides all rows.
+    ``table`` is a ``pyarrow.Table``, ``owners`` a number, ``split`` is ``iid`` or ``by:COLUMN``;
+    ``hold_out`` False divides all rows.
 
     Raises
     ------

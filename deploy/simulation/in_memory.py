@@ -1,12 +1,12 @@
-"""The parties of a simulated study in one process: releases, admission, openings, pooling.
+"""Parties of a simulated study in one process: releases, admission, openings, pooling.
 
-Every step is the one that the parties themselves take (`dppca.owner.release.path`,
-`dppca.common.aggregation`, `dppca.curator.study`), in their order, on values in memory. What is
-missing is what needs more than one process: certificates, the wire, files, and the ledger. So
-nothing is charged to anybody: a reservation is made for the receipt, and no ledger holds it.
+The parties' own code takes every step (`dppca.owner.release.path`, `dppca.common.aggregation`,
+`dppca.curator.study`), in their order, on values in memory. Steps that need more than one process
+are missing: certificates, the wire, files, and the ledger. So no owner is charged: a reservation is
+made for the receipt, and no ledger holds it.
 
-With ``trust: aggregate`` the owners get keys that are thrown away, and the sums are masked, voted
-on and opened as in the field; but this process has seen all of it, the bare sums too.
+With ``trust: aggregate`` the owners get temporary keys, and the sums are masked, voted on and
+opened as in the field; but this process sees everything, the bare sums too.
 """
 
 from __future__ import annotations
@@ -53,14 +53,10 @@ _HEAD = bytes(32)
 
 @dataclass(frozen=True, slots=True)
 class Parties:
-    """A study and what its parties hold besides their rows.
+    """A study and its parties' keys.
 
-    Attributes
-    ----------
-    keys
-        Key of each owner's certificate; none with ``trust: owner``.
-    secrets
-        Secret of each opener.
+    ``keys`` has the key of each owner's certificate, empty with ``trust: owner``; ``secrets`` has
+    the secret of each opener.
     """
 
     study: Study
@@ -71,14 +67,9 @@ class Parties:
 def make_parties(
     study: Study, aggregation: Aggregation | None, *, entropy: EntropySource
 ) -> Parties:
-    """The parties of a study.
+    """Create the parties of a study with ``trust: owner``.
 
-    Parameters
-    ----------
-    study
-        With ``trust: owner``.
-    aggregation
-        Makes it a study with ``trust: aggregate``, of owners with new keys.
+    ``aggregation`` makes it a study with ``trust: aggregate``, of owners with new keys.
 
     Raises
     ------
@@ -102,16 +93,14 @@ def run_study(
     entropy: EntropySource,
     now: datetime,
 ) -> tuple[Result, ReleaseRequest]:
-    """Release every owner's sums and pool them: the result, and what a ledger would be charged.
+    """Release every owner's sums and pool them; return the result, and the request with the charge.
 
     Parameters
     ----------
     moments
         Exact sums over each owner's rows. *Not* private.
     entropy
-        `OperatingSystemEntropy`; anything else is for tests.
-    now
-        Aware.
+        `OperatingSystemEntropy`; another source is for tests.
 
     Raises
     ------
@@ -179,7 +168,7 @@ def _pool(
 
 
 def _openings(parties: Parties, uploads: list[Upload]) -> list[Opening]:
-    """Each opener votes where votes are needed, and opens what nobody has opened before it."""
+    """Let each opener vote if votes are needed, and open the streams that are still closed."""
     terms = Terms.from_study(parties.study)
     sets = {name: show_set(terms, uploads, opener=name) for name in terms.openers}
     votes = [
@@ -210,7 +199,7 @@ def _openings(parties: Parties, uploads: list[Upload]) -> list[Opening]:
 def _identity(
     study: str, owner: str, key: ec.EllipticCurvePrivateKey, secret: OpenerKey | None
 ) -> str:
-    """What ``dppca-owner identity`` prints."""
+    """Return the output of ``dppca-owner identity``."""
     opener = None
     if secret is not None:
         signature = sign(key, Purpose.OPENER, secret.public)

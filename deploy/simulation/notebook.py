@@ -1,8 +1,8 @@
-"""A simulated study from Python: tables in memory, in one process, and a result that shows itself.
+"""Simulated study from Python: tables in memory, one process, a result with its own display.
 
 The parties' steps are the real ones, on values in memory (`dppca.deploy.simulation.in_memory`):
 coding, exact sums, noise of the operating system, admission, pooling, decomposition, synthetic
-rows. What is of a simulation alone is marked as such wherever it is shown: the rows of all owners
+rows. Values that only a simulation has are marked in every display: the rows of all owners
 are in this process, no ledger is charged, and some figures are computed from real rows.
 """
 
@@ -63,16 +63,16 @@ SIMULATED = (
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRelease:
-    """What one owner would release in the field, and be charged for it.
+    """Release of one owner, and its charge.
 
     Attributes
     ----------
     n_rows
-        Rows that went into it.
+        Number of its rows.
     epsilon, delta
-        What the release claims.
+        Claim of the release.
     charge
-        What the owner's ledger would be charged; here it is charged to nobody.
+        Charge to the owner's ledger in the field; a simulation charges no ledger.
     """
 
     name: str
@@ -84,34 +84,34 @@ class SimulatedRelease:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Simulation:
-    """A simulated study. What is not marked † follows from the releases alone.
+    """A simulated study. Values without † follow from the releases alone.
 
     Attributes
     ----------
     components
-        The joint components, as `dppca.read_result` gives them; no receipt, as nobody signs.
+        The joint components, like `dppca.read_result`; without a receipt, as there is no signature.
     owners
-        What each owner would release.
+        Release of each owner.
     guarantee
-        What all releases together promise to one person.
+        Guarantee of all releases together for one person.
     decoded
-        Synthetic rows as the schema allows them, with labels, in the kind of frame that came in; as
+        Synthetic rows within the schema, with labels, in the kind of frame that was given; as
         many as all owners contributed.
     coded
         Synthetic rows in coded units, shape (n_rows, p).
     utility
         † Accuracies on held-out real rows; None without a target.
     relations
-        Which relations between attributes stand above the noise, ``summary`` in words; None where
-        no field can be fitted: unit-ball rows, one attribute.
+        Relations between attributes that exceed the noise, ``summary`` in words; None if no field
+        can be fitted: unit-ball rows, one attribute.
     captured_variance
         † Share of the variance of real rows that the best k directions capture, in [0, 1].
     faults
-        † What coding had to mend in the real rows.
+        † Values of the real rows that coding replaced.
     alarms
-        † What each owner would be told first of its table.
+        † First messages to each owner about its table.
     target
-        Attribute that ``utility`` is about.
+        Attribute that the classifiers of ``utility`` predict.
     """
 
     components: Components
@@ -130,22 +130,22 @@ class Simulation:
 
     @property
     def study(self) -> Study:
-        """The study as it was simulated: with the owners that the tables name."""
+        """The simulated study, with the owners of the tables."""
         return self.components.study
 
     @property
     def components_(self) -> NDArray[np.float64]:
-        """As of `Components`, shape (k, p)."""
+        """Components, shape (k, p); see `Components`."""
         return self.components.components_
 
     @property
     def explained_variance_(self) -> NDArray[np.float64]:
-        """As of `Components`, shape (k,)."""
+        """Explained variance, shape (k,); see `Components`."""
         return self.components.explained_variance_
 
     @property
     def mean_(self) -> NDArray[np.float64] | None:
-        """As of `Components`, shape (p,)."""
+        """Mean, shape (p,); see `Components`."""
         return self.components.mean_
 
     @property
@@ -154,7 +154,7 @@ class Simulation:
         return self.components.feature_names
 
     def plot_scree(self) -> Figure:
-        """Eigenvalues beside the noise edge, and † those without noise."""
+        """Plot the eigenvalues beside the noise edge, and † those without noise."""
         return scree_figure(
             eigenvalues=self.components.eigenvalues,
             noise_free=self._spectrum,
@@ -163,14 +163,14 @@ class Simulation:
         )
 
     def plot_loadings(self) -> Figure:
-        """The largest loadings of each component."""
+        """Plot the largest loadings of each component."""
         components = self.components
         return loadings_figure(
             self.study.table, components.components_, components.eigenvalues, components.noise_edge
         )
 
     def plot_biplot(self) -> Figure:
-        """Synthetic rows on the first two components; `SettingError` where fewer were kept."""
+        """Plot synthetic rows on two components; raise `SettingError` if fewer were kept."""
         components = self.components
         if len(components.components_) < 2:
             raise SettingError("a biplot needs two components, and one was kept")
@@ -178,12 +178,12 @@ class Simulation:
         return biplot_figure(self.study.table, components.components_, components.mean_, rows)
 
     def plot_marginals(self) -> Figure:
-        """† Every attribute among real rows and synthetic ones."""
+        """† Plot every attribute among real rows and synthetic ones."""
         real, synthetic = self._values
         return marginal_figure(self.study.table, real, synthetic)
 
     def __repr__(self) -> str:
-        """A few lines for people."""
+        """Return a few lines for people."""
         components, promise = self.components, self.guarantee
         lines = [
             *(f"{line} †" for line in self.alarms),
@@ -202,7 +202,7 @@ class Simulation:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """Notebooks show what it is, what it promises, the components, and what it is good for."""
+        """Return the charges, the guarantee, the components and the utility as HTML."""
         charges = [
             (each.name, str(each.n_rows), each.epsilon, each.delta, charge_text(each.charge))
             for each in self.owners
@@ -244,24 +244,24 @@ class Simulation:
 def simulate(
     owners: Mapping[str, Any], study: Study, target: str | None = None, *, seed: int = 0
 ) -> Simulation:
-    """Run a study on tables in memory, to see what it would give before anybody is asked.
+    """Run a study on tables in memory, to see its results before owners are asked.
 
-    Each table's rows are coded, added up and noised as its owner would do it, with fresh noise of
-    the operating system; the sums are pooled and decomposed as the curator would do it; synthetic
-    rows are drawn from the result. Nothing leaves this process, and no ledger is charged.
+    Each table's rows are coded, summed and noised by its owner's code, with fresh noise of the
+    operating system; the curator's code pools and decomposes the sums; synthetic rows are drawn
+    from the result. No data leave this process, and no ledger is charged.
 
     Parameters
     ----------
     owners
         A table of each owner, by its name: of pandas, polars or Arrow, or a mapping of names to
-        sequences. The names take the place of the study's owners.
+        sequences. The names replace the study's owners.
     study
-        With ``trust: aggregate``, owners get keys that are thrown away; the first are openers.
+        With ``trust: aggregate``, owners get temporary keys; the first are openers.
     target
         A binary or categorical attribute: a fifth of each owner's rows is then held out, and
         classifiers of it are tried on them. None contributes all rows.
     seed
-        Decides which rows are held out; noise is never seeded.
+        Selects the held-out rows; noise is never seeded.
 
     Raises
     ------
@@ -352,7 +352,7 @@ def _alarms(schema: Schema, rows: list[Column]) -> list[str]:
 def _divide(
     owners: Mapping[str, Any], schema: Schema, *, hold_out: bool, seed: int
 ) -> tuple[dict[str, list[Column]], list[Column]]:
-    """Each owner's rows, and those of all that are held out."""
+    """Return each owner's training rows, and the held-out rows of all owners."""
     rng = np.random.default_rng(seed)
     training: dict[str, list[Column]] = {}
     kept_back: list[list[Column]] = []
@@ -380,7 +380,7 @@ def measure_utility(
     decoded: list[Column],
     result: Result,
 ) -> Utility:
-    """Accuracies among rows whose target is known; `DataError` where there are none."""
+    """Accuracies among rows with a known target; raise `DataError` if there are none."""
     index = schema.find_index(target)
     attribute = schema.attributes[index]
     known, tested = known_cells(attribute, pooled[index]), known_cells(attribute, held_out[index])
@@ -400,7 +400,7 @@ def measure_utility(
 
 
 def draw_rows(result: Result, study: Study, form: Form) -> pa.Table:
-    """As many synthetic rows as all owners contributed, as the first of them would draw them."""
+    """Draw as many synthetic rows as all owners contributed, with the first owner's generator."""
     n_rows = result.header.n_rows
     digest = hashlib.sha256(result_to_bytes(result)).digest()
     rng = make_generator(result.header.shares[0].owner, digest, n_rows)
@@ -409,5 +409,5 @@ def draw_rows(result: Result, study: Study, form: Form) -> pa.Table:
 
 
 def join_columns(parts: list[list[Column]]) -> list[Column]:
-    """The columns of several tables, one below the other."""
+    """Join the columns of several tables, one below the other."""
     return [np.concatenate(columns) for columns in zip(*parts, strict=True)]

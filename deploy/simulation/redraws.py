@@ -1,10 +1,9 @@
-"""A simulated study again, on the same rows with fresh noise: what one draw of it may do.
+"""Repetition of a simulated study on the same rows with fresh noise: the spread of its draws.
 
-Every draw codes, adds up, noises, pools and decomposes in this process
-(`dppca.deploy.simulation.in_memory`), makes synthetic rows, and trains what the parties of a
-simulation train. Rows, division and classifiers are the same each time, so that the noise alone
-makes the accuracies differ. They are measured on real rows that no owner has: only a simulation
-knows them.
+Every draw codes, sums, noises, pools and decomposes in this process
+(`dppca.deploy.simulation.in_memory`), makes synthetic rows, and trains the classifiers of a
+simulation. Rows, division and classifiers are the same each time, so that only the noise makes the
+accuracies differ. They are measured on real rows that no owner has: only a simulation knows them.
 """
 
 from __future__ import annotations
@@ -36,14 +35,10 @@ from dppca.owner.records import Table, open_table
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """Accuracies of one draw of the noise, on rows held out.
+    """Accuracies of one draw of the noise, on held-out rows.
 
-    Attributes
-    ----------
-    utility
-        Of classifiers that are trained on synthetic rows, and on all real ones.
-    at_home
-        Of the classifier that each owner trains on its own rows, by name.
+    ``utility`` is for classifiers trained on synthetic rows, and on all real ones; ``at_home`` is
+    for the classifier that each owner trains on its own rows, by name.
     """
 
     utility: Utility
@@ -55,14 +50,7 @@ def draw_again(
 ) -> list[Draw]:
     """Repeat a study of ``trust: owner`` on the rows that `simulate` gives its owners.
 
-    Parameters
-    ----------
-    request
-        With a target.
-    count
-        How often.
-    on_draw
-        Called after each draw.
+    ``request`` has a target; ``count`` is the number of draws; ``on_draw`` is called after each.
     """
     study, schema, target = request.study, request.study.table, request.target
     assert target is not None  # noqa: S101 - see the docstring
@@ -107,7 +95,7 @@ def draw_again(
 def _accuracy_at_home(
     result: Result, study: Study, table: Table, target: str, held_out: Sequence[Column]
 ) -> float:
-    """Accuracy of what ``dppca-owner train`` makes of one owner's rows."""
+    """Accuracy of the model from ``dppca-owner train`` on one owner's rows."""
     method = METHODS[DPPCA_SVM]
     model = train(
         result,

@@ -1,8 +1,8 @@
-"""The report of a simulation: one value, its JSON, and the same in Markdown and on a page.
+"""Report of a simulation: one value, its JSON, and the same in Markdown and on a page.
 
-Numbers are of two kinds, kept apart in all forms. *Released*: what anyone may know after a real
-study, because it follows from what the owners released. *Simulation only*: what needs real rows of
-all owners, or held-out ones (`SIMULATION_ONLY`, a list in the report itself).
+Numbers are of two kinds, separate in all forms. *Released*: numbers that follow from the owners'
+releases, so that they are public after a real study. *Simulation only*: numbers that need real rows
+of all owners, or held-out ones (`SIMULATION_ONLY`, a list in the report itself).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PICTURES = {
     "pairs": "Total variation of every pair of attributes",
     "biplot": "Synthetic rows on the first two components",
 }
-"""What is a picture on the page; eigenvalues and loadings are drawn by the page itself."""
+"""Pictures on the page, which itself draws eigenvalues and loadings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class SimulatedRows:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedPrivacy:
-    """What the owners' releases promise."""
+    """Privacy guarantee of the owners' releases."""
 
     mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
     relation: Annotated[str, "which tables are neighbours"]
@@ -101,7 +101,7 @@ class RepeatedFigure:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRepeats:
-    """A study that was run several times; all else in the report is of the first time."""
+    """A study that was run several times; the rest of the report is about the first run."""
 
     count: Annotated[int, "how often the study was run"]
     seeds: Annotated[list[int], "seed of each run"]
@@ -147,7 +147,7 @@ class SimulationReport:
 
 
 def make_markdown(report: SimulationReport) -> str:
-    """The report as Markdown."""
+    """Return the report as Markdown."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -165,12 +165,12 @@ def make_markdown(report: SimulationReport) -> str:
 
 
 def _code(name: str) -> str:
-    """A name as code, in a cell of a table."""
+    """Format a name as code, for a cell of a table."""
     return f"`{one_line(name).replace('|', chr(92) + '|')}`"
 
 
 def make_page(report: SimulationReport) -> str:
-    """The report as one HTML file, with its pictures: no script, no link, no network."""
+    """Return the report as one HTML file with its pictures: no script, no link, no network."""
     privacy = report.privacy
     promise = f"epsilon {privacy.federation.epsilon}, delta {privacy.federation.delta}"
     face = [
@@ -199,7 +199,7 @@ def make_page(report: SimulationReport) -> str:
 
 
 def list_steps(owners: Sequence[SimulatedOwner]) -> list[SimulatedStep]:
-    """Each step once, in the order of the owner with the most steps: only openers open."""
+    """List each step once, in the order of the owner with the most steps: only openers open."""
     return [
         SimulatedStep(
             step,
@@ -211,7 +211,7 @@ def list_steps(owners: Sequence[SimulatedOwner]) -> list[SimulatedStep]:
 
 
 def summarise_repeats(reports: Sequence[SimulationReport]) -> SimulatedRepeats:
-    """Means and standard errors over reports, two at least, of one request."""
+    """Means and standard errors over at least two reports of one request."""
     found = [_repeated_figures(report) for report in reports]
     return SimulatedRepeats(
         count=len(reports),

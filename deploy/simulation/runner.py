@@ -10,10 +10,10 @@
                            components ▸ synthesize --publish ▸ train
                     operator: the components and the published synthetic rows
 
-Everything lies in a temporary folder that the caller makes and removes. The parties get what they
-would get in the field, a study's name, an address, their certificate, and nothing from each other.
-One thing has no counterpart in the field: each owner's `site-only` classifier is tried on held-out
-rows, in this process, because they must not come to a site.
+All files lie in a temporary folder that the caller creates and removes. The parties get the same as
+in the field, a study's name, an address, their certificate, and nothing from each other. One thing
+has no counterpart in the field: this process tries each owner's `site-only` classifier on held-out
+rows, because they must not come to a site.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ WAIT_S = 300
 
 @dataclass(frozen=True, slots=True)
 class SimulatedCharge:
-    """What an owner's ledger was charged."""
+    """Charge to an owner's ledger."""
 
     epsilon: Annotated[DecimalText, "charge in pure epsilon"]
     rho: Annotated[DecimalText, "charge in rho (zCDP)"]
@@ -66,9 +66,9 @@ class SimulatedOwner:
 
 @dataclass(frozen=True, slots=True)
 class FederationRun:
-    """What a run left behind; the files hold released results only.
+    """Results of a run; the files hold released results only.
 
-    ``study`` is the one that was run, with its owners' keys where it has them.
+    ``study`` is the study that was run, with its owners' keys if they have any.
     """
 
     study: Study
@@ -79,7 +79,7 @@ class FederationRun:
 
 
 class FederationDriver(Protocol):
-    """A way to run a study: `run_federation` says what each argument is."""
+    """A way to run a study; `run_federation` describes each argument."""
 
     def __call__(
         self,
@@ -97,7 +97,7 @@ class FederationDriver(Protocol):
 
 
 def n_steps(n_owners: int, aggregation: Aggregation | None, *, target: bool = True) -> int:
-    """How many commands a run takes, for progress."""
+    """Number of commands in a run, for progress."""
     masked = 0 if aggregation is None else n_owners + aggregation.openers
     return 5 + (4 + target) * n_owners + masked
 
@@ -118,7 +118,7 @@ def run_federation(
     Parameters
     ----------
     study
-        With ``trust: owner``.
+        A study with ``trust: owner``.
     aggregation
         Makes it a study with ``trust: aggregate``, once the owners have keys.
     rows
@@ -126,18 +126,18 @@ def run_federation(
     held_out
         Real rows that no owner gets.
     target
-        What each owner trains a classifier of; none where None.
+        Attribute for which each owner trains a classifier; None trains none.
     folder
-        Empty but for these files: keys, sites, ledgers, the curator's state.
+        Folder for keys, sites, ledgers and the curator's state; empty except for these files.
     output
-        Existing folder for what the operator downloads.
+        Existing folder for the operator's downloads.
     on_step
         Called after each command.
 
     Raises
     ------
     DppcaError
-        The class that a party failed with; every process has ended by then.
+        The class with which a party failed; every process has ended by then.
     """
     with Processes() as live:
         authority = make_authority(folder / "authority")
@@ -177,7 +177,7 @@ def run_federation(
 
 
 def download(federation: LocalFederation, study: Study, output: Path, *, form: str | None) -> Path:
-    """Fetch the synthetic rows of one form, or the components; what was there is replaced."""
+    """Download the synthetic rows of one form, or the components, and replace older files."""
     if form is None:
         path, what = output / "components.npz", ["components", study.name]
     else:
@@ -205,10 +205,7 @@ class SiteDriver:
         return self._own("identity", study, *(["--opener"] if opener else []))
 
     def contribute(self, study: Study, rows: Path) -> dict[str, CommandAnswer]:
-        """Send the one release.
-
-        In the field the digest of a masked study comes from another steward.
-        """
+        """Send the one release; in the field, another steward supplies a masked study's digest."""
         folder = self._federation.site(self.name)
         shutil.move(rows, folder / rows.name)
         (folder / "policy.yaml").write_text(
@@ -218,13 +215,13 @@ class SiteDriver:
         return {"contribute": self._own("contribute", study.name, "--yes", *compared)}
 
     def open_sum(self, study: Study) -> dict[str, CommandAnswer]:
-        """Take this site's part of the masks away, where it is an opener."""
+        """Remove this site's part of the masks, if it is an opener."""
         if self.name not in (study.openers or {}):
             return {}
         return {"open": self._own("open", study.name, "--wait", WAIT_S)}
 
     def use_result(self, study: Study, target: str | None) -> dict[str, CommandAnswer]:
-        """Fetch the components, publish synthetic rows, train at home where there is a target."""
+        """Fetch the components, publish synthetic rows, and train a model if there is a target."""
         name = study.name
         answers = {
             "components": self._own("components", name, "--wait", WAIT_S),
@@ -240,14 +237,10 @@ class SiteDriver:
 
 
 def policy_text(study: Study, rows: str, *, colluders: int | None) -> str:
-    """A site's policy file: its lifetime budget is what this one study costs, and no more.
+    """Return a site's policy file, whose lifetime budget is exactly this study's cost.
 
-    Parameters
-    ----------
-    rows
-        Path of the data file, as the site sees it.
-    colluders
-        With ``trust: aggregate``: the fewest that the site accepts.
+    ``rows`` is the data file's path at the site; ``colluders``, with ``trust: aggregate``, is the
+    fewest that the site accepts.
     """
     cost = calibrate(study)
     budget: dict[str, object] = {
@@ -263,7 +256,7 @@ def policy_text(study: Study, rows: str, *, colluders: int | None) -> str:
 def _assemble(
     live: Processes, draft: Path, sites: Sequence[SiteDriver], aggregation: Aggregation, name: str
 ) -> Path:
-    """The study file with the sites' keys; the first sites are openers."""
+    """Assemble the study file with the sites' keys; the first sites are openers."""
     keys = live.each(
         list(enumerate(sites)),
         lambda each: each[1].identify(name, opener=each[0] < aggregation.openers),
@@ -290,7 +283,7 @@ def judge(model: Path, held_out: Path, output: Path) -> float:
 def owner_run(
     name: str, answers: Mapping[str, CommandAnswer], accuracy: float | None
 ) -> SimulatedOwner:
-    """What an owner's commands answered, and how good its model is, as one value."""
+    """Combine the answers of an owner's commands and its model's accuracy into one value."""
     charge: Mapping[str, Any] = answers["contribute"].document
     return SimulatedOwner(
         name=name,

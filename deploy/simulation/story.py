@@ -15,16 +15,10 @@ _WIDTH = 88
 
 
 def make_story(report: SimulationReport, draws: Sequence[Draw], *, width: int | None = None) -> str:
-    """What happened, for somebody who reads about it for the first time.
+    """Tell the result to a first-time reader.
 
-    Parameters
-    ----------
-    report
-        Of the demo's study.
-    draws
-        Of the same study, one at least, as `dppca.deploy.simulation.redraws.draw_again` makes them.
-    width
-        Width of the terminal; None where there is none.
+    ``report`` is about the demo's study; ``draws``, at least one, are from
+    `dppca.deploy.simulation.redraws.draw_again`; ``width`` is the terminal's, None without one.
     """
     owners, components = report.owners, report.components
     utility = report.utility
@@ -79,7 +73,7 @@ def _accuracies(
     *,
     width: int | None,
 ) -> str:
-    """The table of accuracies: of this run, and from smallest to largest over all draws."""
+    """Table of accuracies: this run's, and the smallest and largest over all draws."""
     real, majority = f"{utility.trtr_accuracy:.3f}", f"{utility.majority:.3f}"
     noised = [
         (
@@ -114,7 +108,7 @@ def _accuracies(
 
 
 def _counted(count: int, noun: str) -> str:
-    """Such as "1 eigenvalue is" and "2 eigenvalues are"."""
+    """Text such as "1 eigenvalue is" and "2 eigenvalues are"."""
     return f"{count} {noun} is" if count == 1 else f"{count} {noun}s are"
 
 

@@ -1,9 +1,9 @@
-"""Parties as hosts of their own: containers of the image, on networks of their own.
+"""Parties as separate hosts: containers of the image, each on its own network.
 
 Read from the bottom: `topology` (the compose file of M owners), `folder` (that file with a study
-and rows), `up` (``docker compose up`` and ``down`` in such a folder), `answer` (what a run left
+and rows), `up` (``docker compose up`` and ``down`` in such a folder), `answer` (reads the results
 there), `driver` (one study in containers).
 """
 
 DEFAULT_IMAGE = "dppca:local"
-"""What `make image` makes."""
+"""The image that `make image` builds."""

@@ -1,7 +1,7 @@
-"""What a study that ``docker compose up`` has run left in its folder, and the report of it.
+"""Report of a study that ``docker compose up`` has run in a folder.
 
 It is the report of `dppca.deploy.simulation.experiment`. Seconds are of the last ``up``, which
-finds what an earlier one has made; those of ``components`` hold the wait for other owners.
+reuses the results of an earlier one; those of ``components`` include the wait for other owners.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dppca.deploy.simulation.runner import FederationRun, SimulatedOwner, owner_
 
 
 def report_folder(folder: Path) -> SimulationReport:
-    """Write the report of a folder that `folder.write_folder` wrote, into ``results``.
+    """Write the report of a folder from `folder.write_folder` into ``results``.
 
     Raises
     ------
@@ -62,14 +62,10 @@ def report_folder(folder: Path) -> SimulationReport:
 
 
 def read_run(folder: Path, *, target: str | None) -> FederationRun:
-    """Return what ``docker compose up`` has left in the folder's ``results``.
+    """Read the results of ``docker compose up`` in the folder.
 
-    Raises
-    ------
-    NotReadyError
-        The study has not been run to its end.
-    ArtefactError
-        An owner's account is missing or damaged.
+    Raise `NotReadyError` if the study has not run to its end, `ArtefactError` if an owner's account
+    is missing or damaged.
     """
     results = folder / RESULTS
     if not (results / "components.npz").is_file():
@@ -87,7 +83,7 @@ def read_run(folder: Path, *, target: str | None) -> FederationRun:
 
 
 def _find_rows(folder: Path) -> Path:
-    """The file of an owner's rows."""
+    """Return the file of an owner's rows."""
     files = sorted(folder.iterdir()) if folder.is_dir() else []
     if len(files) != 1:
         raise ArtefactError(
@@ -98,7 +94,7 @@ def _find_rows(folder: Path) -> Path:
 
 
 def _owner(accounts: Path, *, target: str | None) -> SimulatedOwner:
-    """What an owner's commands reported, how long they took, and how good its model is."""
+    """Read the reports and times of an owner's commands, and the accuracy of its model."""
     took = _read(accounts / "milliseconds.json")
     answers = {
         step: CommandAnswer({} if step == "train" else _read(accounts / f"{step}.json"), ms / 1000)

@@ -1,10 +1,10 @@
-"""A study with every party a host of its own: `dppca.deploy.simulation.runner` with containers.
+"""Driver that runs a study in containers, each party a host: see `dppca.deploy.simulation.runner`.
 
-The folder is as ``dppca-simulate compose`` writes it, ``docker compose up`` runs it, and what it
-left is read as ``dppca-simulate report`` reads it. So the report is as that of processes, but for
-the seconds of an owner's ``components``, which hold its wait for the other owners. As with
-processes, one thing has no counterpart in the field: each owner's `site-only` classifier is tried
-on rows that were held out, by a container without a network.
+The folder has the form of ``dppca-simulate compose``, ``docker compose up`` runs it, and the
+results are read like those for ``dppca-simulate report``. So the report equals one from processes,
+except that an owner's seconds of ``components`` include its wait for the other owners. As with
+processes, one thing has no counterpart in the field: a container without a network tries each
+owner's `site-only` classifier on held-out rows.
 """
 
 from __future__ import annotations
@@ -26,14 +26,9 @@ from dppca.deploy.simulation.runner import FederationRun
 
 @dataclass(frozen=True, slots=True)
 class ContainerFederation:
-    """A way to run a study (`dppca.deploy.simulation.runner.FederationDriver`), in containers.
+    """A `dppca.deploy.simulation.runner.FederationDriver` that uses containers.
 
-    Attributes
-    ----------
-    image
-        On the engine already.
-    shown
-        Whether each step is a line on standard error.
+    ``image`` must be on the engine already; ``shown`` prints each step on standard error.
     """
 
     image: str = DEFAULT_IMAGE
@@ -51,14 +46,14 @@ class ContainerFederation:
         output: Path,
         on_step: Callable[[], None],
     ) -> FederationRun:
-        """Run a study from keys to synthetic rows; arguments as of `run_federation`.
+        """Run a study from keys to synthetic rows; for the arguments, see `run_federation`.
 
         Raises
         ------
         SettingError
             Too few or too many owners.
         DppcaError
-            As of `run_folder`.
+            An error of `run_folder`.
         """
         topology = Topology(study, target, image=self.image, aggregation=aggregation)
         place = folder / "compose"
@@ -80,5 +75,5 @@ class ContainerFederation:
 
 
 def _move(path: Path, output: Path) -> Path:
-    """Move a file into a folder, perhaps of another disk; what was there is replaced."""
+    """Move a file into a folder, perhaps on another disk; replace a file of that name."""
     return Path(shutil.move(path, output / path.name))

@@ -1,4 +1,4 @@
-"""The folder of a study in containers: compose file, study, each owner's rows, README."""
+"""Folder of a study in containers: compose file, study, each owner's rows, README."""
 
 from __future__ import annotations
 
@@ -103,18 +103,18 @@ def write_folder(
     Parameters
     ----------
     folder
-        Missing or empty.
+        A missing or empty folder.
     topology
-        Its names of files of rows are set here.
+        Its names of row files are set here.
     rows
         Each owner's data file, which is moved here.
     held_out
-        Rows that no owner has, on which models are tried; None where nobody tries them.
+        Rows that no owner has, on which models are tried, also moved; None if none are tried.
 
     Raises
     ------
     SettingError
-        The folder holds something, or cannot be written; or there are too few or too many owners.
+        The folder is not empty, or cannot be written; or there are too few or too many owners.
     """
     n_owners = len(topology.study.owners)
     if not LEAST_OWNERS <= n_owners <= MOST_OWNERS:
@@ -157,19 +157,15 @@ def write_study(
     seed: int,
     split: str = "iid",
 ) -> Holdings:
-    """Write a folder that ``docker compose up`` runs; who holds which rows in it.
+    """Write a folder that ``docker compose up`` runs; return the owners' holdings.
 
-    Where there is a target, a fifth of the rows is held out, for the report (`answer`).
-
-    Parameters
-    ----------
-    data
-        CSV (gzip or not) or Parquet: all rows, which are divided, or a file for each owner.
+    If there is a target, a fifth of the rows is held out for the report (`answer`). ``data`` is CSV
+    (gzip or not) or Parquet: all rows, which are divided, or a file for each owner.
 
     Raises
     ------
     SettingError, DataError
-        As of `write_folder` and `divide`; or the target is no label.
+        An error of `write_folder` or `divide`; or the target is no label.
     """
     study = topology.study
     if topology.target is not None:

@@ -1,12 +1,12 @@
-"""The compose file of a curator and M owners, made from one description.
+"""Compose file of a curator and M owners, made from one description.
 
-Everything that runs DPPCA in containers runs this text: ``docker-compose.yml`` in the repository's
-root is the one of three owners and the demo's rows, ``dppca-simulate compose`` writes one for a
-study, and ``dppca-simulate run --runtime containers`` writes one, runs it and removes it.
+All runs of DPPCA in containers use this text: ``docker-compose.yml`` in the repository's root is
+for three owners and the demo's rows, ``dppca-simulate compose`` writes one for a study, and
+``dppca-simulate run --runtime containers`` writes one, runs it and removes it.
 
-The text stands in ``compose.template``, in sections, with ``@name`` where a study or an owner fills
-it. It keeps to what Compose 1.29 and Compose v2 both know. Every script writes ``step: NAME``
-when it begins a step, and ``step: done`` at its end, so that somebody who watches can follow it.
+The text is in ``compose.template``, in sections, with ``@name`` for values of a study or an owner.
+It uses only features that Compose 1.29 and Compose v2 share. Every script writes ``step: NAME`` at
+the start of a step, and ``step: done`` at its end, so that an observer can follow it.
 """
 
 from __future__ import annotations
@@ -52,21 +52,19 @@ class Topology:
     study
         Its owners are owner-1 to owner-M: see `dppca.deploy.simulation.experiment.with_owners`.
     target
-        Attribute that each owner trains a classifier of; no classifier where None.
+        Attribute for which each owner trains a classifier; None for no classifier.
     rows
         Name of each owner's data file, in ``./rows/OWNER/``; None for the demo's rows, which an
         image holds.
     held_out
-        Name of the file of rows that no owner has, in ``./rows/``, on which models are tried; None
-        where nobody tries them.
-    study_file
-        Where the study is, from the compose file.
-    result_folder
-        Where the results come to be, from the compose file: ``./results`` or a folder in it.
+        Name of the file of held-out rows, in ``./rows/``, on which models are tried; None if no
+        model is tried.
+    study_file, result_folder
+        Paths relative to the compose file; the folder is ``./results`` or a folder in it.
     made_by
-        What the file's head says of itself.
+        Origin of the file, for its head.
     built_here
-        Whether Compose may build the images: the file lies in a checkout.
+        True if Compose may build the images: the file lies in a checkout.
     aggregation
         Makes it a study with ``trust: aggregate``, once the owners have keys.
     """
@@ -95,7 +93,7 @@ class Topology:
 
     @property
     def wait_s(self) -> int:
-        """How long an owner waits for the others: all of them may share one machine."""
+        """Seconds that an owner waits for the others: all of them may share one machine."""
         return max(300, 60 * len(self.study.owners))
 
     @property
@@ -147,7 +145,7 @@ def compose_text(topology: Topology) -> str:
 
 
 def demo_compose_text() -> str:
-    """The compose file in the repository's root: three owners and the demo's rows."""
+    """Return the compose file in the repository's root: three owners and the demo's rows."""
     topology = Topology(
         study=demo_study(),
         target=TARGET,
@@ -161,14 +159,14 @@ def demo_compose_text() -> str:
 
 
 def parse_party(service: str) -> str:
-    """Whom a service of the file stands for: ``owner-1-key`` for owner-1, for instance."""
+    """Return the party of a service in the file: owner-1 for ``owner-1-key``, for instance."""
     return {"certificates": "authority", "study": "operator"}.get(
         service, service.removesuffix("-key")
     )
 
 
 class _At(Template):
-    """A template with ``@name``, because Compose itself has ``$name``; an empty line goes."""
+    """Template with ``@name``, because Compose uses ``$name``."""
 
     delimiter = "@"
 
@@ -188,7 +186,7 @@ def _policy(topology: Topology) -> object:
 
 
 def _host(topology: Topology, number: int, owner: str) -> dict[str, object]:
-    """What differs between the owners' services."""
+    """Values that differ between the owners' services."""
     opens = owner in topology.openers
     return {
         "owner": owner,
@@ -199,7 +197,7 @@ def _host(topology: Topology, number: int, owner: str) -> dict[str, object]:
 
 
 def _masked(topology: Topology) -> dict[str, object]:
-    """What a study with ``trust: aggregate`` has more: keys, the digest, openers that come back."""
+    """Values for ``trust: aggregate``: keys, the digest, returning openers; empty without it."""
     names = ("identity", "digest", "open", "opened", "assemble", "tell")
     if topology.aggregation is None:
         nothing = dict.fromkeys((*names, "study_exchanges"), "")
@@ -223,7 +221,7 @@ def _train(topology: Topology) -> str:
 
 
 def _judged(topology: Topology) -> dict[str, object]:
-    """Who sees the owners' models, beside the owners themselves."""
+    """Values for the access to the owners' models, besides the owners themselves."""
     if topology.held_out is None:
         stays = "      # it stays in the site's volume."
         return {"held_out": "", "whose_model": stays, "show_model": "", "judged": ""}

@@ -1,8 +1,8 @@
-"""``docker compose up`` in a folder, followed to its end, and ``docker compose down`` after it.
+"""Run of ``docker compose up`` in a folder to its end, and ``docker compose down`` after it.
 
-Compose alone makes, starts and removes. The Docker SDK looks at what runs: at each host's state,
-and at the steps that it writes to its log. Everything carries the label of its Compose project, so
-what is left is found without a memory of what was made.
+Only Compose creates, starts and removes. The Docker SDK observes each host's state and the steps in
+its log. All objects carry the label of their Compose project, so remains are found without a record
+of what was created.
 """
 
 from __future__ import annotations
@@ -57,27 +57,27 @@ def run_folder(
     on_step: Callable[[], None] = lambda: None,
     say: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Run a folder's compose file to its end, and remove all that was made, however it ends.
+    """Run a folder's compose file to its end, and always remove what it created.
 
     Parameters
     ----------
     name
         Name of the Compose project.
     image
-        On the engine already; nothing is pulled.
+        Image that is on the engine already; nothing is pulled.
     on_step
         Called at each step of a host.
     say
-        Takes a line about each step.
+        Called with a line about each step.
 
     Raises
     ------
     EngineError
-        The class says what the engine lacks; or something could not be removed.
+        The class names the engine's problem; or an object could not be removed.
     UnreachableError
         The study took more than `UP_TIMEOUT_S`.
     DppcaError
-        The class that a host failed with.
+        The class with which a host failed.
     """
     compose = [*compose_command(), "--project-name", name]
     with _connect() as client:
@@ -101,10 +101,7 @@ def run_folder(
 def compose_command() -> list[str]:
     """Return the command of Compose on this machine: v2 if the engine has it, else 1.29.
 
-    Raises
-    ------
-    EngineError
-        It has none.
+    Raise `EngineError` if there is none.
     """
     plugin = shutil.which("docker") and subprocess.run(
         ["docker", "compose", "version"], capture_output=True, timeout=CALL_TIMEOUT_S
@@ -120,7 +117,7 @@ def compose_command() -> list[str]:
 
 @dataclass
 class _Watch:
-    """The hosts of a project, each looked at until it has ended."""
+    """Hosts of a project, each observed until it has ended."""
 
     client: docker.DockerClient
     name: str
@@ -131,12 +128,9 @@ class _Watch:
     _ended: set[str] = field(default_factory=set)
 
     def have_ended(self) -> bool:
-        """Say what is new; whether all hosts have ended well.
+        """Report new steps; return True if all hosts have ended well.
 
-        Raises
-        ------
-        DppcaError
-            The class of the host that failed first.
+        Raise the error of the host that failed first.
         """
         with _translated("looking at the containers"):
             hosts = _containers(self.client, self.name)
@@ -172,7 +166,7 @@ def _host_failure(host: Any) -> DppcaError:
 
 
 def _up(compose: list[str], folder: Path, watch: _Watch) -> None:
-    """Have Compose make and start everything, until all hosts have ended."""
+    """Let Compose create and start everything; return when all hosts have ended."""
     environment = {**os.environ, "COMPOSE_HTTP_TIMEOUT": str(CALL_TIMEOUT_S)}
     for name in ("DPPCA_IMAGE", "DPPCA_RESULTS", "COMPOSE_FILE"):
         environment.pop(name, None)
@@ -205,9 +199,10 @@ def _up(compose: list[str], folder: Path, watch: _Watch) -> None:
 
 
 def _await_end(call: subprocess.Popen[bytes], kill: list[str], folder: Path) -> None:
-    """Kill what runs until a call of Compose fails by itself.
+    """Kill the containers until a call of Compose fails by itself.
 
-    An engine goes on making what a killed caller has asked for; nothing may appear after removal.
+    An engine goes on creating what a killed caller has requested; no object may appear after
+    removal.
     """
     deadline = time.monotonic() + CALL_TIMEOUT_S
     while call.poll() is None and time.monotonic() < deadline:
@@ -221,12 +216,9 @@ def _await_end(call: subprocess.Popen[bytes], kill: list[str], folder: Path) -> 
 def _down(
     client: docker.DockerClient, compose: list[str], folder: Path, name: str, *, failed: str
 ) -> None:
-    """Remove all that a project has; again, where an engine under load refuses or was still at it.
+    """Remove all objects of a project; repeat if an engine under load refuses or was not finished.
 
-    Raises
-    ------
-    EngineError
-        Something is left.
+    Raise `EngineError` if an object is left.
     """
     for _ in range(_ATTEMPTS):
         done = subprocess.run(
@@ -252,7 +244,7 @@ def _down(
 
 
 def _containers(client: docker.DockerClient, name: str) -> list[Any]:
-    """Return a project's containers; one that goes while we look is no error."""
+    """Return a project's containers; one that disappears meanwhile is no error."""
     found = client.containers.list(
         all=True, filters={"label": f"{_PROJECT}={name}"}, ignore_removed=True
     )
@@ -281,7 +273,6 @@ def _require_image(client: docker.DockerClient, image: str) -> None:
 
 @contextmanager
 def _translated(doing: str) -> Iterator[None]:
-    """Errors of the Docker SDK within the block become ours."""
     try:
         yield
     except NotFound as error:
@@ -300,7 +291,7 @@ def _translated(doing: str) -> Iterator[None]:
 
 
 def _refusal(said: str, doing: str) -> DppcaError:
-    """Return the error for what an engine said, itself or through Compose: its words decide."""
+    """Return the error for an engine's message, direct or through Compose; its words decide."""
     low = said.lower()
     if any(words in low for words in _NO_SPACE):
         return DiskSpaceError(
@@ -317,7 +308,7 @@ def _refusal(said: str, doing: str) -> DppcaError:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """A second Ctrl-C does not stop the removal, which is bounded."""
+    """Ignore a second Ctrl-C during the removal, which is bounded."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -331,6 +322,6 @@ def _undisturbed() -> Iterator[None]:
 
 
 def print_line(text: str) -> None:
-    """Show a line about a run on standard error, so that standard output holds the result alone."""
+    """Print a line on standard error, so that standard output holds only the result."""
     sys.stderr.write(shown(text) + "\n")
     sys.stderr.flush()
