@@ -1,1 +1,1 @@
-"""Whole studies by real processes, to which faults are done, and what must hold afterwards."""
+"""Whole studies by real processes with faults, and the invariants that must hold."""

@@ -1,10 +1,10 @@
-"""What must hold after every study, whatever was done to its parties.
+"""Invariants of every study, independent of its faults.
 
 Every ledger verifies, charges once, and has the bytes that it had before the fault; the curator has
-those very bytes; its result is, bit for bit, what the bytes *stored by the owners that took part*
-pool to; every owner that has the result has the same file. A sealed set never changes; an opener
+those very bytes; its result is, bit for bit, the pool of the bytes *stored by the owners that took
+part*; every owner that has the result has the same file. A sealed set never changes; an opener
 opens that set, once, with sums that stay the same; its key is gone once they are stored. No age of
-a row is in any file but the rows themselves, nor in anything that a command or the curator says.
+a row is in any file except the rows themselves, nor in any output of a command or the curator.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ ENDED = (StudyState.DECOMPOSED, StudyState.CLOSED)
 
 @dataclass(frozen=True)
 class SiteState:
-    """What a site keeps.
+    """State of a site.
 
     Attributes
     ----------
     charges
         Reservations in the ledger, of this study or any other.
     stored
-        The release of the study as it is stored; None where none is.
+        Stored release of the study; None without one.
     sent
-        Whether the ledger says that the curator has acknowledged it.
+        True if the ledger says that the curator has acknowledged it.
     openings
         Openings in the ledger, of this study or any other.
     sums
-        Sums that were opened for the study; None where none were.
+        Sums that were opened for the study; None without any.
     keys
         Opener keys in files.
     result
@@ -68,7 +68,7 @@ class SiteState:
 
 @dataclass(frozen=True)
 class CuratorState:
-    """What a curator keeps of the study; ``record`` is None where there is no study."""
+    """State of a curator's study; ``record`` is None if there is no study."""
 
     record: StudyRecord | None = None
     payloads: Mapping[str, bytes] = field(default_factory=dict)
@@ -76,12 +76,11 @@ class CuratorState:
 
     @property
     def state(self) -> StudyState | None:
-        """State of the study."""
         return None if self.record is None else self.record.state
 
     @property
     def set_digest(self) -> str:
-        """Digest of the sealed set, hexadecimal; empty where none is."""
+        """Digest of the sealed set, hexadecimal; empty without one."""
         sealing = None if self.record is None else self.record.sealing
         return "" if sealing is None else sealing.set_digest.hex()
 
@@ -93,7 +92,7 @@ class CuratorState:
 
 
 def read_site(folder: Path, study: Study) -> SiteState:
-    """Read a copy of a site; opening a copied journal is what a restart does."""
+    """Read a copy of a site; opening a copied journal is like a restart."""
     kept = folder / "studies" / study.name / "components.npz"
     result = kept.read_bytes() if kept.exists() else b""
     if not (folder / "ledger.sqlite").exists():
@@ -118,7 +117,6 @@ def read_site(folder: Path, study: Study) -> SiteState:
 
 
 def read_curator(folder: Path, study: Study) -> CuratorState:
-    """Read a copy of a curator's state folder."""
     if not (folder / "curator.sqlite").exists():
         return CuratorState()
     with closing(SqliteStore(folder)) as store:
@@ -133,7 +131,7 @@ def read_curator(folder: Path, study: Study) -> CuratorState:
 def broken_sites(
     before: Mapping[str, SiteState], sites: Mapping[str, SiteState], curator: CuratorState
 ) -> Iterator[str]:
-    """Every promise of a site that was not kept; ``before`` is of sites at their fault."""
+    """Yield every broken promise of a site; ``before`` has sites at their fault."""
     for owner, site in sites.items():
         if site.charges > 1:
             yield f"{owner} was charged {site.charges} times"
@@ -157,7 +155,7 @@ def broken_sites(
 def broken_curator(
     before: list[CuratorState], sites: Mapping[str, SiteState], curator: CuratorState
 ) -> Iterator[str]:
-    """Every promise of the curator that was not kept; ``before`` is of it at each fault."""
+    """Yield every broken promise of the curator; ``before`` has its states at each fault."""
     for earlier in before:
         if not earlier.payloads.items() <= curator.payloads.items():
             yield "the curator no longer has what owners had sent before the fault"
@@ -186,7 +184,7 @@ def broken_curator(
 def broken_result(
     study: Study, sites: Mapping[str, SiteState], curator: CuratorState
 ) -> Iterator[str]:
-    """Say where the result is missing, or not what the owners' stored bytes pool to."""
+    """Say if the result is missing or not the pool of the owners' stored bytes."""
     if curator.record is None or not curator.result:
         if curator.state in ENDED:
             yield "the study has ended and has no result"
@@ -197,7 +195,7 @@ def broken_result(
 
 
 def files_with_rows(site: Path, files: Iterable[Path], said: Mapping[str, bytes]) -> list[str]:
-    """Names of what holds an age of a site's rows: files, and what parties said."""
+    """Names of files and outputs that contain an age of a site's rows."""
     data = site / "rows.csv"
     ages = pyarrow.csv.read_csv(data)["age"].to_pylist()
     marks = [mark for age in ages for mark in (repr(age).encode(), struct.pack("<d", age))]
@@ -207,7 +205,7 @@ def files_with_rows(site: Path, files: Iterable[Path], said: Mapping[str, bytes]
 
 
 def _pool(record: StudyRecord, sites: Mapping[str, SiteState]) -> Result:
-    """Compute the result, without a receipt, from what the owners that took part have stored."""
+    """Compute the result, without a receipt, from the stored bytes of the owners that took part."""
     study, contributions = record.study, record.contributions
     stored = [sites[owner].stored for owner in record.contributed]
     contents = [b"" if each is None else each.payload for each in stored]
@@ -230,7 +228,7 @@ def _pool(record: StudyRecord, sites: Mapping[str, SiteState]) -> Result:
 
 
 def _bits(result: Result) -> tuple[object, ...]:
-    """Everything that a result file says, but the curator's receipt, whose signature is random."""
+    """Content of a result file except the curator's receipt, whose signature is random."""
     arrays = (result.pooled, result.within, result.mean, result.eigenvalues, result.vectors)
     return (
         result.header,

@@ -1,4 +1,4 @@
-"""Curator, operator and three owners of one study, as processes that faults are done to.
+"""Curator, operator and three owners of one study, as processes that suffer faults.
 
 ::
 
@@ -11,7 +11,7 @@ a relay cuts and slows links; a full disk is a limit on the size of files (``RLI
 wrong clock is `tests.support.skewed`. The curator's clock is moved two days past every deadline,
 so that no study waits for one. Linux only.
 
-A data set has as much budget as the study costs: a second charge would be seen, and refused too.
+A data set's budget is exactly the study's cost: a second charge would be seen, and refused too.
 """
 
 from __future__ import annotations
@@ -59,21 +59,21 @@ _UNLIMITED = resource.RLIM_INFINITY
 
 @dataclass(frozen=True, slots=True)
 class ClockSkew:
-    """A clock that is wrong by so many seconds, from the start or from `Parties.resume` on."""
+    """A clock with an error in seconds, from the start or from `Parties.resume` on."""
 
     offset_s: int
     from_start: bool
 
     @property
     def program(self) -> tuple[str, ...]:
-        """What Python runs, before the module that has this clock."""
+        """Arguments of Python before the module that has this clock."""
         when = "now" if self.from_start else "signal"
         return ("-P", str(skewed.__file__), str(self.offset_s), when)
 
 
 @dataclass(frozen=True, slots=True)
 class CompletedCommand:
-    """Exit code of a command, the JSON document that it printed, and what else it said."""
+    """Exit code of a command, its JSON document, and its other output."""
 
     code: int
     document: Any
@@ -81,13 +81,13 @@ class CompletedCommand:
 
     @property
     def message(self) -> str:
-        """What was wrong, in its own words."""
+        """Message of the error."""
         error = (self.document or {}).get("error")
         return str(error["message"]) if error else self.said[-500:]
 
 
 class Parties:
-    """All parties of one study; make them with `parties`. Methods are called by several threads."""
+    """All parties of one study, created by `parties`; several threads call its methods."""
 
     def __init__(self, folder: Path) -> None:
         folder.joinpath(CURATOR).mkdir()
@@ -113,7 +113,7 @@ class Parties:
             )
 
     def make_study(self, *, masked: bool, quorum: int) -> Study:
-        """The study, written for the operator; its deadline is beyond any machine's patience."""
+        """Write the study for the operator; its deadline is beyond any machine's patience."""
         fields: dict[str, Any] = {"name": STUDY_NAME, "quorum": quorum, "deadline": far_moment()}
         if masked:
             sites = list(self.sites.values())
@@ -124,7 +124,7 @@ class Parties:
         return study
 
     def start_curator(self, *holds: str, skew: ClockSkew | None = None) -> None:
-        """Start the curator, the first time or again, to be held once at each of these steps."""
+        """Start or restart the curator, to be held once at each of these steps."""
         clock = skew or ClockSkew(PAST_DEADLINE_S, from_start=False)
         fault = f"hold@{','.join(holds)}" if holds else None
         self.curator.start(*clock.program, CURATOR_COMMANDS, "serve", fault=fault)
@@ -145,7 +145,7 @@ class Parties:
         return self._run(owner, (*program, OWNER_COMMANDS, *site, *arguments), hold=hold)
 
     def is_held(self, party: str) -> bool:
-        """Whether a party stands at a step that it was to be held at."""
+        """Return True if a party stands at a step at which it was to be held."""
         process = self._process(party)
         if process is None or process.poll() is not None:
             return False
@@ -155,7 +155,7 @@ class Parties:
         return False
 
     def resume(self, party: str, *, move_clock: bool = False) -> None:
-        """Let a held party go on, with its clock wrong from here on where asked for."""
+        """Let a held party go on, with a wrong clock from here on if requested."""
         process = self._process(party)
         assert process is not None
         if move_clock:
@@ -163,24 +163,24 @@ class Parties:
         process.send_signal(signal.SIGCONT)
 
     def kill(self, party: str) -> None:
-        """Kill a party as ``kill -9`` does; returns when it is gone."""
+        """Kill a party like ``kill -9``; return when it is gone."""
         process = self._process(party)
         assert process is not None
         process.kill()
         process.wait(WAIT_S)
 
     def cut(self, party: str, *, on: bool) -> None:
-        """Cut a party off the others, or end that."""
+        """Cut a party off from the others, or reconnect it."""
         for relay in self._links(party):
             relay.is_cut = on
 
     def slow(self, party: str, *, on: bool) -> None:
-        """Make a party's links slow, or quick again."""
+        """Make a party's links slow, or fast again."""
         for relay in self._links(party):
             relay.is_slow = on
 
     def fill(self, party: str, *, on: bool) -> None:
-        """Let a party write nothing more, or end that."""
+        """Stop all writing of a party, or allow it again."""
         (self._full.add if on else self._full.discard)(party)
         process = self._process(party)
         if process is not None and process.poll() is None:
@@ -194,12 +194,12 @@ class Parties:
             key.unlink()
 
     def copy(self, party: str, to: Path) -> Path:
-        """Copy what a party keeps, with journals of cut transactions; it is held or has ended."""
+        """Copy a party's files, with journals of cut transactions; it is held or has ended."""
         source = self.curator.state if party == CURATOR else self.sites[party].folder
         return Path(shutil.copytree(source, to))
 
     def end(self) -> None:
-        """Kill every party; nothing starts any more."""
+        """Kill every party; nothing starts afterwards."""
         self._processes.stop(grace_s=0)
         self.curator.stop()
         for relay in self.relays.values():
@@ -233,7 +233,7 @@ class Parties:
 
 @contextmanager
 def parties(folder: Path) -> Iterator[Parties]:
-    """All parties, none of which lives when the block is left."""
+    """Yield all parties; kill them when the block is left."""
     made = Parties(folder)
     try:
         yield made

@@ -1,8 +1,8 @@
 """A link between an owner and its curator that can be cut and slowed.
 
-It passes bytes and understands none, so TLS runs through it end to end. While it is cut, nothing
-passes and nothing is closed, as with a pulled cable: a new connection is neither answered nor
-refused. Afterwards everything goes on where it was, as TCP would have it.
+It passes bytes without parsing them, so TLS runs through it end to end. While it is cut, nothing
+passes and nothing is closed, like a pulled cable: a new connection is neither answered nor refused.
+Afterwards all connections continue, like with TCP.
 """
 
 from __future__ import annotations
@@ -20,11 +20,8 @@ _LOOK_EVERY_S = 0.02
 class Relay:
     """Listens at ``address`` until it is closed; ``is_cut`` and ``is_slow`` may change any time.
 
-    Parameters
-    ----------
-    to
-        Address of the other end; asked for at every connection, because a curator that is started
-        again has another one.
+    ``to`` returns the address of the other end for every connection, because a restarted curator
+    has another one.
     """
 
     def __init__(self, to: Callable[[], str]) -> None:
@@ -39,7 +36,7 @@ class Relay:
         self._thread.start()
 
     def close(self) -> None:
-        """End every connection; nothing is left to end the second time."""
+        """End every connection; a second call does nothing."""
         if self._loop.is_closed():
             return
         asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
@@ -64,7 +61,7 @@ class Relay:
             far_reader, far_writer = await asyncio.open_connection(host, int(port), limit=_PIECE)
             stack.callback(far_writer.close)
             ways = (self._pump(reader, far_writer), self._pump(far_reader, writer))
-            # HTTP/2 has no half of a connection: when one end has gone, so has the other.
+            # HTTP/2 has no half-open connections: when one end has gone, so has the other.
             await asyncio.wait(
                 [asyncio.ensure_future(way) for way in ways], return_when="FIRST_COMPLETED"
             )

@@ -1,4 +1,4 @@
-"""One study with faults: what is done to whom and when, and how it ends.
+"""One study with faults: the actions on its parties, their times, and its end.
 
 ::
 
@@ -70,7 +70,7 @@ _STUCK_AFTER_S = 3
 
 
 class Kind(StrEnum):
-    """What is done to a party."""
+    """Kind of a fault."""
 
     KILL = "kill"
     CUT = "cut"
@@ -83,7 +83,7 @@ class Kind(StrEnum):
 
 
 class End(StrEnum):
-    """How a study ends."""
+    """End of a study."""
 
     ALL = "with a result of all owners"
     QUORUM = "at the deadline, with a result of the others"
@@ -101,13 +101,13 @@ class Fault:
     party
         ``curator``, an owner, or ``opener-1`` or ``opener-2``: the same owners when they open.
     steps
-        Where it is done, in order; empty: from the beginning. Only a curator has more than one.
+        Its steps in order; empty: from the beginning. Only a curator has more than one.
     lasts_s
         None: until the next step that has it, or until the study has ended.
     charges
-        How often the owner should have been charged; None: it depends on who is quicker.
+        Expected number of the owner's charges; None: it depends on timing.
     has_result
-        Whether the owner can fetch the result in the end.
+        True if the owner can fetch the result in the end.
     """
 
     party: str
@@ -120,12 +120,12 @@ class Fault:
 
     @property
     def host(self) -> str:
-        """The party whose machine it is done to."""
+        """The party whose machine has the fault."""
         return self.party.replace("opener", "owner")
 
     @property
     def command(self) -> str:
-        """The owner's command in which its step is."""
+        """The owner's command that contains its step."""
         if self.party != self.host:
             return "open"
         return "components" if self.steps and self.steps[0] in RESULT_STEPS else "contribute"
@@ -144,9 +144,9 @@ class FaultyStudy:
     Attributes
     ----------
     sites_before, curator_before
-        What a party had when a fault was done to it.
+        State of a party at its fault.
     is_open_after_deadline
-        Whether the study had not ended once its deadline had passed.
+        True if the study had not ended once its deadline had passed.
     """
 
     parties: Parties
@@ -219,7 +219,7 @@ class FaultyStudy:
 
     def _contribute(self, owner: str) -> None:
         if self.end is End.CLOCK_ABORTED and owner != OWNERS[0]:
-            # Contributions that wait together are stored together: in time, all of them.
+            # Contributions that wait together are stored together: all of them in time.
             wait_until(lambda: CURATOR in self._struck or self._over.is_set())
         fault = self._fault_of(owner)
         digest = ("--digest", self.study.digest) if self.masked else ()
@@ -268,7 +268,7 @@ class FaultyStudy:
         return fault is not None and fault.party in OWNERS and fault.kind in (Kind.LATE, Kind.NEVER)
 
     def _rests(self, owner: str) -> bool:
-        """Whether nothing more comes of an owner until the deadline."""
+        """Return True if an owner does nothing more until the deadline."""
         fault = self._fault_of(owner)
         if self.end is End.STUCK:
             steps = any(each.steps for each in self.faults)
@@ -313,7 +313,7 @@ class FaultyStudy:
         wait_until(comes, said=lambda: f"{fault} never came to {step}")
 
     def _look(self, fault: Fault) -> None:
-        """Read what a party has at its fault."""
+        """Read a party's state at its fault."""
         copy = self.parties.folder / f"{fault.host}-before-{len(self.curator_before)}"
         self.parties.copy(fault.host, copy)
         if fault.party == CURATOR:
@@ -339,7 +339,7 @@ class FaultyStudy:
         return None
 
     def _settle(self) -> StudyState:
-        """Wait until the study waits for nobody, and return its state."""
+        """Wait until the study has stopped waiting, and return its state."""
 
         def settled() -> StudyState | None:
             state = self._state()
@@ -351,7 +351,7 @@ class FaultyStudy:
         self._wait(lambda: all(each.done() for each in futures), *futures, *beside)
 
     def _wait(self, condition: Callable[[], bool], *futures: Future[None]) -> None:
-        """Wait for a condition; what fails in a thread meanwhile is raised here."""
+        """Wait for a condition; raise an error of a thread here."""
 
         def met() -> bool:
             for each in futures:

@@ -1,1 +1,1 @@
-"""What several tests share."""
+"""Shared helpers of tests."""

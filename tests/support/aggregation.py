@@ -33,7 +33,7 @@ def owner_name(place: int) -> str:
 
 
 def share_out(terms: Terms, present: Collection[str]) -> dict[str, tuple[int, ...]]:
-    """Which of the present openers gives which streams: each stream one of its holders."""
+    """Assign each stream to one of its holders among the present openers."""
     shares: dict[str, list[int]] = {opener: [] for opener in terms.openers if opener in present}
     for stream, holders in enumerate(terms.holders):
         here = [opener for opener in holders if opener in shares]
@@ -43,7 +43,7 @@ def share_out(terms: Terms, present: Collection[str]) -> dict[str, tuple[int, ..
 
 @dataclass(frozen=True)
 class Secrets:
-    """All keys of all parties of a sum, and what openers say with theirs."""
+    """All keys of all parties of a sum, and the openers' messages."""
 
     terms: Terms
     keys: dict[str, ec.EllipticCurvePrivateKey]
@@ -65,7 +65,7 @@ class Secrets:
 
 @dataclass(frozen=True)
 class Federation(Secrets):
-    """All secrets of all parties, and what the owners uploaded."""
+    """All secrets of all parties, and the owners' uploads."""
 
     vectors: dict[str, NDArray[np.int64]]
     uploads: dict[str, Upload]
@@ -76,7 +76,7 @@ class Federation(Secrets):
 
     @cached_property
     def seeds(self) -> dict[tuple[str, int], bytes]:
-        """By owner and stream, taken from the seals."""
+        """Seeds by owner and stream, taken from the seals."""
         found = {}
         for owner, upload in self.uploads.items():
             for opener, sealed in zip(self.terms.openers, upload.seals, strict=True):
@@ -101,7 +101,7 @@ class Federation(Secrets):
         after_vote: Iterable[str] = (),
         after_opening: Iterable[str] = (),
     ) -> NDArray[np.int64]:
-        """The sum, by honest parties of which some openers go for good at some moment."""
+        """Compute the sum; some openers of the honest parties leave for good at some moment."""
         terms, sums, openings = self.terms, {}, list[Opening]()
         shown = {each: self.shown(each, owners) for each in terms.openers}
         there = [each for each in terms.openers if each not in set(never)]

@@ -20,9 +20,9 @@ class Answer:
 def ask(
     app: Any, target: str, *, form: dict[str, str] | None = None, **headers: str | None
 ) -> Answer:
-    """What an application answers; a header of None is left out, ``sec_fetch_site`` is a header.
+    """Send a request; a header of None is left out, ``sec_fetch_site`` is a header.
 
-    With ``form`` it is a POST, which the page itself sends unless the headers say otherwise.
+    ``form`` makes it a POST that appears to come from the page itself unless the headers differ.
     """
     parts = urlsplit(target)
     sent: dict[str, str | None] = {"host": HOST}

@@ -1,4 +1,4 @@
-"""Other ends of connections that mean harm: plain sockets, and TLS with HTTP/2 by hand."""
+"""Hostile clients: plain sockets, and TLS with HTTP/2 by hand."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PAUSE_S = 0.02
 
 
 def silent(address: str, *, source: str = "127.0.0.1", first: bytes = b"") -> socket.socket:
-    """TCP from an address of ours; ``first`` is all it will ever say."""
+    """Open TCP from one of our addresses; send only ``first``."""
     host, _, port = address.rpartition(":")
     plain = socket.create_connection((host, int(port)), WAIT_S, source_address=(source, 0))
     try:
@@ -55,7 +55,7 @@ class Enrolled:
     def __call__(self, address: str, *, source: str = "127.0.0.1") -> socket.socket:
         open_now = silent(address, source=source)
         try:
-            # From here on the plain socket is an empty shell: what is open is the one around it.
+            # From here on the plain socket is an empty shell: the wrapping one is open.
             open_now = self._context.wrap_socket(open_now, server_hostname="localhost")
             open_now.sendall(_PREFACE + _frame(_SETTINGS, 0))
         except OSError:
@@ -65,16 +65,9 @@ class Enrolled:
 
 
 class Crowd:
-    """Holds connections, answers settings and pings, and replaces what is closed.
+    """Holds ``size`` connections, answers settings and pings, and replaces closed ones.
 
-    Parameters
-    ----------
-    opened
-        Opens one connection.
-    size
-        Connections at once.
-    most
-        Connections in all, so that a test comes to its end.
+    ``most`` bounds the connections in all, so that a test ends.
     """
 
     def __init__(self, opened: Callable[[], socket.socket], *, size: int, most: int) -> None:
@@ -88,7 +81,7 @@ class Crowd:
         self._thread = threading.Thread(target=self._run)
 
     def __enter__(self) -> Self:
-        """Returns once all were open at once, or as many as the other side allows."""
+        """Return once all were open at once, or as many as the other side allows."""
         self._thread.start()
         assert self._full.wait(WAIT_S)
         return self
@@ -109,7 +102,7 @@ class Crowd:
         return len(self._held)
 
     def wait_until_closed(self, n: int) -> None:
-        """Until the other side has closed ``n`` connections."""
+        """Wait until the other side has closed ``n`` connections."""
         wait_until(lambda: self.ended >= n, said=lambda: (self.ended, self.held))
 
     def _run(self) -> None:

@@ -1,4 +1,4 @@
-"""A benchmark at tiny size, and what has to be true of its figures."""
+"""A benchmark at tiny size, and checks of its figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.performance.__main__ import cli
 
 
 def run_quickly(name: str, folder: Path) -> dict[str, Any]:
-    """What it found: figures for every table, and the machine that it ran on."""
+    """Run it; return its figures for every table, and its machine."""
     file = folder / "figures.json"
     done = CliRunner().invoke(cli, [name, "--quick", "--repeat", "1", "--json", str(file)])
     assert done.exception is None, done.output

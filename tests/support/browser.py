@@ -25,18 +25,18 @@ from tests.support.sites import OwnerSite
 HOSTILE = "<script>document.title='owned'</script><img src=x onerror=alert(1)>\" onfocus='alert(2)"
 WIDTHS = (390, 800, 1280)
 ZOOMED = 320
-"""Width of a window of 1280 at 400 %, as WCAG's reflow has it."""
+"""Width of a window of 1280 at 400 %, as in WCAG's reflow."""
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 SOON_MS = 1000 * WAIT_S
-"""For what a page shows next, in milliseconds."""
+"""Limit for a page's next content, in milliseconds."""
 
 expect.set_options(timeout=SOON_MS)
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A browser that reaches this machine alone."""
+    """Yield a browser that reaches only this machine."""
     path = shutil.which("chromium")
     if path is None:
         miss("Chromium", "apt-get install chromium")
@@ -50,7 +50,7 @@ def chromium() -> Iterator[Browser]:
 
 
 def require_font(name: str) -> None:
-    """Say so where the pages' own font is not on this machine."""
+    """End the test if the pages' own font is not on this machine."""
     found = subprocess.run(
         ["fc-match", "--format=%{family}", name], capture_output=True, text=True, check=True
     )
@@ -60,25 +60,25 @@ def require_font(name: str) -> None:
 
 @dataclass
 class Watched:
-    """A page of a browser, with all that it asked for and complained about."""
+    """A page of a browser, with all its requests and error messages."""
 
     page: Page
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
 
     def require_quiet(self) -> None:
-        """Nothing was executed that should not be, nothing asked of another host."""
+        """Fail if the page executed unwanted code or asked another host."""
         self.require_quiet_but("nothing")
 
     def require_quiet_but(self, expected: str) -> None:
-        """The same, but that the browser may say which status an answer had."""
+        """Like `require_quiet`, but the browser may report an expected status of an answer."""
         assert [said for said in self.complaints if expected not in said] == []
         assert [url for url in self.requests if not url.startswith("http://127.0.0.1:")] == []
 
 
 @contextmanager
 def watched(browser: Browser, **options: Any) -> Iterator[Watched]:
-    """A new window without cookies."""
+    """Open a new window without cookies."""
     context = browser.new_context(**options)
     context.set_default_timeout(SOON_MS)
     seen = Watched(context.new_page())
@@ -102,7 +102,7 @@ class Served:
     log: int
 
     def said(self) -> str:
-        """All that the command has printed."""
+        """Return all output of the command."""
         return os.pread(self.log, 1 << 20, 0).decode()
 
 
@@ -125,12 +125,11 @@ def serve_page(
 
 
 def serve_site_page(live: Processes, site: OwnerSite, *, fault: str | None = None) -> Served:
-    """Start the page of a site's steward."""
     return serve_page(live, OWNER, ["--site", site.folder, "page"], fault=fault)
 
 
 def require_accessible(page: Page) -> None:
-    """By axe's rules of WCAG 2.2 AA, at every width, light and dark; nothing is cut off."""
+    """Check axe's rules of WCAG 2.2 AA, at every width, light and dark; nothing is cut off."""
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
         for scheme in SCHEMES:
@@ -147,7 +146,7 @@ def require_accessible(page: Page) -> None:
 
 
 def require_told(page: Page) -> None:
-    """A field that was filled wrongly has the keyboard, and what is wrong is said beside it."""
+    """Check that a wrong field has the keyboard focus, and the error message beside it."""
     page.set_viewport_size({"width": ZOOMED, "height": 256})
     page.reload()  # the form is sent again, as the browser is asked to
     field = page.locator("[aria-invalid=true]")
@@ -165,7 +164,7 @@ _FOCUSED = """(() => {
 
 
 def reach(page: Page, name: str) -> None:
-    """Press Tab until what begins with this name has the keyboard, and can be seen to have it."""
+    """Press Tab until the element with this name has the keyboard, and shows it."""
     for _ in range(60):
         page.keyboard.press("Tab")
         if str(page.evaluate(_FOCUSED)).startswith(name):
@@ -176,7 +175,7 @@ def reach(page: Page, name: str) -> None:
 
 
 def follow(page: Page, name: str) -> None:
-    """`reach` a link or button, press Enter, and wait for the page that comes."""
+    """`reach` a link or button, press Enter, and wait for the next page."""
     reach(page, name)
     with page.expect_navigation():
         page.keyboard.press("Enter")
@@ -190,7 +189,7 @@ def open_details(page: Page, name: str) -> None:
 
 
 def look_again_until(page: Page, text: str) -> None:
-    """Follow "Look again", as one does without script, until a page has this text."""
+    """Follow "Look again", like a user without script, until a page has this text."""
 
     def seen() -> bool:
         if text in page.inner_text("main"):
@@ -204,6 +203,6 @@ def look_again_until(page: Page, text: str) -> None:
 
 
 def look_at_review(page: Page) -> None:
-    """Ask for the review of the study that a page shows, and wait until script has loaded it."""
+    """Ask for the review of the page's study, and wait until script has loaded it."""
     page.get_by_role("link", name="Look at what would leave").click()
     page.get_by_text("What would leave, once").wait_for()

@@ -1,4 +1,4 @@
-"""What the page on receipts tells a reader to do, with Python's standard library and OpenSSL."""
+"""The reader's steps on the page on receipts, with Python's standard library and OpenSSL."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _HAND = (ROOT / "docs/reference/receipts.md").read_text().split("## By hand")[1]
 
 
 def check_by_hand(folder: Path, name: str) -> list[str]:
-    """What OpenSSL says of a file in a folder: the key, the signature, the certificate, its names.
+    """OpenSSL's output about a file in a folder: key, signature, certificate and its names.
 
-    The example of the page is of components; of another file its first half is run.
+    The page's example is about components; for another file its first half is run.
     """
     if shutil.which("openssl") is None:
         miss("OpenSSL", "apt-get install openssl")

@@ -1,4 +1,4 @@
-"""What tests of the curator's service share: the owners, and refusals."""
+"""Owners and refusals, shared by tests of the curator's service."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOO_LONG = ("RESOURCE_EXHAUSTED", "LimitError")
 
 
 def refused(call: Callable[[], object]) -> tuple[str, str]:
-    """Status and error of a call that is refused, and the proof that nothing else crossed."""
+    """Status and error of a refused call; only the error's public sentence crossed the wire."""
     with pytest.raises(grpc.RpcError) as caught:
         call()
     error = from_rpc_error(caught.value)

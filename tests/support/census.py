@@ -25,7 +25,7 @@ from tests.support.certificates import new_authority
 
 
 def make_release(study: Study, *, seed: int = 0, n_rows: int = 1000) -> Release:
-    """A release as an owner draws it, of moments that are made up; repeatable."""
+    """Draw a repeatable release like an owner, from invented moments."""
     unit = 4**study.table.resolution_bits
     rng = np.random.default_rng(seed)
     bound = n_rows * unit // 4
@@ -42,7 +42,7 @@ def make_release(study: Study, *, seed: int = 0, n_rows: int = 1000) -> Release:
 
 @cache
 def nobody() -> Signer:
-    """Signs what a `Party` signs again before it sends it."""
+    """Signer whose envelopes a `Party` signs again before it sends them."""
     return make_signer(new_authority().issue(Role.OWNER, "nobody"))
 
 
@@ -53,19 +53,19 @@ def header_of(
     ledger_length: int = 2,
     ledger_head: bytes = b"h" * 32,
 ) -> Header:
-    """What an owner announces of a release."""
+    """An owner's announcement of a release."""
     envelope = sign_document(release.receipt.document(), nobody())
     signed = SignedRelease(owner, release.receipt, envelope)
     return Header(signed, len(release.payload()), LedgerHead(ledger_length, ledger_head))
 
 
 def sign_document(receipt: Mapping[str, Any], signer: Signer) -> bytes:
-    """The envelope of a receipt, whatever it says."""
+    """Envelope of a receipt with any content."""
     return sign_statement("release", receipt["payload_sha256"], Claim.RELEASE, receipt, signer)
 
 
 def with_receipt(header: Header, **fields: Any) -> Header:
-    """The header with some fields of its receipt changed."""
+    """Replace some fields of a header's receipt."""
     document = header.release.receipt.document() | fields
     envelope = sign_document(document, nobody())
     changed = SignedRelease(header.owner, read_moment_receipt(document), envelope)
@@ -73,7 +73,7 @@ def with_receipt(header: Header, **fields: Any) -> Header:
 
 
 def arrow(table: pa.Table, **options: Any) -> bytes:
-    """A table as an Arrow IPC stream."""
+    """Encode a table as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
         writer.write_table(table)
@@ -81,7 +81,7 @@ def arrow(table: pa.Table, **options: Any) -> bytes:
 
 
 def census_rows(n_rows: int) -> pa.Table:
-    """Rows as a site has them; the same in every run."""
+    """Rows like those of a site; the same in every run."""
     rng = np.random.default_rng(n_rows)
     return pa.table(
         {
@@ -93,7 +93,6 @@ def census_rows(n_rows: int) -> pa.Table:
 
 
 def decoded_rows(n_rows: int = 3) -> pa.Table:
-    """Rows that conform to a census's schema."""
     return pa.table(
         {
             "age": [20.0 + row for row in range(n_rows)],
@@ -104,5 +103,4 @@ def decoded_rows(n_rows: int = 3) -> pa.Table:
 
 
 def coded_rows(study: Study, n_rows: int = 3) -> pa.Table:
-    """Rows in coded columns."""
     return pa.table({name: np.zeros(n_rows) for name in study.table.column_names})

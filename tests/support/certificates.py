@@ -1,4 +1,4 @@
-"""A throw-away certificate authority: every kind of certificate that can go wrong."""
+"""A temporary certificate authority: every kind of certificate that can go wrong."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ from dppca.curator.certificates.pki import begin_certificate, key_pem
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """Signs certificates for loopback tests."""
-
     key: ec.EllipticCurvePrivateKey
     certificate: x509.Certificate
 
@@ -81,13 +79,12 @@ def new_authority(name: str = "test authority") -> Authority:
 
 
 def sign_release(owner: str, receipt: MomentReceipt, credentials: Credentials) -> SignedRelease:
-    """A contribution's receipt, signed by its owner."""
     signer, content = make_signer(credentials), receipt.canonical_bytes()
     return SignedRelease(owner, receipt, releases.sign_release(owner, content, signer))
 
 
 def write_credentials(folder: Path, credentials: Credentials) -> Path:
-    """A credentials folder as the command lines take it."""
+    """Write a credentials folder for the command lines."""
     folder.mkdir(parents=True, exist_ok=True)
     files = CredentialFolder(folder)
     files.ca.write_bytes(credentials.ca)
@@ -97,7 +94,7 @@ def write_credentials(folder: Path, credentials: Credentials) -> Path:
 
 
 def taken_of(header: Any, *, owner: str) -> Taken:
-    """What a curator that has stored a contribution says of it, by the header on the wire."""
+    """Acknowledgement by a curator that has stored a contribution, from the header on the wire."""
     receipt = unchecked_receipt(header.envelope)
     return Taken(
         study_digest=receipt.study_digest,

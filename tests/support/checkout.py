@@ -1,4 +1,4 @@
-"""Where this checkout is, so that no test counts the folders above it."""
+"""Root folder of this checkout, so that no test counts the folders above it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder that ``dppca-simulate compose`` has written, for a small study of five owners."""
+"""A folder from ``dppca-simulate compose``, for a small study of five owners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compose demo on real containers, and ways to look for things in what it left."""
+"""The compose demo on real containers, and searches in its remains."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _BLOCK = 32 << 20
 
 
 def docker(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    """One command of the engine's command line."""
+    """Run one command of the engine's command line."""
     return subprocess.run(
         ["docker", *arguments], capture_output=True, text=True, check=check, timeout=WAIT_S
     )
 
 
 def require_images() -> None:
-    """End the test where no engine answers or the images are not built."""
+    """End the test if no engine answers or the images are not built."""
     if not shutil.which("docker") or docker("info", check=False).returncode:
         miss("a Docker engine that answers", "apt-get install docker.io")
     if docker("image", "inspect", IMAGE, DEMO_IMAGE, check=False).returncode:
@@ -40,7 +40,7 @@ def require_images() -> None:
 
 
 def require_compose() -> list[str]:
-    """Return the command of Compose on this machine; end the test where there is none."""
+    """Return the command of Compose on this machine; end the test if there is none."""
     try:
         return compose_command()
     except EngineError:
@@ -66,13 +66,13 @@ class Demo:
         )
 
     def container(self, service: str) -> dict[str, Any]:
-        """What the engine says about a service's container."""
+        """The engine's description of a service's container."""
         name = self.compose("ps", "--all", "--quiet", service).stdout.strip()
         found: dict[str, Any] = json.loads(docker("inspect", name).stdout)[0]
         return found
 
     def read(self, service: str, path: str) -> str:
-        """A file as a service sees it, volumes included."""
+        """Read a file in a service's view, volumes included."""
         name = self.compose("ps", "--all", "--quiet", service).stdout.strip()
         done = subprocess.run(
             ["docker", "cp", f"{name}:{path}", "-"],
@@ -87,7 +87,7 @@ class Demo:
 
 
 def found_in_image(image: str, needles: Iterable[str]) -> set[str]:
-    """Which of some texts stand anywhere in an image: configuration, history, layers."""
+    """Texts of ``needles`` that occur anywhere in an image: configuration, history, layers."""
     sought = {needle: needle.encode() for needle in needles}
     seen: set[str] = set()
     with subprocess.Popen(["docker", "save", image], stdout=subprocess.PIPE) as process:
@@ -104,7 +104,7 @@ def found_in_image(image: str, needles: Iterable[str]) -> set[str]:
 
 
 def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
-    """The content in blocks that overlap, so that nothing is cut in two; gzip is unpacked."""
+    """Yield the content in overlapping blocks, so that no text is cut in two; gzip is unpacked."""
     first = stream.read(2)
     rest: IO[bytes] = stream
     if first == b"\x1f\x8b":

@@ -1,4 +1,4 @@
-"""A curator in a process of its own, with real certificates on loopback."""
+"""A curator in its own process, with real certificates on loopback."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Curator(LocalCurator):
         return self.start("-P", skewed.__file__, *moved, CURATOR, "serve")
 
     def move_clock(self) -> None:
-        """The daemon's clock is a day ahead from now on: what is due at `far_moment` is due."""
+        """Move the daemon's clock ahead by a day, beyond `far_moment`."""
         self.process.send_signal(signal.SIGUSR1)
 
     def until_nothing_arrives(self) -> None:
-        """Wait until no upload and no result is on its way to a place of its own."""
+        """Wait until no upload and no result is in ``incoming``."""
         wait_until(lambda: not any((self.state / "incoming").iterdir()))
 
     def stop(self) -> None:
@@ -57,7 +57,7 @@ class Curator(LocalCurator):
             self.kill()
 
     def begin(self, *owners: str, **changes: Any) -> Study:
-        """A study that no test has had before, of a census unless said."""
+        """Create a study with a new name, of a census by default."""
         name = f"study-{uuid4().hex[:8]}"
         study = make_study(**{"name": name, "owners": list(owners), **changes})
         self.operator().create(study)
@@ -67,7 +67,7 @@ class Curator(LocalCurator):
         return self.connect(self.authority.issue(role, name))
 
     def operator(self) -> Party:
-        """One connection to a running daemon, however often it is asked for: a party has few."""
+        """Return the one connection to a running daemon, because a party may have few."""
         address, party = self._operator or ("", None)
         if party is None or address != self.address:
             party = self.party("alice", Role.OPERATOR)

@@ -1,4 +1,4 @@
-"""Holds a document that a command printed against its JSON Schema, letting no other key pass."""
+"""Check of a command's printed document against its JSON Schema, without additional keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def require_documented(program: str, document: dict[str, Any]) -> dict[str, Any]
 
 @functools.cache
 def validator(command: str | None) -> Draft202012Validator:
-    """Checks what a command may print, by its full name; None for an error, of any command."""
+    """Validator of a command's documents, by its full name; None for an error of any command."""
     whole = json.loads(schema_page())
     for definition in whole["$defs"].values():
         definition["additionalProperties"] = False

@@ -33,7 +33,7 @@ MIXED = make_schema(
     ],
     resolution_bits=8,
 )
-"""Numbers as text and as floats, labels, everything that coding has to mend."""
+"""Numbers as text and as floats, labels, everything that coding has to replace."""
 
 
 def mixed_rows(n_rows: int, *, seed: int = 0) -> pa.Table:
@@ -73,7 +73,7 @@ def write_files(rows: pa.Table, folder: Path, n_files: int, *, group_rows: int =
 
 @dataclass
 class InProcess(ClusterEngine):
-    """Workers that are this process: answers in any order, some of them twice."""
+    """Workers in this process: answers in any order, some of them twice."""
 
     threads: int = 1
     seed: int = 0
@@ -98,7 +98,7 @@ class InProcess(ClusterEngine):
 
 @dataclass
 class DaskCluster:
-    """A scheduler and its workers, each a process of its own with a file for what it prints."""
+    """A scheduler and its workers, each a process with a file for its output."""
 
     folder: Path
     address: str
@@ -109,16 +109,16 @@ class DaskCluster:
 
     @property
     def engine(self) -> str:
-        """As `--engine` takes it."""
+        """Value of `--engine`."""
         return self.address.replace("tcp://", "dask://")
 
     @property
     def printed(self) -> str:
-        """Everything that scheduler and workers have printed."""
+        """All output of scheduler and workers."""
         return "".join(path.read_text() for path in sorted(self.folder.glob("*.log")))
 
     def start_worker(self, *more: str, environment: Mapping[str, str] | None = None) -> None:
-        """One more worker with one thread; without a nanny, so that its process is the worker."""
+        """Start a worker with one thread; without a nanny, so that its process is the worker."""
         arguments = [*more, "--nthreads", "1", "--no-nanny", "--local-directory", str(self.folder)]
         self.workers.append(
             _start(
@@ -129,7 +129,7 @@ class DaskCluster:
         )
 
     def kill_worker(self, process_id: int) -> None:
-        """As a machine that loses its power."""
+        """Kill a worker like a power cut."""
         (worker,) = (each for each in self.workers if each.pid == process_id)
         worker.kill()
         worker.wait(WAIT_S)
@@ -167,10 +167,10 @@ def dask_cluster(
     protocol: str = "tcp",
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[DaskCluster]:
-    """A cluster on loopback whose workers have the DPPCA of this Python; ended at the end."""
+    """Run a cluster on loopback, whose workers have the DPPCA of this Python, during the block."""
     folder.mkdir(parents=True, exist_ok=True)
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    # A worker that finds no more work is not given up soon on a machine that is busy.
+    # A worker that finds no more work is not given up soon on a busy machine.
     environment |= {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "120s", **(settings or {})}
     file = folder / "scheduler.json"
     place = ["--host", "127.0.0.1", "--port", "0", "--protocol", protocol]

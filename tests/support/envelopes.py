@@ -1,4 +1,4 @@
-"""Envelopes that a liar signs: any claims, for any file."""
+"""Envelopes of a dishonest signer: any claims, for any file."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def claim(
     kind: Claim = Claim.COMPONENTS,
     name: str = "file",
 ) -> bytes:
-    """An envelope with these claims of a file."""
+    """Return an envelope with these claims about a file."""
     return sign_file(name, content, kind, document, signer).envelope
 
 
 def sign_again(
     path: Path, signer: Signer, content: bytes, kind: Claim, document: dict[str, Any] | None = None
 ) -> None:
-    """Put another file in the place of one, and sign it, with the claims it had or others."""
+    """Replace a file and sign it, with its old claims or others."""
     claims = unchecked_predicate(read_envelope(path)) if document is None else document
     write_signed(path, SignedFile(content, claim(claims, signer, content, kind=kind)))
 
 
 def releases_in(document: dict[str, Any]) -> list[SignedRelease]:
-    """The owners' releases that the claims of a result list."""
+    """The owners' releases in the claims of a result."""
     listed = [(each["owner"], canonical_json(each["envelope"])) for each in document["releases"]]
     return [SignedRelease(name, unchecked_receipt(said), said) for name, said in listed]

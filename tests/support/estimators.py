@@ -53,5 +53,4 @@ def each(makers: Iterable[str]) -> pytest.MarkDecorator:
 
 
 def names_with(setting: str) -> list[str]:
-    """Names of the estimators that have a setting."""
     return [name for name, make in ALL.items() if setting in make().get_params()]

@@ -1,7 +1,7 @@
-"""How many examples a law is tried with: fewer at each push, more in the night.
+"""Number of examples for a law: fewer at each push, more in the night.
 
 A law names a number, ``@settings(max_examples=examples(60))``;
-the profile of hypothesis, ``--hypothesis-profile=night``, says what becomes of the number.
+the profile of hypothesis, ``--hypothesis-profile=night``, scales it.
 """
 
 from __future__ import annotations
@@ -17,5 +17,5 @@ PROFILES: dict[str, Callable[[int], int]] = {
 
 
 def examples(n: int) -> int:
-    """Examples of a law under the profile that is loaded."""
+    """Examples of a law under the loaded profile."""
     return PROFILES[settings.get_current_profile_name()](n)

@@ -28,7 +28,7 @@ from tests.support.studies import make_study
 
 @dataclass
 class MaskedSite:
-    """An owner's connection and secrets, and what it did as an opener."""
+    """An owner's connection and secrets, and its state as an opener."""
 
     name: str
     party: Party
@@ -46,7 +46,7 @@ class MaskedSite:
         return self.made.terms
 
     def contribute(self, *, seed: int = 0) -> pb.ContributeResponse:
-        """The same release each time: it was stored before it was sent."""
+        """Send the same release each time: it was stored before it was sent."""
         if seed not in self._releases:
             self._releases[seed] = make_masked_release(self.made, self.name, seed=seed)
         return self.party.contribute_next(self._releases[seed])
@@ -66,7 +66,7 @@ class MaskedSite:
         return self.party.open(self.study, vote=self.make_vote().to_bytes())
 
     def make_opening(self, streams: Sequence[int] | None = None) -> Opening:
-        """The opening of the streams that are wanted of it, or of these."""
+        """Open the wanted streams, or those given."""
         answered = self.ask()
         if self.sums is None:
             votes = [Vote.from_bytes(each, self.terms) for each in answered.votes]
@@ -97,16 +97,16 @@ class MaskedSites:
         return self.sites[name]
 
     def contribute(self, *names: str) -> None:
-        """All of them, or those that are named."""
+        """Contribute from the named owners, or from all."""
         for name in names or self.sites:
             self.sites[name].contribute()
 
     def until_sealed(self) -> None:
-        """Until the curator has fixed the set."""
+        """Wait until the curator has sealed the set."""
         wait_until(lambda: state_from_wire(self.wait(wait_s=0).state) is not StudyState.OPEN)
 
     def end(self) -> pb.GetResultResponse:
-        """What has become of the study once it waits for nobody."""
+        """Return the study's outcome once it has stopped waiting."""
         return self.openers[0].party.end(self.study)
 
     def wait(self, *, wait_s: float = WAIT_S) -> pb.GetResultResponse:
@@ -114,14 +114,14 @@ class MaskedSites:
 
 
 class MaskedHub:
-    """A curator that runs, and owners with the same keys and connections in all of its studies."""
+    """A running curator, and owners with the same keys and connections in all of its studies."""
 
     def __init__(self, curator: Curator) -> None:
         self.curator = curator
         self._parties: dict[str, Party] = {}
 
     def join(self, *arguments: Any, **changes: Any) -> MaskedSites:
-        """Begin a study; its owners have the certificates that the study names."""
+        """Create a study; its owners have the certificates that the study names."""
         changes.setdefault("name", f"study-{uuid4().hex[:8]}")
         made = make_masked_study(*arguments, **changes)
         self.curator.operator().create(made.study)
@@ -131,7 +131,7 @@ class MaskedHub:
         )
 
     def reconnect(self, sites: MaskedSites) -> None:
-        """Connect the sites of a study to a curator that was started again."""
+        """Connect the sites of a study to a restarted curator."""
         self._parties.clear()
         for site in sites.sites.values():
             ledger_length = site.party.ledger_length
@@ -174,11 +174,11 @@ class MaskedFederation:
             assert code == 0, document
 
     def end(self) -> str:
-        """The study's state once it waits for nobody."""
+        """Return the study's state once it has stopped waiting."""
         return state_from_wire(self.curator.operator().end(self.study).state).value
 
     def state(self) -> str:
-        """The study's state now."""
+        """The study's current state."""
         answer = self.curator.operator().result(self.study, wait_s=0)
         return state_from_wire(answer.state).value
 
@@ -192,7 +192,7 @@ def identity_of(site: OwnerSite, study: str, *, opener: bool = False) -> dict[st
 def study_of_sites(
     sites: list[OwnerSite], *, n_openers: int = 2, name: str = "", **changes: Any
 ) -> Study:
-    """The study of some sites, of what their command `identity` prints."""
+    """Make a study from the sites' output of `identity`."""
     name = name or f"study-{uuid4().hex[:8]}"
     if changes.setdefault("mechanism", "gaussian") == "gaussian":
         changes.setdefault("delta", "1e-6")
@@ -220,7 +220,7 @@ def study_of_sites(
 def make_masked_federation(
     curator: Curator, folder: Path, n_sites: int = 3, *, n_openers: int = 2, **changes: Any
 ) -> MaskedFederation:
-    """Sites that never were, with rows, a policy for masked sums, and a study at the curator."""
+    """New sites with rows, a policy for masked sums, and a study at the curator."""
     sites = [make_enrolled_site(curator, folder, budget=MASKED_BUDGET) for _ in range(n_sites)]
     study = study_of_sites(sites, n_openers=n_openers, **changes)
     curator.operator().create(study)

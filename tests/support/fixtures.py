@@ -1,4 +1,4 @@
-"""Fixtures that need more than Python: the folders of the merge and the night tier take them."""
+"""Fixtures that need more than Python, for the folders of the merge and the night tier."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    """One running PostgreSQL server; each test has tables of its own."""
+    """One running PostgreSQL server; each test has its own tables."""
     from tests.support.postgres import postgres_server  # its driver is an extra
 
     with postgres_server() as server:
@@ -26,7 +26,7 @@ def postgres() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One browser for all tests of a module; each opens windows of its own."""
+    """One browser for all tests of a module; each opens its own windows."""
     from tests.support.browser import chromium  # Playwright is for tests of pages alone
 
     with chromium() as started:

@@ -1,10 +1,11 @@
-"""A curator that lies, with colluders beside it, and what its messages add up to.
+"""A dishonest curator with colluders, and the sums that its messages reveal.
 
-What it could compute is found by linear algebra, not by trying: each honest upload and each honest
-opener's answer is a row over unknown words (honest owners' vectors, and honest owners' streams that
-no colluder holds). A combination of rows that cancels all streams exposes a combination of vectors.
-Rows are taken modulo 2, which finds every combination that exists modulo 2^64: divided by the power
-of two that its coefficients share, it has an odd one, and still cancels modulo 2.
+Linear algebra finds its possible computations without trying them: each honest upload and each
+honest opener's answer is a row over unknown words (honest owners' vectors, and honest owners'
+streams that no colluder holds). A combination of rows that cancels all streams exposes a
+combination of vectors. Rows are taken modulo 2, which finds every combination that exists modulo
+2^64: divided by the power of two that its coefficients share, it has an odd one, and still cancels
+modulo 2.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tests.support.site_openers import SiteOpener
 
 @dataclass
 class HonestOpener:
-    """An opener that keeps its state as the rules ask."""
+    """An opener that keeps its state by the rules."""
 
     who: Federation
     name: str
@@ -71,7 +72,7 @@ class HonestOpener:
 
 @dataclass
 class HostileCurator:
-    """Collects all that it is given; colluders' secrets are its own."""
+    """Collects all answers; it has the colluders' secrets."""
 
     who: Federation
     colluders: frozenset[str]
@@ -105,7 +106,7 @@ class HostileCurator:
         self.answers.append((frozenset(owners), given))
 
     def bought_votes(self, digest: str) -> list[Vote]:
-        """Colluding openers vote for whatever is wanted."""
+        """Votes of the colluding openers for any set."""
         terms, made = self.who.terms, []
         for each in sorted(self.colluders & set(terms.openers)):
             unsigned = Vote(terms.digest, digest, each, b"")
@@ -145,7 +146,7 @@ class HostileCurator:
         ]
 
     def require_answers_are_sums(self) -> None:
-        """Each answer is the sum of honest owners' streams and of what colluders sealed."""
+        """Check that each answer sums the honest owners' streams and the colluders' seals."""
         for owners, given in self.answers:
             total = np.zeros(self.who.terms.n_words, np.uint64)
             for owner in sorted(owners):
@@ -156,7 +157,7 @@ class HostileCurator:
 
 
 def _eliminated(rows: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Rows modulo 2 after elimination of the first parts: pivots, then those without."""
+    """Eliminate the first parts modulo 2: rows with pivots, then those without."""
     pivots: dict[int, tuple[int, int]] = {}
     rest = []
     for streams, kept in rows:

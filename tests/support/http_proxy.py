@@ -1,4 +1,4 @@
-"""An HTTP proxy that knows CONNECT alone, and keeps every byte that passes it."""
+"""An HTTP proxy that supports only CONNECT, and keeps every byte that passes it."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class ConnectProxy:
     Attributes
     ----------
     login
-        ``NAME:PASSWORD`` that it asks for; empty for none.
+        Required ``NAME:PASSWORD``; empty for none.
     refusal
-        Status line with which it refuses; empty to connect.
+        Status line of a refusal; empty to connect.
     silent
-        Whether it answers nothing at all.
+        True if it answers nothing at all.
     cut_after
         Bytes of the client after which a tunnel is cut; None for never.
     asked
-        What clients wanted to reach.
+        Targets that clients asked for.
     passed
         All bytes within tunnels, both ways.
     """
@@ -42,7 +42,7 @@ class ConnectProxy:
     _sockets: list[socket.socket] = field(default_factory=list)
 
     def serve(self, listener: socket.socket) -> None:
-        """Take connections until the listener is closed."""
+        """Accept connections until the listener is closed."""
         while True:
             try:
                 client, _ = listener.accept()
@@ -106,8 +106,8 @@ class ConnectProxy:
 
 @contextmanager
 def connect_proxy(**settings: object) -> Iterator[ConnectProxy]:
-    """A proxy that listens while the block runs."""
-    proxy = ConnectProxy(**settings)  # type: ignore[arg-type] # as its fields
+    """Run a proxy while the block runs."""
+    proxy = ConnectProxy(**settings)  # type: ignore[arg-type] # its fields
     with socket.create_server(("127.0.0.1", 0)) as listener:
         proxy.address = f"127.0.0.1:{listener.getsockname()[1]}"
         thread = threading.Thread(target=proxy.serve, args=[listener], daemon=True)

@@ -1,4 +1,4 @@
-"""Iceberg tables in a folder, without a server that keeps their catalogue."""
+"""Iceberg tables in a folder, without a catalogue server."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class FolderCatalog(MetastoreCatalog):
         return self.table
 
 
-FolderCatalog.__abstractmethods__ = frozenset()  # what else a catalogue can is not needed
+FolderCatalog.__abstractmethods__ = frozenset()  # the other methods of a catalogue are not needed
 
 
 def make_iceberg(folder: Path, schema: pa.Schema) -> FolderCatalog:
-    """An empty table; `FolderCatalog.table` is it as it is now."""
+    """Create an empty table; `FolderCatalog.table` is its current state."""
     catalog = FolderCatalog("folder")
     catalog.create_table(("site", "rows"), schema, location=folder.as_uri())
     return catalog

@@ -1,9 +1,9 @@
-"""A curator whose every interleaving a test chooses: no thread, no time, no chance.
+"""A curator whose interleavings a test chooses: no thread, no time, no chance.
 
-Coordinator and store are the product's. Their event loop runs nothing in other threads: what it is
-given for one is a `Job`, which a test begins, does and hands over the answer of when it likes. The
-thread that writes the store is one, so its jobs keep their order. Time passes when a test says so.
-A job takes time, too: what it does, it does by the clock of when it began.
+Coordinator and store are the product's. Their event loop runs nothing in other threads: work for a
+thread is a `Job`, and a test decides when to begin it, do it and hand over its answer. One thread
+writes the store, so its jobs keep their order. A test moves the clock. A job takes time, too: it
+reads the time at which it began.
 """
 
 from __future__ import annotations
@@ -63,14 +63,10 @@ def plain_study(name: str, *, deadline: datetime = DEADLINE) -> Study:
 
 @dataclass(eq=False)
 class Job:
-    """What another thread is to do.
+    """Work for another thread.
 
-    Attributes
-    ----------
-    began
-        What the clock said when it began: what it reads of the time. None before.
-    outcome
-        Puts into ``answer`` what came of it; None until it is done.
+    ``began`` is the time at which it began, which it reads as the present; None before. ``outcome``
+    sets the result of ``answer``; None until the work is done.
     """
 
     thread: Executor | None
@@ -83,12 +79,7 @@ class Job:
 class SteppedLoop(asyncio.SelectorEventLoop):
     """An event loop that waits for no thread and no clock.
 
-    Attributes
-    ----------
-    now
-        A test moves it.
-    jobs
-        Those whose answer was not handed over, oldest first.
+    A test moves ``now``; ``jobs`` are those whose answer was not handed over, oldest first.
     """
 
     def __init__(self, now: datetime) -> None:
@@ -101,7 +92,7 @@ class SteppedLoop(asyncio.SelectorEventLoop):
         return (self.now - START).total_seconds()  # small: timers compare by nanoseconds
 
     def clock(self) -> datetime:
-        """The present; within a job, when that began."""
+        """Current time; within a job, the time at which it began."""
         return self._at_work or self.now
 
     def call_soon(
@@ -118,7 +109,7 @@ class SteppedLoop(asyncio.SelectorEventLoop):
         return job.answer
 
     def settle(self) -> None:
-        """Run until nothing goes on but by a job or by time."""
+        """Run until only a job or time can cause progress."""
         while True:
             before = self._n_scheduled
             self.call_soon(self.stop)
@@ -155,7 +146,7 @@ class SteppedLoop(asyncio.SelectorEventLoop):
                 self._at_work = None
 
     def work_off(self, *, but: Job | None = None) -> None:
-        """Do all jobs but one, in order, and those that follow from them."""
+        """Do all jobs except one, in order, and those that follow from them."""
         while jobs := [job for job in self.movable if job is not but]:
             self.go_on(jobs[0])
 
@@ -165,7 +156,7 @@ class SteppedLoop(asyncio.SelectorEventLoop):
             self.go_on(job)
 
     def kill(self) -> None:
-        """End as by ``kill -9``: what is not done never is, and nobody is answered."""
+        """End like ``kill -9``: pending work is never done, and no call is answered."""
         for job in self.jobs:
             job.answer.cancel()
         self.jobs.clear()
@@ -181,11 +172,10 @@ class SteppedCurator:
     Parameters
     ----------
     begun
-        Studies and the owners that have contributed, oldest first. A study of ``trust: aggregate``
-        is `MASKED`'s.
-        They are stored in the folder unless that has a store.
+        Studies and the owners that have contributed, oldest first; a study of ``trust: aggregate``
+        is `MASKED`'s. They are stored in the folder unless it has a store.
     now
-        What the clock says first; `START` unless said.
+        First time of the clock.
     """
 
     def __init__(
@@ -202,7 +192,7 @@ class SteppedCurator:
         self._start(now, begun)
 
     def _start(self, now: datetime, known: Iterable[Study]) -> None:
-        """Begin the daemon, which knows the noise of some studies, as if they had been asked of."""
+        """Start the daemon with cached noise of some studies."""
         self.calls: list[asyncio.Task[None]] = []
         self.loop = SteppedLoop(now)
         self.store = SqliteStore(self._folder)
@@ -217,7 +207,7 @@ class SteppedCurator:
         self.loop.settle()
 
     def close(self) -> None:
-        """End the daemon as by ``kill -9``; whoever was not answered learns nothing."""
+        """End the daemon like ``kill -9``; callers without an answer learn nothing."""
         self.loop.kill()
         self.coordinator.close()
 
@@ -226,7 +216,7 @@ class SteppedCurator:
         self._start(self.loop.now, ())
 
     def tick(self, moment: datetime | None = None) -> None:
-        """Move the clock by a tick, or to a moment that is later, and let the daemon look."""
+        """Move the clock by a tick, or to a later moment, and let the daemon look."""
         self.loop.now = max(moment or START, self.loop.now + timedelta(seconds=TICK_S))
         self.loop.settle()
 
@@ -238,14 +228,14 @@ class SteppedCurator:
             self._call(self._contribute(study, owner))
 
     def vote(self, *openers: str) -> None:
-        """Vote for the sealed set of `MASKED_STUDY`; nothing while there is none."""
+        """Vote for the sealed set of `MASKED_STUDY`; do nothing without one."""
         record = self.store.study(_MASKED_DIGEST)
         if record is not None and record.sealing is not None:
             for opener in openers:
                 self._call(self._vote(opener))
 
     def open(self, *openers: str) -> None:
-        """Open what is wanted of each for `MASKED_STUDY`."""
+        """Open the wanted streams of each for `MASKED_STUDY`."""
         record = self.store.study(_MASKED_DIGEST)
         for opener in openers:
             if record is not None and (wanted := wanted_streams(record, opener)):
@@ -256,7 +246,7 @@ class SteppedCurator:
         self._call(self._abort(study))
 
     def require_sound(self) -> None:
-        """What holds at every moment, of the daemon, of calls and of every study."""
+        """Check the invariants of the daemon, of calls and of every study."""
         assert not self.daemon.done(), "the daemon has ended"
         assert self.coordinator.n_stopped == 0
         for call in self.calls:
@@ -275,7 +265,7 @@ class SteppedCurator:
                 assert counted == record.contributed, "a result of other contributions"
 
     def require_settled(self) -> None:
-        """What is due in the end is done: nobody waits for a study."""
+        """Check that all due steps are done in the end: no study waits."""
         for moment in (START, DEADLINE, OPEN_BY):
             self.loop.work_off()
             self.tick(moment)
@@ -316,7 +306,7 @@ class SteppedCurator:
 
 
 def _keep(folder: Path, begun: Mapping[Study, Sequence[str]]) -> None:
-    """Store studies, and what owners have contributed."""
+    """Store studies and contributions."""
     with ExitStack() as stack:
         store = stack.enter_context(closing(SqliteStore(folder)))
         for study, owners in begun.items():

@@ -33,13 +33,12 @@ def make_rows(n_rows: int, seed: int = 0) -> pa.Table:
 
 
 def save_rows(rows: pa.Table, path: Path) -> Path:
-    """Write rows as Parquet."""
     pq.write_table(rows, path)
     return path
 
 
 def make_result(study: Study, path: Path) -> Result:
-    """The result of ``study`` if its one owner holds the rows at ``path`` and adds no noise."""
+    """Compute the result of ``study`` if its one owner holds these rows and adds no noise."""
     moments = moments_of_table(open_table(path, study.table), study.table)
     mean, second = unpack(moments.packed, moments.n_rows, study.table.layout)
     parts = decompose(pooled_covariance(mean, second))

@@ -1,4 +1,4 @@
-"""The noise laws in floating point, from closed forms and sums that the sampler does not use."""
+"""Noise laws in floating point, from closed forms and sums that the sampler does not use."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def bins_pvalue(
 
 
 def quantile(law: Law, tail: float) -> int:
-    """Return about that ``a >= 1`` for which P(|X| >= a) is `tail`."""
+    """Return approximately the ``a >= 1`` for which P(|X| >= a) is `tail`."""
     standard = -math.log(tail) if law.name == "Laplace" else float(stats.norm.isf(tail / 2))
     return max(1, round(law.width * standard))
 
@@ -105,7 +105,7 @@ def quantile(law: Law, tail: float) -> int:
 def _pooled(
     counts: NDArray[np.int64], expected: NDArray[np.float64], *, least: float = 20.0
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Join neighbouring bins until each expects `least`; what remains goes to the last."""
+    """Join neighbouring bins until each expects `least`; the remainder goes to the last."""
     joined: list[list[float]] = [[0.0, 0.0]]
     for count, expectation in zip(counts, expected, strict=True):
         if joined[-1][1] >= least:
@@ -120,7 +120,7 @@ def _pooled(
 
 
 def wrapped_pvalue(samples: NDArray[np.int64]) -> float:
-    """Return the p-value of Laplace noise of scale 2^62, which comes back from the other side."""
+    """Return the p-value of Laplace noise of scale 2^62, which wraps around."""
     edges = np.linspace(-2.0, 2.0, 65)  # in units of 2^62
     turns = 4.0 * np.arange(-10, 11)[:, None]
     probabilities = np.diff(stats.laplace.cdf(edges + turns), axis=1).sum(axis=0)

@@ -1,4 +1,4 @@
-"""Releases and ledgers small enough to make hundreds of."""
+"""Releases and ledgers small enough to make hundreds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BUDGET = Budget(Decimal("3.0"), Decimal("1e-6"))
 
 
 def account_of(data_set: str = "survey", budget: Budget = BUDGET, **changes: Any) -> Account:
-    """An account of a population that has the data set's name, in a policy without others."""
+    """An account of a population with the data set's name, in a policy without others."""
     return Account(data_set, Population(data_set, budget), **changes)
 
 
@@ -57,7 +57,7 @@ def ledger_files(folder: Path) -> tuple[Path, Path]:
 
 
 def rows_of(entries: Iterable[Entry]) -> list[LedgerRow]:
-    """A chain of entries as a file holds it; their sequences are numbered again."""
+    """Rows of a ledger file for entries, whose sequences are numbered again."""
     rows, head = [], FIRST
     for sequence, entry in enumerate(entries, start=1):
         document = to_document(replace(entry, sequence=sequence), previous=head)
@@ -67,7 +67,7 @@ def rows_of(entries: Iterable[Entry]) -> list[LedgerRow]:
 
 
 def history_of(*entries: Entry) -> History:
-    """What entries say together; nothing about them is verified."""
+    """Combine entries into a history without verifying them."""
     history = History()
     for entry in entries:
         history.add(entry, FIRST)
@@ -75,7 +75,7 @@ def history_of(*entries: Entry) -> History:
 
 
 def tamper(path: Path, *statements: str, **changes: Any) -> None:
-    """Change a ledger's file as somebody would who knows how: triggers off and on again.
+    """Change a ledger's file like a skilled attacker: triggers off and on again.
 
     ``changes`` are the parameters of the statements.
     """

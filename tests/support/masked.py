@@ -72,7 +72,7 @@ def masked_document(
     secrets: dict[str, OpenerKey],
     **changes: Any,
 ) -> dict[str, Any]:
-    """The document that an operator would write of these keys; fields as given."""
+    """An operator's document with these keys; fields as given."""
     if changes.setdefault("mechanism", "gaussian") == "gaussian":
         changes.setdefault("delta", "1e-6")
     openers = {
@@ -109,7 +109,7 @@ def make_masked_study(
 
 
 def make_masked_release(made: MaskedStudy, owner: str, *, seed: int = 0) -> MaskedRelease:
-    """An owner's masked release, of moments that are made up; repeatable but for the seals."""
+    """Draw an owner's masked release from invented moments; repeatable except for the seals."""
     return draw_masked(
         made.study,
         calibrate(made.study),
@@ -124,7 +124,7 @@ def make_masked_release(made: MaskedStudy, owner: str, *, seed: int = 0) -> Mask
 
 
 def noised_sum(made: MaskedStudy, owners: Iterable[str], *, seed: int = 0) -> NDArray[np.int64]:
-    """What the masked releases of some owners add up to."""
+    """Sum of the masked releases of some owners."""
     total = np.zeros(made.study.table.layout.n_entries, np.int64)
     for owner in owners:
         entropy = SeededEntropy(_number(owner, seed))
@@ -139,7 +139,7 @@ def header_for(made: MaskedStudy, opening: Opening) -> OpeningHeader:
 
 
 class MaskedRecords:
-    """Contributions of all owners to one study, and what its openers say of a set of them."""
+    """Contributions of all owners to one study, and its openers' messages on a set of them."""
 
     def __init__(self, made: MaskedStudy) -> None:
         self.made = made
@@ -166,7 +166,7 @@ class MaskedRecords:
         *,
         owners: Sequence[str] | None = None,
     ) -> Opening:
-        """The opening of the streams that an opener holds, or of these."""
+        """Open the streams that an opener holds, or those given."""
         votes = [self.vote(each, owners) for each in self.terms.openers]
         sums = self.made.open(self.shown(opener, owners), votes)
         wanted = self.terms.held(opener) if streams is None else tuple(streams)
@@ -190,21 +190,21 @@ class MaskedRecords:
 
     @cached_property
     def voted(self) -> StudyRecord:
-        """Sealed, with as many votes as are needed, of the first openers."""
+        """The sealed study with exactly the needed votes, of the first openers."""
         record = self.sealed
         for opener in self.terms.openers[: self.terms.votes_needed]:
             record = store_vote(record, opener, self.vote(opener).to_bytes(), now=NOW)
         return record
 
     def opened(self, record: StudyRecord, opening: Opening) -> StudyRecord:
-        """The study with an opening that is wanted."""
+        """The study with a wanted opening."""
         header, said = header_for(self.made, opening), opening.without_total()
         after, verdict = store_opening(record, opening.opener, header, said, now=NOW)
         assert verdict is OpeningDecision.ACCEPT
         return after
 
     def keep(self, store: SqliteStore, record: StudyRecord, *openings: Opening) -> None:
-        """Store a new study with the bytes behind it, in the steps in which they come."""
+        """Store a new study with its bytes, in the order of arrival."""
         store.create(replace(self.complete, contributions=()))
         with ExitStack() as stack:
             spools = [stack.enter_context(store.spool()) for _ in self.releases]
@@ -239,14 +239,14 @@ class CertifiedStudy:
 
     @cached_property
     def credentials(self) -> dict[str, Credentials]:
-        """With the keys that stand in the study."""
+        """Credentials with the keys in the study."""
         return {
             name: self.authority.issue(Role.OWNER, name, key=key)
             for name, key in self.masked.keys.items()
         }
 
     def contribute(self, owner: str, packed: NDArray[np.int64], n_rows: int) -> MaskedRelease:
-        """A masked contribution of exact sums, (D,); the same each time, but for its seals."""
+        """Draw a masked contribution of exact sums, (D,); repeatable except for its seals."""
         return draw_masked(
             self.study,
             self.calibration,
@@ -265,7 +265,7 @@ class CertifiedStudy:
     def open(
         self, uploads: Sequence[Upload], *, present: Sequence[str] | None = None
     ) -> tuple[list[Vote], list[Opening]]:
-        """Votes and openings of the openers that are there, all of them unless said."""
+        """Votes and openings of the present openers, by default all."""
         there = list(self.terms.openers if present is None else present)
         votes = [self.vote(uploads, each) for each in there] if self.terms.votes_needed else []
         openings = []
@@ -276,13 +276,12 @@ class CertifiedStudy:
         return votes, openings
 
     def release(self, owner: str, contributed: MaskedRelease) -> SignedRelease:
-        """A contribution's receipt, signed."""
         return sign_release(owner, contributed.receipt, self.credentials[owner])
 
 
 @dataclass(frozen=True)
 class MaskedRound:
-    """A study that was carried out: what came, and the sum of it."""
+    """A completed study: its messages and their sum."""
 
     parties: CertifiedStudy
     contributed: dict[str, MaskedRelease]
@@ -310,7 +309,7 @@ class MaskedRound:
         releases: Sequence[SignedRelease] | None = None,
         result: Result | None = None,
     ) -> SignedFile:
-        """The result file and its envelope, signed by a curator whatever it is given."""
+        """The result file and its envelope, signed by a curator without any check."""
         return sign_result(
             result or self.result,
             self.parties.study,

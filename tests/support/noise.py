@@ -16,12 +16,12 @@ from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise._log_concave import LogConcaveLaw
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
 
-_DIGITS = 150  # of decimal arithmetic: 490 bits
+_DIGITS = 150  # decimal digits: 490 bits
 _LEFT_OUT = Decimal(10) ** -100
 
 
 class ScriptedEntropy:
-    """Gives the bytes it was made with, then fails."""
+    """Returns the bytes of its script, then fails."""
 
     def __init__(self, script: bytes) -> None:
         self.rest = script
@@ -33,7 +33,7 @@ class ScriptedEntropy:
 
 
 def seed_noise(monkeypatch: pytest.MonkeyPatch, *, seed: int = 1) -> None:
-    """What this process draws from the operating system is the same in every run from now on."""
+    """Make this process's draws from the operating system repeatable from now on."""
     source = SeededEntropy(seed)
     monkeypatch.setattr(OperatingSystemEntropy, "bytes", lambda _, count: source.bytes(count))
 

@@ -15,7 +15,7 @@ BUCKET = "rows-of-a-site"
 
 @contextmanager
 def object_store(patch: pytest.MonkeyPatch) -> Iterator[pyarrow.fs.FileSystem]:
-    """A server with an empty bucket; its address and credentials are in the environment."""
+    """Run a server with an empty bucket; its address and credentials are in the environment."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -25,7 +25,7 @@ def object_store(patch: pytest.MonkeyPatch) -> Iterator[pyarrow.fs.FileSystem]:
     patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     try:
-        # By an address: only then is the server's taken from the environment.
+        # With an address: only then is the server's taken from the environment.
         system, _ = pyarrow.fs.FileSystem.from_uri(f"s3://{BUCKET}?allow_bucket_creation=true")
         system.create_dir(BUCKET)
         yield system
@@ -34,7 +34,7 @@ def object_store(patch: pytest.MonkeyPatch) -> Iterator[pyarrow.fs.FileSystem]:
 
 
 def upload(system: pyarrow.fs.FileSystem, folder: Path, *, below: str) -> str:
-    """Copy a folder into the bucket; returns its URI."""
+    """Copy a folder into the bucket; return its URI."""
     root = f"{BUCKET}/{below}"
     pyarrow.fs.copy_files(str(folder), root, destination_filesystem=system)
     return f"s3://{root}"

@@ -1,4 +1,4 @@
-"""Somebody at a shell with a page of the documentation, whose blocks are run as they stand."""
+"""A shell that runs the blocks of a page of the documentation unchanged."""
 
 from __future__ import annotations
 

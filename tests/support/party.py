@@ -1,4 +1,4 @@
-"""An owner or an operator with a connection, and what it says on the wire."""
+"""An owner or an operator with a connection, and its messages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def to_wire(header: Header) -> pb.ContributionHeader:
 
 
 def sign_again(envelope: bytes, signer: Signer) -> bytes:
-    """An envelope that `nobody` has signed, by this party; another one as it is."""
+    """Sign an envelope of `nobody` by this party; return another one unchanged."""
     if json.dumps(nobody().certificate.decode())[1:-1].encode() not in envelope:
         return envelope
     return sign_document(unchecked_predicate(envelope), signer)
@@ -44,7 +44,7 @@ def sign_again(envelope: bytes, signer: Signer) -> bytes:
 def upload(
     header: Header | None, payload: bytes, *, chunk_bytes: int = 100
 ) -> Iterator[pb.ContributeRequest]:
-    """A contribution as messages, in small chunks; no header where None."""
+    """Yield a contribution as messages, in small chunks; None leaves the header out."""
     if header is not None:
         yield pb.ContributeRequest(header=to_wire(header))
     for offset in range(0, len(payload), chunk_bytes):
@@ -53,8 +53,6 @@ def upload(
 
 
 class Party:
-    """An owner or operator with a connection."""
-
     def __init__(self, address: str, credentials: Credentials) -> None:
         self.signer = make_signer(credentials)
         self.channel: grpc.Channel = open_channel(address, credentials)
@@ -63,7 +61,7 @@ class Party:
         self.ledger_length = 1
 
     def next_ledger_length(self) -> int:
-        """The length of this owner's ledger after one more release, whichever the study."""
+        """Length of this owner's ledger after one more release to any study."""
         self.ledger_length += 1
         return self.ledger_length
 
@@ -76,7 +74,7 @@ class Party:
         return self.federation.Contribute(self.signed(parts), timeout=WAIT_S)
 
     def signed(self, parts: Iterable[pb.ContributeRequest]) -> Iterator[pb.ContributeRequest]:
-        """The parts, a header that `nobody` has signed signed by this party."""
+        """Yield the parts; a header signed by `nobody` is signed by this party."""
         for part in parts:
             if part.WhichOneof("part") == "header":
                 part.header.envelope = sign_again(part.header.envelope, self.signer)
@@ -90,10 +88,10 @@ class Party:
         return self.contribute(release, ledger_length=self.next_ledger_length())
 
     def end(self, study: Study) -> pb.GetResultResponse:
-        """What has become of a study once it waits for nobody."""
+        """Return a study's outcome once it has stopped waiting."""
 
         def ended() -> pb.GetResultResponse | None:
-            # A daemon whose clock was moved answers at once: to gRPC, all deadlines have passed.
+            # A daemon with a moved clock answers at once: for gRPC, all deadlines have passed.
             answer = self.result(study)
             waits = state_from_wire(answer.state) in (StudyState.OPEN, StudyState.SEALED)
             return None if waits else answer
@@ -101,14 +99,13 @@ class Party:
         return wait_until(ended)
 
     def result(self, study: Study, *, wait_s: float = WAIT_S) -> pb.GetResultResponse:
-        """What has become of a study when it waits for nobody, or the time is up."""
+        """Return a study's outcome once it has stopped waiting, or when the time is up."""
         request = pb.GetResultRequest(
             study_digest=bytes.fromhex(study.digest), wait_ms=int(1000 * wait_s)
         )
         return self.federation.GetResult(request, timeout=wait_s + WAIT_S)
 
     def components(self, study: Study) -> bytes:
-        """The result file."""
         return self.signed_components(study).content
 
     def signed_components(self, study: Study) -> SignedFile:
@@ -130,7 +127,7 @@ class Party:
         opening: bytes = b"",
         **changes: Any,
     ) -> pb.OpenResponse:
-        """Bring a vote, an opening in pieces, or neither; fields of the header as given."""
+        """Send a vote, an opening in pieces, or neither; fields of the header as given."""
         fields = {
             "study_digest": bytes.fromhex(study.digest),
             "vote": vote,

@@ -1,4 +1,4 @@
-"""How long a test waits: limits are for hangs and never for speed."""
+"""Waiting times of tests: limits are for hangs and never for speed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 _T = TypeVar("_T")
 
 WAIT_S = 300.0
-"""For one call, one event, or one process that does little."""
+"""Limit for one call, one event, or one process that does little."""
 HANG_S = 1800.0
-"""For a command that does much: longer means that it hangs, on whatever machine."""
+"""Limit for a command that does much: beyond it, the command hangs on any machine."""
 
 _ASK_EVERY_S = 0.02
 
@@ -26,17 +26,10 @@ def wait_until(
     hang_s: float = WAIT_S,
     said: Callable[[], object] = lambda: "it did not come about",
 ) -> _T:
-    """Ask again and again until the answer is true, and return it.
+    """Ask repeatedly until the answer is true, and return it.
 
-    Parameters
-    ----------
-    said
-        What to show where that does not happen, such as a log.
-
-    Raises
-    ------
-    AssertionError
-        It was not true within ``hang_s`` seconds: something hangs, on whatever machine.
+    Raise `AssertionError` with the output of ``said``, such as a log, after ``hang_s`` seconds:
+    that is a hang, on any machine.
     """
     end = time.monotonic() + hang_s
     while not (answer := condition()):
@@ -51,12 +44,9 @@ def run_watched(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end and return what it printed.
+    """Run a command to its end and return its output.
 
-    Raises
-    ------
-    AssertionError
-        It hung, and was killed with all that it had started; the message has what it printed.
+    Raise `AssertionError` with the output if it hung; it is then killed with all its processes.
     """
     line = [str(part) for part in command]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}

@@ -24,7 +24,7 @@ from tests.support.census import header_of
 def pooled_result(
     study: Study, parts: Sequence[NDArray[np.int32] | Moments], *, seed: int
 ) -> Result:
-    """Joint components of the owners' coded rows or sums, with noise that a test can repeat."""
+    """Joint components of the owners' coded rows or sums, with repeatable noise."""
     entropy = SeededEntropy(seed)
     contributions, vectors = [], []
     for owner, rows in sorted(zip(study.owners, parts, strict=True), key=lambda pair: pair[0]):
@@ -42,7 +42,7 @@ def pooled_result(
 
 
 def contribution_of(owner: str, release: Release | MaskedRelease) -> Contribution:
-    """A release as a curator records it."""
+    """A curator's record of a release."""
     header = header_of(release, owner, ledger_length=1, ledger_head=bytes(32))
     return Contribution(header.release, header.n_bytes, header.chain, 0)
 
@@ -50,6 +50,6 @@ def contribution_of(owner: str, release: Release | MaskedRelease) -> Contributio
 def contributed(
     record: StudyRecord, owner: str, release: Release | MaskedRelease, *, now: datetime
 ) -> StudyRecord:
-    """A study with a release that its curator admits, of an owner that it has never seen."""
+    """Add a release, which the curator must admit, of an owner without history."""
     header, noise = header_of(release, owner), calibrate(record.study)
     return contribute(record, header, OwnerHistory(), calibration=noise, now=now)[0]

@@ -1,4 +1,4 @@
-"""Ports of this machine for programs that have to be told one."""
+"""Ports of this machine for programs that need one."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def reserved_port() -> Iterator[int]:
-    """A port that the system chose, and that it gives to nobody else while the block runs.
+    """Reserve a free port of the system while the block runs.
 
     It is bound and not listened on, so a connection to it is refused. A program that binds it by
-    name with ``SO_REUSEADDR``, as servers do, may listen there meanwhile.
+    name with ``SO_REUSEADDR``, like servers do, may listen there meanwhile.
     """
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

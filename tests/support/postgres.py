@@ -1,4 +1,4 @@
-"""A PostgreSQL server of its own, in a folder that goes away."""
+"""A separate PostgreSQL server in a temporary folder."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from tests.support.requirements import miss
 
 @dataclass(frozen=True, slots=True)
 class PostgresServer:
-    """A running server that trusts everybody who can open its socket."""
+    """A running server that trusts every user who can open its socket."""
 
     folder: Path
 
     def address(self, role: str = "postgres", database: str = "postgres") -> str:
-        """What libpq takes."""
+        """Connection string for libpq."""
         return server_address(self.folder, role, database)
 
     def place(
         self, *, table: str = "", query: Path | None = None, role: str = "postgres"
     ) -> DatabaseLocation:
-        """What a policy would say of a table or a query; its address is in a private file."""
+        """Policy location of a table or a query; its address is in a private file."""
         kept = self.folder / f"{role}.dsn"
         kept.write_text(self.address(role))
         kept.chmod(0o600)
@@ -41,7 +41,7 @@ class PostgresServer:
 
     @contextmanager
     def connection(self, database: str = "postgres") -> Iterator[Any]:
-        """A connection of the superuser that commits each statement."""
+        """Open a connection of the superuser that commits each statement."""
         address = self.address(database=database)
         with closing(adbc_driver_postgresql.dbapi.connect(address, autocommit=True)) as connection:
             yield connection
@@ -57,18 +57,18 @@ class PostgresServer:
                 cursor.execute(statement)
 
     def value(self, query: str) -> Any:
-        """The first value of a query."""
+        """Return the first value of a query."""
         with self.connection() as connection, closing(connection.cursor()) as cursor:
             cursor.execute(query)
             return cursor.fetchone()[0]
 
     def load(self, table: str, rows: pa.Table) -> None:
-        """Append rows to a table that is there."""
+        """Append rows to an existing table."""
         with self.connection() as connection, closing(connection.cursor()) as cursor:
             cursor.adbc_ingest(table, rows, mode="append")
 
     def kill(self) -> None:
-        """Kill every process of the server at once, as a crash of its machine does."""
+        """Kill every process of the server at once, like a crash of its machine."""
         first = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
         children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
         for process in (first, *map(int, children)):
@@ -77,7 +77,7 @@ class PostgresServer:
 
 @contextmanager
 def postgres_server(*, tls: tuple[int, bytes, bytes] | None = None) -> Iterator[PostgresServer]:
-    """Start a server; skips where there is none to start, and fails there in CI.
+    """Start a server; without one to start, skip the test, or fail in CI.
 
     For ``tls`` see `start_server`.
     """

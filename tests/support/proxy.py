@@ -1,4 +1,4 @@
-"""HAProxy with the configuration that is shipped, on ports that the system chose."""
+"""HAProxy with the shipped configuration, on ports that the system chose."""
 
 from __future__ import annotations
 
@@ -20,20 +20,18 @@ from tests.support.requirements import miss
 
 CONFIGURATION = ROOT / "deploy/proxy/haproxy.cfg"
 ADDRESSES = dict(re.findall(r"presetenv DPPCA_(\w+) (\S+)", CONFIGURATION.read_text()))
-"""Where it listens and dials unless the environment says otherwise."""
+"""Default addresses of its listeners and of the curator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """``HOST:PORT`` of both listeners of a running proxy."""
-
     owners: str
     operators: str
 
 
 def find_haproxy() -> str:
-    """The program; a test that needs it ends here where there is none."""
-    # Debian has it where only root looks.
+    """Return the program; end the test without it."""
+    # Debian installs it in a folder of root's path.
     program = shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin")
     if program is None:
         miss("HAProxy", "apt-get install haproxy")
@@ -68,7 +66,7 @@ def running_proxy(curator: str, folder: Path) -> Iterator[Proxy]:
 
 
 def _listens(address: str, process: subprocess.Popen[bytes]) -> bool:
-    """Whether somebody listens, or the process has ended and never will."""
+    """Return True if a program listens, or the process has ended and never will."""
     if process.poll() is not None:
         return True
     host, _, port = address.rpartition(":")

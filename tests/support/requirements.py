@@ -1,4 +1,4 @@
-"""Programs and data that a test needs and that `make install` does not bring."""
+"""Programs and data that a test needs and that `make install` does not provide."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 
 def miss(what: str, remedy: str) -> NoReturn:
-    """End a test that cannot run here: the summary names what is missing and how to get it.
+    """End a test that cannot run here: the summary names the missing program and the remedy.
 
-    Where ``CI=true`` everything has to be there, and the test fails.
+    With ``CI=true`` all must be present, and the test fails.
     """
     message = f"needs {what}: {remedy}"
     if os.environ.get("CI") == "true":

@@ -1,4 +1,4 @@
-"""Openers as a site has them: a real ledger and key files, and deaths between any two steps."""
+"""Openers of a site: a real ledger and key files, and deaths between any two steps."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _T = TypeVar("_T")
 
 
 class _Killed(BaseException):
-    """Ends a command where `kill -9` would; the tests of faults do it for real."""
+    """Ends a command like `kill -9` would; the tests of faults use real kills."""
 
 
 @dataclass
 class SiteOpener:
-    """An honest opener whose every act is a command of its own, which may die at a step."""
+    """An honest opener whose every act is a separate command, which may die at a step."""
 
     who: Federation
     name: str
@@ -61,7 +61,7 @@ class SiteOpener:
 
     @property
     def key_destroyed(self) -> bool:
-        """Whether the next command finds, and leaves, no key."""
+        """Return True if the next command finds, and leaves, no key."""
         sweep_opener_keys(self.site.openers, self.site.ledger)
         return not list_opener_keys(self.site.openers)
 

@@ -62,27 +62,27 @@ class OwnerSite:
     def run(self, *arguments: str, die_at: str | None = None) -> tuple[int, Any]:
         """Exit code and JSON document (None without one) of one command.
 
-        A command that is to die has a process of its own; the others run in this one, where
-        nothing needs to be imported again.
+        A command that is to die has a separate process; the others run in this one, without
+        repeating the imports.
         """
         line = ["--site", str(self.folder), *arguments, "--json"]
         code, printed = _in_process(line) if die_at is None else _in_its_own(line, die_at)
         return code, require_documented("dppca-owner", json.loads(printed)) if printed else None
 
     def copied_to(self, folder: Path) -> OwnerSite:
-        """A copy of the site, which has charged nothing yet, for a test that changes it."""
+        """Copy the site, which has charged nothing yet, for a test that changes it."""
         at = load_site(Path(shutil.copytree(self.folder, folder)))
         compare_ledger(at.ledger, Held(), lock=at.lock)  # else a copy is locked
         return OwnerSite(folder, self.name)
 
     @property
     def history(self) -> History:
-        """What the ledger says; verifies it."""
+        """Verified history of the ledger."""
         return read_history(self.folder / "ledger.sqlite")
 
 
 def error_of(answer: tuple[int, Any]) -> tuple[int, str]:
-    """Exit code and message of a command that failed."""
+    """Exit code and message of a failed command."""
     code, document = answer
     assert document["error"]["exit_code"] == code
     return code, document["error"]["message"]
@@ -119,7 +119,7 @@ def make_site(
     budget: str = 'epsilon: "3.0", delta: "0"',
     rows: pa.Table | None = None,
 ) -> OwnerSite:
-    """A site with data set ``survey``: 200 rows of a census unless given; nothing is charged."""
+    """A site with data set ``survey``: 200 rows of a census by default; nothing is charged."""
     enrol(folder, name=name, curator=curator)
     if credentials is not None:
         write_credentials(folder, credentials)
@@ -141,9 +141,9 @@ def make_enrolled_site(curator: Curator, folder: Path, *, name: str = "", **how:
 
 
 def keep_components(site: OwnerSite, study: Study, components: SignedFile) -> None:
-    """Keep a study and its result at a site, as `components` does."""
+    """Keep a study and its result at a site, like the command `components`."""
     at = load_site(site.folder)
-    compare_ledger(at.ledger, Held(), lock=at.lock)  # as a command does that asks a curator
+    compare_ledger(at.ledger, Held(), lock=at.lock)  # like a command that asks a curator
     keep_study(at, study)
     save(components_path(at, study.name), components)
 
@@ -162,7 +162,7 @@ def make_trained_site(
 
 
 def proved(result: Result, study: Study, authority: Authority) -> SignedFile:
-    """The result file; its envelope has receipts of the owners it names, as if they had signed."""
+    """The result file; its envelope has receipts that appear to be signed by its owners."""
     signed = []
     for share in result.header.shares:
         receipt = receipt_for(
@@ -183,7 +183,7 @@ def proved(result: Result, study: Study, authority: Authority) -> SignedFile:
 
 @dataclass(frozen=True, slots=True)
 class ProvedSite:
-    """The first owner's site, and all that others hold."""
+    """The first owner's site, and the property of all others."""
 
     site: OwnerSite
     study: Study

@@ -1,14 +1,14 @@
 """A command of ours on a machine whose clock is wrong.
 
-``skewed.py SECONDS now|signal MODULE ARGUMENTS…`` runs ``MODULE`` as its own
-process would be, with every time that Python tells our code moved by so many seconds: from the
-start, or from the first SIGUSR1 on.
+``skewed.py SECONDS now|signal MODULE ARGUMENTS…`` runs ``MODULE`` like a separate process, with
+every time that Python tells our code moved by so many seconds: from the start, or from the first
+SIGUSR1 on.
 
-What this covers: all that the software itself decides by a clock. A party's own certificate is in
-date or not, a study's deadline has passed or not, entries of a ledger and records of the curator
-carry a time. What it does not cover is the date check inside the TLS handshake, which is C code and
-asks the kernel: the other side's certificate is always judged by this machine's clock. A party
-whose own certificate has the same term refuses before it comes to a handshake.
+It covers all decisions of the software by a clock. A party's own certificate is in date or not, a
+study's deadline has passed or not, entries of a ledger and records of the curator carry a time. It
+does not cover the date check inside the TLS handshake, which is C code and asks the kernel: the
+other side's certificate is always judged by this machine's clock. A party whose own certificate has
+the same term refuses before the handshake.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 
 
 class _State:
-    """How wrong the clock is now, in seconds."""
+    """Current error of the clock, in seconds."""
 
     offset_s = 0.0
 
@@ -37,7 +37,7 @@ _REAL_TIME = time.time
 
 
 class _Kind(type):
-    """So that times made by C code count as `datetime`, whose name another class has now."""
+    """Makes times from C code count as `datetime`, which now names another class."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, _REAL)
@@ -53,7 +53,7 @@ class _Skewed(_REAL, metaclass=_Kind):
 
 
 class _Module(ModuleType):
-    """The module `datetime` as our own code sees it."""
+    """The module `datetime` in the view of our own code."""
 
     def __init__(self) -> None:
         super().__init__("datetime")
@@ -70,7 +70,7 @@ def _import(
     fromlist: Sequence[str] | None = (),
     level: int = 0,
 ) -> ModuleType:
-    """Give the wrong clock to our own code alone: compiled modules need the class itself."""
+    """Give the wrong clock only to our own code: compiled modules need the class itself."""
     package = str((globals or {}).get("__name__", "")).partition(".")[0]
     if name == "datetime" and level == 0 and package in _OURS:
         return _MODULE

@@ -1,4 +1,4 @@
-"""Studies of named attributes; what a test does not say is as small as it can be."""
+"""Studies of named attributes; every unset part is as small as possible."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _OF_PRIVACY = ("mechanism", "epsilon", "delta", "trust", "colluders")
 
 
 def study_document(attributes: Attributes, /, **changes: Any) -> dict[str, Any]:
-    """One owner and Laplace noise at epsilon 1, Gaussian where there is a delta.
+    """A document with one owner and Laplace noise at epsilon 1; with a delta Gaussian noise.
 
     Changes are fields of the study, of its schema or of its privacy.
     """
@@ -67,15 +67,11 @@ def study_document(attributes: Attributes, /, **changes: Any) -> dict[str, Any]:
 
 
 def make_study(kind: str | Attributes = "census", /, **changes: Any) -> Study:
-    """A study of attributes, or of a kind.
+    """Make a study of given attributes, or of a kind.
 
-    Parameters
-    ----------
-    kind
-        Attributes, else ``census`` (three owners, four kinds of entries), ``latent`` (the rows
-        are `tests.support.latent_rows`) or ``small`` (made fast enough to have hundreds).
-    changes
-        As `study_document` has them.
+    A kind is ``census`` (three owners, four kinds of entries), ``latent`` (the rows are
+    `tests.support.latent_rows`) or ``small`` (fast enough for hundreds). Changes are those of
+    `study_document`.
     """
     given = _KINDS[kind] if isinstance(kind, str) else {"attributes": kind}
     fields = {**given, **changes}
@@ -83,20 +79,16 @@ def make_study(kind: str | Attributes = "census", /, **changes: Any) -> Study:
 
 
 def numeric_of(name: str, lower: object, upper: object, /, **more: object) -> dict[str, Any]:
-    """The document of a numeric with its bounds."""
     return {"name": name, "type": "numeric", "lower": lower, "upper": upper, **more}
 
 
 def binary_of(name: str, values: object, /, **more: object) -> dict[str, Any]:
-    """The document of a binary with its two labels."""
     return {"name": name, "type": "binary", "values": values, **more}
 
 
 def categorical_of(name: str, categories: object, /, **more: object) -> dict[str, Any]:
-    """The document of a categorical with its labels."""
     return {"name": name, "type": "categorical", "categories": categories, **more}
 
 
 def make_schema(attributes: Attributes, /, **settings: object) -> Schema:
-    """A schema of attributes, with other fields of its document."""
     return Schema.from_document({"attributes": list(attributes), **settings})

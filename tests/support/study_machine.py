@@ -1,4 +1,4 @@
-"""What machines of random steps on a study have in common: record, clock, laws of its states."""
+"""Common part of random state machines on a study: record, clock, laws of its states."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ START = datetime(2026, 5, 1, tzinfo=UTC)
 
 
 class StudyMachine(RuleBasedStateMachine):
-    """Steps of a curator and an operator; a test adds those of the others, legal or not."""
+    """Steps of a curator and an operator; a test adds legal and illegal steps of the others."""
 
     study: Study
 
@@ -40,7 +40,7 @@ class StudyMachine(RuleBasedStateMachine):
         return [self.earlier[-2:][0], self.record]
 
     def set_digest(self) -> bytes:
-        """The digest of the set that would be sealed now."""
+        """Digest of the set that would be sealed now."""
         raise NotImplementedError
 
     @rule()

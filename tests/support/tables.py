@@ -1,4 +1,4 @@
-"""Tables in memory, of what the product draws, reads and writes batch by batch."""
+"""Tables in memory of rows that the product makes batch by batch."""
 
 from __future__ import annotations
 
@@ -8,5 +8,4 @@ from dppca.owner.synthesis.rows import SyntheticRows
 
 
 def drawn_table(rows: SyntheticRows) -> pa.Table:
-    """All synthetic rows."""
     return pa.Table.from_batches(rows.batches(), rows.fields)

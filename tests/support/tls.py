@@ -22,21 +22,15 @@ from tests.support.patience import WAIT_S
 def shake_hands(
     address: str, credentials: Credentials, folder: Path, version: ssl.TLSVersion
 ) -> tuple[str, bytes]:
-    """Connect as gRPC would, with one version of TLS.
-
-    Returns
-    -------
-    tuple
-        The version that was agreed on, and the server's certificate (DER).
-    """
+    """Connect with one version of TLS; return the agreed version and the server's DER."""
     host, _, port = address.rpartition(":")
     context = context_of(ssl.PROTOCOL_TLS_CLIENT, credentials, folder, version)
     with (
         socket.create_connection((host, int(port)), WAIT_S) as plain,
         context.wrap_socket(plain, server_hostname="localhost") as connection,
     ):
-        # In TLS 1.3 a refusal of the client's certificate comes after its handshake: wait for what
-        # an HTTP/2 server says first.
+        # In TLS 1.3 a refusal of the client's certificate comes after its handshake: wait for the
+        # first bytes of an HTTP/2 server.
         assert connection.recv(1)
         return str(connection.version()), connection.getpeercert(binary_form=True) or b""
 
@@ -45,7 +39,7 @@ def shake_hands(
 def listening(
     credentials: Credentials, folder: Path, version: ssl.TLSVersion
 ) -> Iterator[tuple[str, list[str]]]:
-    """A server that takes one connection with one version; its address and what became of it."""
+    """Run a server that accepts one connection with one version; yield its address and outcomes."""
     context = context_of(ssl.PROTOCOL_TLS_SERVER, credentials, folder, version)
     ends: list[str] = []
 
@@ -71,7 +65,7 @@ def listening(
 def context_of(
     protocol: int, credentials: Credentials, folder: Path, version: ssl.TLSVersion
 ) -> ssl.SSLContext:
-    """One version of TLS, HTTP/2, and a certificate asked of the other end."""
+    """Context for one version of TLS and HTTP/2 that requires a certificate of the other end."""
     files = CredentialFolder(write_credentials(folder, credentials))
     context = ssl.SSLContext(protocol)
     context.load_cert_chain(files.certificate, files.key)
@@ -86,7 +80,7 @@ def context_of(
 def answering(
     credentials: Credentials, answer: Callable[[grpc.ServicerContext], bytes]
 ) -> Iterator[int]:
-    """A server of gRPC with credentials that answers every call alike; its port."""
+    """Run a server of gRPC with credentials that answers every call alike; yield its port."""
 
     class Handler(grpc.GenericRpcHandler):
         def service(self, _: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes]:

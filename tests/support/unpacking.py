@@ -1,4 +1,4 @@
-"""Archives of ours, unpacked by any Python that this project takes."""
+"""Archives of ours, unpacked by any Python that this project supports."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A relay between an owner and its curator that sees every byte in the clear.
 
 Both ends speak TLS 1.3 with it: to the owner it is the curator (a certificate of the same authority
-for localhost), to the curator it is the owner, whose key the test has. What passes is recorded as
-it is, and once more without the heads of the HTTP/2 frames, so that nothing is cut in two.
+for localhost), to the curator it is the owner, whose key the test has. The bytes are recorded
+unchanged, and again without the heads of the HTTP/2 frames, so that no text is cut in two.
 
 Source: RFC 9113, 4.1 (frames).
 """
@@ -65,7 +65,7 @@ class Wiretap:
 
     @property
     def seen(self) -> bytes:
-        """Everything, both ways, as it passed and as the contents of frames."""
+        """All bytes, both ways, unchanged and as the contents of frames."""
         streams = [bytes(each) for each in (*self.sent, *self.received)]
         return b"\n".join((*streams, *(b"".join(contents(each)) for each in streams)))
 
@@ -82,14 +82,14 @@ class Wiretap:
             self.sent.append(sent)
             self.received.append(received)
             ways = (_pump(reader, far_writer, sent), _pump(far_reader, writer, received))
-            # HTTP/2 has no half of a connection: when one end has gone, so has the other.
+            # HTTP/2 has no half-open connections: when one end has gone, so has the other.
             await asyncio.wait(
                 [asyncio.ensure_future(way) for way in ways], return_when="FIRST_COMPLETED"
             )
 
 
 def contents(stream: bytes) -> Iterator[bytes]:
-    """What DATA frames hold, in the order in which they came."""
+    """Yield the contents of DATA frames, in order."""
     at = len(_PREFACE) if stream.startswith(_PREFACE) else 0
     while at + _HEAD <= len(stream):
         size, kind = int.from_bytes(stream[at : at + 3]), stream[at + 3]
@@ -101,7 +101,7 @@ def contents(stream: bytes) -> Iterator[bytes]:
 async def _pump(
     source: asyncio.StreamReader, target: asyncio.StreamWriter, record: bytearray
 ) -> None:
-    """Hand on what comes until one side has gone."""
+    """Copy bytes until one side has gone."""
     with contextlib.suppress(OSError):
         while content := await source.read(1 << 16):
             record += content

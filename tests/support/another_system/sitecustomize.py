@@ -1,9 +1,9 @@
-"""A Python of Linux that lacks what Windows and macOS lack, for the processes that find this file.
+"""A Python of Linux without features that Windows or macOS lack.
 
-Put its folder first in PYTHONPATH. What is published for all systems may go on using what is here;
-DPPCA may not: `fcntl` and its like cannot be imported by it, and nobody finds
-``os.sched_getaffinity``. Texts of files must have their encoding said, since Windows' default is
-another. Modes of files say nothing (`dppca.common.shell.files.HAS_MODES`).
+Put its folder first in PYTHONPATH. Packages that are published for all systems may use the
+features, DPPCA may not: it cannot import `fcntl` and the like, and ``os.sched_getaffinity`` does
+not exist for any code. Texts of files need an explicit encoding, since Windows' default differs.
+Modes of files carry no meaning (`dppca.common.shell.files.HAS_MODES`).
 """
 
 import builtins

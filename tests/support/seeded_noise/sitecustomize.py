@@ -1,4 +1,4 @@
-"""In the search path of a process, this gives the noise of every DPPCA command a seed.
+"""Seed for the noise of every DPPCA command of a process that has this in its search path.
 
 Python imports the file at its start. The seed follows from the command line without folders and
 ports, so every command of a run draws other noise, and the same as in the next run of the test.
