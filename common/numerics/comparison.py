@@ -1,14 +1,14 @@
-"""How alike two tables are, from counts: marginals and pair tables.
+"""Comparison of two tables by counts: marginals and pair tables.
 
-Every attribute is cut into cells that are public: a binary's two values, a categorical's
-categories, and for a numeric equal parts of its bounds (of [-1, 1] for unit-ball rows), or in pairs
-the schema's cells (`dppca.common.schema.cells`), neighbours put together. Two tables are compared
-by the total variation between their shares, ``1/2 sum |p - q|``: 0 for equal shares, 1 where no
-cell is shared.
+Every attribute is cut into public cells: a binary's two values, a categorical's categories, and
+equal parts of a numeric's bounds ([-1, 1] for unit-ball rows). Pair tables use the schema's cells
+instead (`dppca.common.schema.cells`), with neighbouring cells merged. The distance of two tables is
+the total variation of their shares, ``1/2 sum |p - q|``: 0 for equal shares, 1 if no cell is
+shared.
 
 Even tables drawn from one distribution differ by chance: two tables of n and m rows that fall into
-K cells of shares p are about ``sqrt(1/(2 pi)) (1/n + 1/m)^(1/2) sum sqrt(p (1 - p))`` apart
-(each share's difference is nearly normal, and E|N(0, s^2)| = s sqrt(2/pi)).
+K cells of shares p are about ``sqrt(1/(2 pi)) (1/n + 1/m)^(1/2) sum sqrt(p (1 - p))`` apart (each
+share's difference is nearly normal, and E|N(0, s^2)| = s sqrt(2/pi)).
 """
 
 from __future__ import annotations
@@ -25,32 +25,19 @@ from numpy.typing import NDArray
 from dppca.common.schema import Cells, Column, ColumnKind, Numeric, Schema, encode_numeric
 
 MARGINAL_CELLS = 20
-"""Cells of a numeric alone."""
+"""Cells of a numeric in its own marginal."""
 PAIR_CELLS = 20
-"""Cells of a numeric in a two-way table, at most."""
+"""Largest number of cells of a numeric in a pair table."""
 _WORST = 10
 
 
 def assign_cells(
     schema: Schema, columns: Sequence[Column], rows: NDArray[np.int32], *, numeric_cells: int
 ) -> tuple[NDArray[np.int64], tuple[int, ...]]:
-    """Which cell each value of coded rows is in.
+    """Return the cell of each value, shape (n, A), and the number of cells of each attribute.
 
-    Parameters
-    ----------
-    columns
-        As `encode` takes them.
-    rows
-        What it makes of them, shape (n, p), units of ``2**-g``.
-    numeric_cells
-        Parts of a numeric's range; at least 1.
-
-    Returns
-    -------
-    cells
-        Shape (n, A), one column per attribute.
-    sizes
-        Number of cells of each attribute.
+    ``columns`` are uncoded and ``rows`` are the same rows as `encode` codes them, shape (n, p), in
+    units of ``2**-g``. A numeric's range is cut into ``numeric_cells >= 1`` equal parts.
     """
     n_rows, layout = len(rows), schema.layout
     cells = np.empty((n_rows, len(layout.groups)), np.int64)
@@ -92,7 +79,7 @@ class TableCounts:
     pairs: tuple[NDArray[np.int64], ...]
 
     def merge(self, other: TableCounts) -> TableCounts:
-        """Counts of both sets of rows together."""
+        """Return the counts of both sets of rows together."""
         return TableCounts(
             self.n_rows + other.n_rows,
             tuple(a + b for a, b in zip(self.marginals, other.marginals, strict=True)),
@@ -101,15 +88,7 @@ class TableCounts:
 
 
 def count_cells(schema: Schema, columns: Sequence[Column], rows: NDArray[np.int32]) -> TableCounts:
-    """Counts of a batch of rows.
-
-    Parameters
-    ----------
-    columns
-        As `encode` takes them.
-    rows
-        What it makes of them, shape (n, p).
-    """
+    """Count a batch of rows: ``columns`` uncoded, ``rows`` as `encode` codes them, shape (n, p)."""
     cells, found = assign_cells(schema, columns, rows, numeric_cells=MARGINAL_CELLS)
     marginals = tuple(np.bincount(cells[:, i], minlength=size) for i, size in enumerate(found))
     cells, found = assign_cells(schema, columns, rows, numeric_cells=PAIR_CELLS)
@@ -129,10 +108,10 @@ def count_cells(schema: Schema, columns: Sequence[Column], rows: NDArray[np.int3
 
 
 def pair_cells(cells: Cells) -> NDArray[np.int64]:
-    """The cell of two-way tables in which each cell of the schema is, shape (cells,).
+    """Return the pair table's cell for each cell of the schema, shape (cells,).
 
-    Neighbouring intervals are put together where there are more than `PAIR_CELLS`; a value with a
-    cell of its own keeps it, and so does what is missing.
+    Neighbouring intervals are merged if there are more than `PAIR_CELLS`; the spike and the missing
+    value keep cells of their own.
     """
     own = np.arange(cells.n_cells - cells.n_intervals)
     n = min(cells.n_intervals, PAIR_CELLS - len(own))
@@ -142,7 +121,7 @@ def pair_cells(cells: Cells) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """How far two tables are apart in one or two attributes."""
+    """Distance of two tables in one or two attributes."""
 
     attributes: Annotated[tuple[str, ...], "their names"]
     found: Annotated[float, "total variation, in [0, 1]"]
@@ -151,7 +130,7 @@ class Variation:
 
 @dataclass(frozen=True, slots=True)
 class PairSummary:
-    """How far two tables are apart in their pairs of attributes, in short."""
+    """Distance of two tables over all pairs of attributes."""
 
     mean: Annotated[float | None, "total variation, mean of all pairs; null without any"]
     by_chance: Annotated[float | None, "what chance would give, mean of all pairs"]
@@ -161,7 +140,7 @@ class PairSummary:
 def variations(
     schema: Schema, ours: TableCounts, theirs: TableCounts
 ) -> tuple[tuple[Variation, ...], tuple[Variation, ...]]:
-    """Variations of every attribute, and of every pair in the order of `TableCounts.pairs`."""
+    """Return the variation of every attribute, and of every pair in `TableCounts.pairs`' order."""
     names = [attribute.name for attribute in schema.attributes]
     pairs = [(names[i], names[j]) for i, j in list_pairs(len(names))]
 
@@ -182,30 +161,30 @@ def variations(
 
 
 def worst(found: Sequence[Variation], most: int) -> list[int]:
-    """Places of those that differ most, the largest first."""
+    """Return the indices of the variations that differ most, the largest first."""
     return sorted(range(len(found)), key=lambda index: -found[index].found)[:most]
 
 
 def list_pairs(n_attributes: int) -> list[tuple[int, int]]:
-    """Pairs ``i < j`` in the order of `TableCounts.pairs`."""
+    """Return the pairs ``i < j`` in the order of `TableCounts.pairs`."""
     return [(i, j) for i in range(n_attributes) for j in range(i + 1, n_attributes)]
 
 
 def total_variation(first: NDArray[np.int64], second: NDArray[np.int64]) -> float:
-    """Between the shares of two arrays of counts of one shape, each with a row at least."""
+    """Total variation of the shares of two count arrays of one shape; each has at least one row."""
     difference = first / first.sum() - second / second.sum()
     return float(np.abs(difference).sum() / 2)
 
 
 def expected_variation(first: NDArray[np.int64], second: NDArray[np.int64]) -> float:
-    """About what `total_variation` would be if both tables came of one distribution."""
+    """Approximate mean of `total_variation` if both tables are samples of one distribution."""
     n, m = int(first.sum()), int(second.sum())
     shares = (first + second) / (n + m)
     return float(sqrt((1 / n + 1 / m) / (2 * pi)) * np.sqrt(shares * (1 - shares)).sum())
 
 
 def summarise_pairs(pairs: Sequence[Variation]) -> PairSummary:
-    """What a reader looks at first."""
+    """Summarise the variations of all pairs: their means and the ten largest."""
     return PairSummary(
         mean=fmean(each.found for each in pairs) if pairs else None,
         by_chance=fmean(each.by_chance for each in pairs) if pairs else None,
@@ -214,7 +193,7 @@ def summarise_pairs(pairs: Sequence[Variation]) -> PairSummary:
 
 
 def merge_counts(parts: Sequence[TableCounts]) -> TableCounts:
-    """Counts of all parts together; at least one."""
+    """Return the counts of all parts together; there must be at least one part."""
     total = parts[0]
     for part in parts[1:]:
         total = total.merge(part)

@@ -1,19 +1,18 @@
-"""What a study's noise would do to assumed components: a rehearsal with public figures alone.
+"""Forecast of utility: the effect of a study's noise on assumed components.
 
-Known before a study: the schema, the rows of each owner, the noise. Assumed: the eigenvalues of
-the joint covariance. Not known: its eigenvectors and its mean; they are drawn at random, again for
-each rehearsal, the eigenvectors uniformly over all rotations (QR of a Gaussian matrix), the mean
-in a uniform direction with the length that the schema and the assumed total variance T leave it:
-the squares of one row add up to 1/4 for a binary, to 1 for a categorical, to at most 1/4 for a
-numeric (half of that is assumed) and to at most 1 for a unit-ball row (half of what T leaves is
-assumed), and what is not variance is mean ::
+Only public figures are used. Known before a study: the schema, the rows of each owner, the noise.
+Assumed: the eigenvalues of the joint covariance. Unknown: its eigenvectors and mean. They are drawn
+at random for each draw: the eigenvectors uniformly over all rotations (QR of a Gaussian matrix),
+the mean in a uniform direction. The mean's length follows from the schema and the assumed total
+variance T. The squares of one row add up to 1/4 for a binary, 1 for a categorical, at most 1/4 for
+a numeric (half of it is assumed) and at most 1 for a unit-ball row (half of the rest beside T is
+assumed); the part that is not variance is the mean ::
 
     |mu|^2 = max(0, binaries / 4 + numerics / 8 + categoricals - T)       box rows
     |mu|^2 = max(0, 1 - T) / 2                                            unit-ball rows with sums
 
-To the assumed covariance is added the noise in its real structure
-(`dppca.common.numerics.spectrum.noise`), drawn once at scale 1 and scaled: with B the assumed
-covariance and s the scale, what is decomposed is ::
+The noise is added in its real structure (`dppca.common.numerics.spectrum.noise`), drawn once at
+scale 1 and then scaled. With B the assumed covariance and s the scale, the decomposed matrix is ::
 
     B + s (E - nu mu^T - mu nu^T) - s^2 nu nu^T            (within owners: the last term's own form)
 
@@ -21,8 +20,8 @@ in the basis of B's eigenvectors, so the same draws serve every scale and curves
 smooth.
 
 Limits: real eigenvectors are not uniform (those of categoricals are sparse), so a forecast is off
-by some hundredths; the figures for large p come from few draws. Measured against real tables in
-``docs/reference/forecast.md``. Like the noise edge, all of this is computed from public numbers
+by some hundredths; the figures for large p come from few draws. ``docs/reference/forecast.md``
+compares forecasts with real tables. Like the noise edge, a forecast is computed from public numbers
 with a seeded generator and protects nothing.
 """
 
@@ -42,17 +41,17 @@ from dppca.common.numerics.spectrum.pca import count_components
 from dppca.common.schema.layout import ColumnKind, Layout
 from dppca.common.study import ComponentRule, Covariance
 
-_UNIT = float(1 << 30)  # scale of the draws: large enough that rounding to integers is nothing
+_UNIT = float(1 << 30)  # scale of the draws: makes the error of rounding to integers negligible
 _MOST_DRAWS, _LEAST_DRAWS = 100, 3
 _ENTRIES = 1 << 22  # of all draws' matrices
 
 
 @dataclass(frozen=True, slots=True)
 class UtilityForecast:
-    """What a rehearsal saw at one scale of noise; variances in squared coded units.
+    """Forecast at one scale of noise; variances are in squared coded units.
 
     Shares are means over the draws; ``count`` and ``above`` are medians. An angle is the arcsine of
-    the root mean square sine of the k principal angles, and ``largest_angle`` the largest of them.
+    the root mean square sine of the k principal angles; ``largest_angle`` is the largest of them.
     """
 
     captured: Annotated[float, "share of the best possible variance, in [0, 1]"]
@@ -67,7 +66,7 @@ class UtilityForecast:
 
 
 def assumed_mean_square(layout: Layout, total: float) -> float:
-    """``|mu|^2`` that is assumed beside a total variance; see the module. 0 without sums."""
+    """``|mu|^2`` assumed beside a total variance (module docstring); 0 without sums."""
     if not layout.with_sums:
         return 0.0
     if layout.unit_ball:
@@ -76,10 +75,10 @@ def assumed_mean_square(layout: Layout, total: float) -> float:
 
 
 def largest_total_variance(layout: Layout) -> float:
-    """Sum of variances that no table exceeds whose mean is in the middle of every bound.
+    """Largest sum of variances of any table whose mean is in the middle of every bound.
 
-    1/4 for a numeric or binary column, ``1 - 1/K`` for a categorical of K labels, 1 for unit-ball
-    rows; squared coded units.
+    It is 1/4 for a numeric or binary column, ``1 - 1/K`` for a categorical of K labels, 1 for
+    unit-ball rows; squared coded units.
     """
     if layout.unit_ball:
         return 1.0
@@ -88,7 +87,7 @@ def largest_total_variance(layout: Layout) -> float:
 
 
 def choose_draws(n_columns: int) -> int:
-    """How many draws a rehearsal of p columns takes: 100, fewer from p = 205 on, at least 3."""
+    """Number of draws for p columns: 100, fewer from p = 205 on, at least 3."""
     return max(_LEAST_DRAWS, min(_MOST_DRAWS, _ENTRIES // n_columns**2))
 
 
@@ -108,11 +107,11 @@ class ForecastSimulation:
     owner_rows
         Rows of each owner; all at least 1.
     covariance
-        What is decomposed.
+        The covariance to decompose: pooled or within owners.
     seed
         Any integer >= 0.
     mechanisms
-        How many such noises the pool holds; one for each owner unless said.
+        Number of such noises in the pool; None for one per owner.
     """
 
     def __init__(
@@ -167,7 +166,7 @@ class ForecastSimulation:
         return float(np.quantile(edges, QUANTILE))
 
     def forecast(self, scale: float, rule: ComponentRule) -> UtilityForecast:
-        """What would come of noise of ``scale`` (units of ``4**-g``) under a component rule."""
+        """Forecast for noise of ``scale`` (units of ``4**-g``) under a component rule."""
         edge = self.noise_edge(scale)
         captured, chances, angles, largest, counts, above = [], [], [], [], [], []
         for number in range(self.draws):
@@ -207,7 +206,7 @@ class ForecastSimulation:
 
 
 def _mean_of_squares(layout: Layout, *, numeric: float) -> float:
-    """Sum over attributes of the mean square of a box row, given that of a numeric column."""
+    """Mean square of a box row, summed over attributes, given the mean square of a numeric."""
     total = 0.0
     for start, stop in layout.groups:
         if stop - start > 1:
@@ -223,7 +222,7 @@ def _rotate(matrix: NDArray[np.float64], basis: NDArray[np.float64]) -> NDArray[
 
 
 def _share(eigenvalues: NDArray[np.float64], kept: NDArray[np.float64]) -> float:
-    """Variance that orthonormal columns capture over the best of as many; diagonal covariance."""
+    """Variance that orthonormal columns capture, relative to the best as many; diagonal B."""
     best = float(eigenvalues[: kept.shape[1]].sum())
     return float((eigenvalues @ kept**2).sum()) / best
 

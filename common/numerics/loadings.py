@@ -1,13 +1,13 @@
-"""Loadings: which attributes a component is made of.
+"""Loadings: the attributes that make up a component.
 
-A component is a direction in the space of coded rows, of length 1; its entry for a coded column is
-the column's loading. Loadings compare with each other as coded values do: a numeric counts in
-widths between its bounds (unit-ball rows: in the units of the ball), a binary from its first label
-to its second, a categorical by the indicator of each label, a numeric with ``products: bins`` by
-that of each bin. The sign of a whole component means
-nothing; two loadings of one component with the same sign rise together.
+A component is a direction of length 1 in the space of coded rows; its entry for a coded column is
+the column's loading. Loadings are compared in coded units: a numeric counts in widths between its
+bounds (unit-ball rows: in the units of the ball), a binary from its first label to its second, a
+categorical by the indicator of each label, a numeric with ``products: bins`` by the indicator of
+each bin. The sign of a whole component has no meaning; two loadings of one component with the same
+sign rise together.
 
-Everything here follows from a released result and is `released` itself.
+All values follow from a released result and are `released` themselves.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dppca.common.documents.names import one_line
 from dppca.common.schema import Binary, Categorical, Schema
 
 MOST_LOADINGS = 8
-"""Loadings of a component in a document; the others are smaller, and in the result file."""
+"""Loadings of a component in a document; the result file also has the smaller ones."""
 _MOST_PRINTED = 10
 
 
@@ -37,13 +37,13 @@ class Loading:
 
     @property
     def name(self) -> str:
-        """Attribute, and label where there is one."""
+        """Attribute and, if there is one, its label."""
         return self.attribute if self.label is None else f"{self.attribute}={self.label}"
 
 
 @dataclass(frozen=True, slots=True)
 class KeptComponent:
-    """A kept component, and the attributes that it is made of."""
+    """A kept component and its largest loadings."""
 
     eigenvalue: Annotated[float, "its variance, noise included, squared coded units"]
     above_noise: Annotated[bool, "whether it is above what noise alone reaches"]
@@ -51,7 +51,7 @@ class KeptComponent:
 
 
 def column_labels(schema: Schema) -> tuple[tuple[str, str | None], ...]:
-    """Attribute of each coded column, and the label that its larger value stands for, if any."""
+    """Return each coded column's attribute and the label of its larger value, if it has labels."""
     columns: list[tuple[str, str | None]] = []
     binned = schema.products_of_bins
     for attribute, cells in zip(schema.attributes, schema.cells, strict=True):
@@ -68,14 +68,9 @@ def column_labels(schema: Schema) -> tuple[tuple[str, str | None], ...]:
 def largest_loadings(
     schema: Schema, vectors: NDArray[np.float64], *, most: int = MOST_LOADINGS
 ) -> tuple[tuple[Loading, ...], ...]:
-    """The largest loadings of each component by magnitude, descending; those of 0 are left out.
+    """Return each component's ``most`` largest loadings by magnitude, descending, without zeros.
 
-    Parameters
-    ----------
-    vectors
-        Components as rows, shape (k, p).
-    most
-        How many loadings of one component.
+    ``vectors`` has the components as rows, shape (k, p).
     """
     columns = column_labels(schema)
     return tuple(
@@ -94,16 +89,10 @@ def kept_components(
     eigenvalues: NDArray[np.float64],
     noise_edge: float,
 ) -> tuple[KeptComponent, ...]:
-    """Each kept component.
+    """Return the kept components with their largest loadings.
 
-    Parameters
-    ----------
-    vectors
-        Shape (k, p), rows are components.
-    eigenvalues
-        Shape (k,) or longer, descending.
-    noise_edge
-        In the units of the eigenvalues.
+    ``vectors`` has the components as rows, shape (k, p); ``eigenvalues`` is descending, of length k
+    or more, and ``noise_edge`` is in the same units.
     """
     loadings = largest_loadings(schema, vectors)
     return tuple(
@@ -113,7 +102,7 @@ def kept_components(
 
 
 def component_lines(components: Sequence[KeptComponent]) -> list[str]:
-    """The components for people: the first ten, each with its largest loadings, one to a line."""
+    """Return text lines: the first ten components, each with its largest loadings."""
     lines: list[str] = []
     for number, component in enumerate(components[:_MOST_PRINTED], start=1):
         beside = "" if component.above_noise else ", NOT above the noise edge"

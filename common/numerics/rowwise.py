@@ -1,9 +1,9 @@
-"""Products of rows that are functions of one row alone.
+"""Products of rows that depend on one row alone.
 
-BLAS rounds a row's product by the row's place in the matrix: which rows share a kernel, a block or
-a thread decides the order of the additions. Where such a product decides what is released, the
-other rows of a table would be read differently after one row was replaced, and the sensitivity
-would be wrong. Two products have no such freedom:
+BLAS rounds a row's product by the row's place in the matrix: the rows that share a kernel, a block
+or a thread decide the order of the additions. If such a product decided a release, replacing one
+row could change the products of other rows, and the sensitivity would be wrong. Two products avoid
+this:
 
 * `GridWeights`: integer rows z with ``|z_j| <= m`` times weights rounded *once* to a public grid,
   integers a. Every partial sum of a row's product is an integer of at most
@@ -13,11 +13,11 @@ would be wrong. Two products have no such freedom:
   in any order, with or without fused operations, so float64 holds each of them exactly, and the
   result is the exact integer ``sum a_j z_j``. (1) is enforced in integers: on the weights when they
   are made, on the rows when they are multiplied.
-* `products`: for rows that are floats. One multiplication or one addition of arrays at a time,
-  column by column: each entry is ``((r_1 m_1 + r_2 m_2) + r_3 m_3) + ...`` in float64, every step
-  rounded as IEEE 754 prescribes, which depends on the two numbers and on nothing else.
+* `products`: for float rows. Arrays are multiplied or added one operation at a time, column by
+  column: each entry is ``((r_1 m_1 + r_2 m_2) + r_3 m_3) + ...`` in float64, and every step,
+  rounded as IEEE 754 prescribes, depends on its two numbers alone.
 
-`cos_and_sin` is made of such steps alone, as is `dppca.common.schema.coding.row_norms`.
+`cos_and_sin` and `dppca.common.schema.coding.row_norms` use only such steps.
 
 Limits: `products` takes some three times as long as BLAS.
 """
@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from dppca.common.errors import RangeError
 
 _EXACT = 1 << 53
-_BLOCK_VALUES = 1 << 13  # of a product, at a time: what stays in the cache
+_BLOCK_VALUES = 1 << 13  # values of a product at a time, so that they stay in the cache
 _STEPS = 1024  # of a turn, in the tables of `cos_and_sin`
 _STEP = 2 * math.pi / _STEPS
 _COS = np.array([math.cos(each * _STEP) for each in range(_STEPS)])
@@ -47,9 +47,9 @@ class GridWeights:
     Attributes
     ----------
     whole
-        The weights in steps of the grid: integers, held in float64, shape (k, d).
+        The weights in steps of the grid: integers stored as float64, shape (k, d).
     bits
-        The grid's step is ``2^-bits``; perhaps negative.
+        The grid's step is ``2^-bits``; may be negative.
     largest
         m, a bound on the size of a row's entries.
     """
@@ -64,7 +64,7 @@ class GridWeights:
                 raise RangeError("weights are too large for exact products")
 
     def multiply(self, rows: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Products with rows (n, d): exact integers, held in float64, shape (n, k).
+        """Return products with rows (n, d): exact integers stored as float64, shape (n, k).
 
         Raises
         ------
@@ -80,7 +80,7 @@ class GridWeights:
 
 
 def weights_on(weights: NDArray[np.float64], *, largest: int) -> GridWeights:
-    """Finite weights (k, d) on the finest grid of a power of two that keeps (1) for all rows."""
+    """Round finite weights (k, d) to the finest power-of-two grid that keeps (1) for all rows."""
     total = max((math.fsum(np.abs(row)) for row in weights), default=0.0)
     # The sum of |a_j| is at most 2^bits times total, plus a half for each weight.
     room = _EXACT // largest - weights.shape[1]
@@ -89,7 +89,7 @@ def weights_on(weights: NDArray[np.float64], *, largest: int) -> GridWeights:
 
 
 def products(rows: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """``rows matrix^T`` of shapes (n, d) and (k, d): (n, k), each row a function of its row."""
+    """Return ``rows matrix^T``, shape (n, k), of shapes (n, d) and (k, d), each row on its own."""
     n_rows, d = rows.shape
     result = np.zeros((n_rows, len(matrix)))
     height = max(1, _BLOCK_VALUES // max(len(matrix), 1))
@@ -103,12 +103,12 @@ def products(rows: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[
 def cos_and_sin(
     angles: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Cosine and sine of finite angles, each a function of its angle alone, to within 1e-14.
+    """Cosine and sine of finite angles, each depending on its angle alone, to within 1e-14.
 
-    NumPy computes its own for several angles at once, and in another way at an array's end. Here
-    the rest of a division by a turn, which is exact, is compared with 1024 angles in a table, and
-    what is left goes into the first terms of the series. A turn is float64's 2 pi, so angles of
-    many turns are off by 4e-17 of themselves.
+    NumPy computes several angles at once, and differently at an array's end. This function reduces
+    each angle exactly modulo one turn, takes the nearest of 1024 angles from a table and applies
+    the first terms of the series to the difference. A turn is float64's 2 pi, so angles of many
+    turns have a relative error of 4e-17.
     """
     flat = np.ascontiguousarray(angles).reshape(-1)
     cos, sin = np.empty_like(flat), np.empty_like(flat)

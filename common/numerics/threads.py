@@ -1,10 +1,10 @@
-"""Threads that compute: how many cores there are, and BLAS with one thread for a while.
+"""Threads for computation: number of cores, and BLAS limited to one thread.
 
-One is for products that are small or already shared out to threads.
-On a busy machine BLAS' own threads wait for each other at every block: products of 24 columns
-took a thousand times as long with two as with one (decision 46). The number of threads
-belongs to the process, so overlapping uses in several threads are counted, and the last one to
-leave puts back what the first has found.
+One thread suits products that are small or already distributed over threads. On a busy machine
+BLAS' own threads wait for each other at every block: products of 24 columns took a thousand times
+as long with two as with one (decision 46). The number of threads belongs to the process, so
+overlapping uses in several threads are counted, and the last one to leave restores the original
+number.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _controllers: dict[bool, Any] = {}
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Products inside the block are not shared out by BLAS; those of other threads neither."""
+    """Limit BLAS to one thread inside the block, also for products of other threads."""
     global _inside, _limit
     with _lock:
         if not _inside:
@@ -41,14 +41,14 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def count_cores() -> int:
-    """Cores that this process may use, at least one; affinity and quotas of groups count."""
-    from joblib import cpu_count  # of every system; a tenth of a second, which few commands need
+    """Number of cores that this process may use, at least one, by affinity and group quotas."""
+    from joblib import cpu_count  # for every system; takes 0.1 s, and few commands need it
 
     return max(1, int(cpu_count()))
 
 
 def _controller() -> Any:
-    """Finding the libraries takes a while; SciPy brings one of its own, once it is imported."""
+    """Find the BLAS libraries, which takes a while; SciPy adds its own once it is imported."""
     with_scipy = "scipy.linalg" in sys.modules
     if with_scipy not in _controllers:
         _controllers[with_scipy] = ThreadpoolController()

@@ -1,9 +1,9 @@
-"""Rows by the values that a file holds, attribute by attribute, before any rule of coding.
+"""Counts of rows by the values in a file, attribute by attribute, before any rule of coding.
 
-For a picture that says "real": `dppca.common.numerics.comparison` counts *coded* rows, in which a
-missing number lies in the middle of the bounds and an unknown label is the first one. Here such a
-value is counted as what it is, not known. (It has a place of its own where the schema says so: a
-categorical's ``unknown``.)
+They serve pictures of "real" rows: `dppca.common.numerics.comparison` counts *coded* rows, in which
+a missing number lies in the middle of the bounds and an unknown label is the first one. Here such a
+value counts as unknown. (It is a value of its own if the schema has one: a categorical's
+``unknown``.)
 
 Counts of raw rows are site-only.
 """
@@ -32,7 +32,7 @@ class ValueCounts:
     below, above
         Values of a numeric outside its bounds.
     unknown
-        Missing, no finite number, or a label that the attribute does not list.
+        Values that are missing, not finite, or a label that the attribute does not list.
     """
 
     cells: NDArray[np.int64]
@@ -42,11 +42,11 @@ class ValueCounts:
 
     @property
     def n_rows(self) -> int:
-        """Rows that were counted."""
+        """Number of rows counted."""
         return int(self.cells.sum()) + self.below + self.above + self.unknown
 
     def merge(self, other: ValueCounts) -> ValueCounts:
-        """Counts of both sets of rows together."""
+        """Return the counts of both sets of rows together."""
         return ValueCounts(
             self.cells + other.cells,
             self.below + other.below,
@@ -56,7 +56,7 @@ class ValueCounts:
 
 
 def count_values(schema: Schema, columns: Sequence[Column]) -> tuple[ValueCounts, ...]:
-    """Counts of a batch of columns, as `encode` takes them, in the schema's order."""
+    """Count a batch of uncoded columns, in the schema's order."""
     return tuple(
         _count_numeric(attribute, cells, np.asarray(column, np.float64))
         if isinstance(attribute, Numeric)
@@ -66,21 +66,21 @@ def count_values(schema: Schema, columns: Sequence[Column]) -> tuple[ValueCounts
 
 
 def value_range(attribute: Numeric) -> tuple[float, float]:
-    """Ends of the cells: the bounds, or centre minus and plus scale."""
+    """Return the ends of the cells: the bounds, or centre minus and plus scale."""
     if attribute.centre is not None and attribute.scale is not None:
         return attribute.centre - attribute.scale, attribute.centre + attribute.scale
-    assert attribute.lower is not None  # noqa: S101 - the schema's validator saw to it
+    assert attribute.lower is not None  # noqa: S101 - the schema's validator requires it
     assert attribute.upper is not None  # noqa: S101
     return attribute.lower, attribute.upper
 
 
 def cell_edges(attribute: Numeric, cells: Cells | None) -> NDArray[np.float64]:
-    """Ends of the intervals in which values of a numeric are counted."""
+    """Return the ends of the intervals in which values of a numeric are counted."""
     return np.linspace(*value_range(attribute), N_BINS + 1) if cells is None else cells.edges
 
 
 def known_cells(attribute: Attribute, column: Column) -> NDArray[np.bool_]:
-    """Which values are known and were not put in by a rule, shape (n_rows,)."""
+    """Return True for values that are known and not filled in by a rule, shape (n_rows,)."""
     if not isinstance(attribute, Numeric):
         return known_labels(attribute, column) >= 0
     lower, upper = value_range(attribute)

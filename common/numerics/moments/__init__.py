@@ -1,1 +1,1 @@
-"""Exact sums of coded rows and of their products, in integers."""
+"""Exact integer sums of coded rows and of their products."""

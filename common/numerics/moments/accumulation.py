@@ -1,16 +1,16 @@
-"""Exact moments of rows given by columns: coded and multiplied block by block.
+"""Exact moments of rows given by columns, coded and multiplied block by block.
 
-What `compute_moments` computes from a coded matrix, this computes from the columns themselves, in
-bounded memory and without that matrix: a block is coded into a buffer that stays in the cache, and
-multiplied from there. Two methods give the same integers:
+The result equals that of `compute_moments` on a coded matrix, but memory is bounded: each block is
+coded into a buffer that stays in the cache and is multiplied from there. Two methods give the same
+integers:
 
-* ``DENSE``: numerics, a column of -1 and 1 per binary and an indicator per category are one block
-  of small integers, whose sums and products `GramSum` adds;
-* ``COUNTS``: only numerics are multiplied; labels, and cells of numerics with ``products: bins``,
-  are counted as codes by `ContingencyCounts`.
+* ``DENSE``: numerics, a column of -1 and 1 per binary and an indicator per category form one block
+  of small integers; `GramSum` adds its sums and products;
+* ``COUNTS``: only numerics are multiplied; `ContingencyCounts` counts labels, and cells of numerics
+  with ``products: bins``, as codes.
 
-Which is the faster depends on the schema alone (`choose_method`): the dense product costs p^2 per
-row, counting a few nanoseconds per pair of groups of attributes.
+`choose_method` takes the faster one from the schema alone: the dense product costs p^2 per row,
+counting costs a few nanoseconds per pair of groups of attributes.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ from dppca.common.numerics.moments.moments import Moments, pack
 from dppca.common.numerics.threads import one_blas_thread
 from dppca.common.schema import ColumnKind, Schema
 
-# Rows that are counted at a time: many, as calls take a while, but no more numbers than stay in
-# the cache.
+# Rows counted at a time: many, since each call has a fixed cost, but few enough for the cache.
 _COUNTED_ROWS = 1 << 15
 _COUNTED_VALUES = 1 << 18
 
@@ -53,7 +52,7 @@ _COUNT_PER_NUMBER_NS = 4.0
 
 
 class ProductMethod(StrEnum):
-    """How products with labelled attributes are formed."""
+    """Method by which products with labelled attributes are formed."""
 
     DENSE = "dense"
     COUNTS = "counts"
@@ -62,10 +61,7 @@ class ProductMethod(StrEnum):
 class MomentSums:
     """Moments of the batches added so far; for one thread at a time.
 
-    Parameters
-    ----------
-    method
-        None for the one that `choose_method` chooses; the integers are the same.
+    ``method`` None takes that of `choose_method`; the integers are the same.
     """
 
     def __init__(self, schema: Schema, *, method: ProductMethod | None = None) -> None:
@@ -88,7 +84,7 @@ class MomentSums:
             )
 
     def add(self, batch: Batch) -> None:
-        """Add rows; not changed."""
+        """Add rows. The batch is not changed."""
         n_rows, order = count_rows(batch), choose_order(batch)
         start = 0
         while start < n_rows:
@@ -105,7 +101,7 @@ class MomentSums:
         self._n_rows += n_rows
 
     def total(self) -> Moments:
-        """Moments of all rows so far."""
+        """Return the moments of all rows so far."""
         sums, products = (
             self._sum_blocks() if self._contingency is None else self._sum_counts(self._contingency)
         )
@@ -147,15 +143,15 @@ class MomentSums:
 def accumulate_moments(
     schema: Schema, batch: Batch, *, workers: int = 1, method: ProductMethod | None = None
 ) -> Moments:
-    """Moments of rows in memory.
+    """Return the moments of rows in memory.
 
     Parameters
     ----------
     workers
-        Threads that work at once, each on rows of its own and with one BLAS thread: on a busy
-        machine BLAS' own threads wait for each other at every block. Labels are counted by one.
+        Threads at once, each on its own rows and with one BLAS thread, because BLAS' own threads
+        wait for each other at every block on a busy machine. ``COUNTS`` uses one thread.
     method
-        As for `MomentSums`.
+        None for the one of `choose_method`.
     """
     n_rows = count_rows(batch)
     if (method or choose_method(schema)) is ProductMethod.COUNTS:
@@ -172,10 +168,9 @@ def accumulate_moments(
 
 
 def choose_method(schema: Schema) -> ProductMethod:
-    """The faster method for a schema, on two cores.
+    """Return the faster method for a schema on two cores.
 
-    Of what counting takes, threads share all but the histograms, which are made under the
-    interpreter's lock.
+    Threads share all of the counting except the histograms, which need the interpreter's lock.
     """
     sizes = _label_counts(schema)
     if not sizes:
@@ -196,7 +191,7 @@ def choose_method(schema: Schema) -> ProductMethod:
 
 
 def _label_counts(schema: Schema) -> list[int]:
-    """Labels, or cells, of each attribute that does not enter products as a number."""
+    """Number of labels, or cells, of each attribute that is no number in products."""
     layout = schema.layout
     return [
         2 if layout.kinds[start] is ColumnKind.BINARY else stop - start
@@ -206,7 +201,7 @@ def _label_counts(schema: Schema) -> list[int]:
 
 
 def _expand_labels(by_label: NDArray[np.int64], kind: ColumnKind, half: int) -> NDArray[np.int64]:
-    """Sums over an attribute's columns from sums by its labels, along the first axis."""
+    """Sums over an attribute's columns, computed from sums by its labels along the first axis."""
     if kind is ColumnKind.INDICATOR:
         return by_label * (2 * half)
     return (by_label[1:2] - by_label[0:1]) * half

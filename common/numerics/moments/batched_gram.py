@@ -1,13 +1,12 @@
 """Products of blocks of few columns: a stack of low blocks, multiplied in one call.
 
-A float32 product is exact only as far as its own diagonal is small
-(`dppca.common.numerics.moments.gram`), so many low products pass whatever the spread of the rows,
-where one tall product does not. In one call for all of them, since the time of a call is that of
-hundreds of such rows, and since NumPy lets other threads run only where a call returns more than
-500 numbers (decision 96).
+A float32 product is exact only if its own diagonal is small (`dppca.common.numerics.moments.gram`),
+so many low products can be exact where one tall product is not. One call multiplies all of them,
+because a call costs as much time as hundreds of such rows and because NumPy lets other threads run
+only if a call returns more than 500 numbers (decision 96).
 
-Of the second factor the first column is left out: the product is then not taken for a symmetric
-one, which BLAS forms several times slower where it is small.
+The second factor lacks the first column. BLAS therefore does not use its symmetric product, which
+is several times slower for small matrices.
 """
 
 from __future__ import annotations

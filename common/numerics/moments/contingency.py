@@ -1,19 +1,17 @@
 """Counts of labels and of pairs of labels, without indicator columns.
 
-The product of two indicator columns summed over rows is the number of rows with both labels; that
-of a numeric column and an indicator is the sum of the number over the rows with the label. Both
-are counted on codes: attributes are packed into groups of a few hundred joint labels, a row has one
-key per group, and
+The product of two indicator columns summed over rows is the number of rows with both labels; the
+product of a numeric column and an indicator is the sum of the number over the rows with the label.
+Both are computed on codes: attributes are packed into groups of a few hundred joint labels, a row
+has one key per group, and
 
-* one histogram per pair of groups holds the joint counts of every attribute of the one with every
-  attribute of the other, and so those of each group (which has a histogram of its own only where
-  it is alone);
-* one sparse product per group sums the numerics by key, in float32 where that is exact.
+* one histogram per pair of groups holds the joint counts of every attribute of one group with every
+  attribute of the other, and thus each group's own counts (a single group has its own histogram);
+* one sparse product per group sums the numerics by key, in float32 if that is exact.
 
-Counts of two attributes are marginals of a histogram. All of it is in integers.
-
-Larger groups are fewer, and so are the histograms; but one that has left the cache takes several
-times as long. So groups are the largest whose histograms are `_CACHED_CELLS` together.
+Counts of two attributes are marginals of a histogram. All sums are integers. Larger groups mean
+fewer histograms, but a histogram beyond the cache takes several times as long, so groups are the
+largest whose histograms together have at most `_CACHED_CELLS` cells.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ _SINGLE = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Attributes with one joint key; ``strides`` are what their codes are multiplied by."""
+    """Attributes with one joint key; each code is multiplied by its stride."""
 
     members: tuple[int, ...]
     sizes: tuple[int, ...]
@@ -48,19 +46,13 @@ class _Group:
 class ContingencyCounts:
     """Joint counts of labelled attributes, and sums of numbers by label; for one thread.
 
-    Parameters
-    ----------
-    sizes
-        Number of labels of each of c attributes.
-    n_numerics
-        q.
-    largest
-        A bound on the numerics' ``|z|``.
+    ``sizes`` has the number of labels of each of c attributes; ``n_numerics`` is q; ``largest`` is
+    a bound on the numerics' ``|z|``.
     """
 
     def __init__(self, sizes: Sequence[int], *, n_numerics: int, largest: int) -> None:
         self._groups = _pack_groups(sizes)
-        # Each attribute's group, and its labels among those of the group.
+        # Each attribute's group, and the slice of its labels among the labels of the group.
         self._place = {
             member: (number, slice(first, first + size))
             for number, group in enumerate(self._groups)
@@ -83,18 +75,14 @@ class ContingencyCounts:
     def add(self, codes: Sequence[NDArray[np.int32]], numerics: NDArray[np.float32]) -> None:
         """Count rows.
 
-        Parameters
-        ----------
-        codes
-            One array of shape (n_rows,) per attribute: indices of its labels, all in range.
-        numerics
-            Shape (n_rows, q), integers within the bound.
+        ``codes`` has one array of shape (n_rows,) per attribute: indices of its labels, all in
+        range. ``numerics`` has shape (n_rows, q) and holds integers within the bound.
         """
         self._joint.clear()
         keys = [_key(group, codes) for group in self._groups]
         if numerics.shape[1]:
             self._add_numerics(keys, numerics)
-        # In place: a histogram of each batch alone would be made, cleared and added every time.
+        # In place, because a new histogram per batch would have to be cleared and added.
         if len(keys) == 1:
             np.add.at(self._alone, keys[0], 1)
         for (s, t), table in self._pairs.items():
@@ -119,17 +107,17 @@ class ContingencyCounts:
             sums += (chosen @ rows).astype(np.int64)
 
     def counts(self, attribute: int) -> NDArray[np.int64]:
-        """Rows with each label of an attribute: shape (size,)."""
+        """Return the rows with each label of an attribute: shape (size,)."""
         number, labels = self._place[attribute]
         return _marginal(self._count_group(number), self._groups[number])[labels]
 
     def sums(self, attribute: int) -> NDArray[np.int64]:
-        """Sums of the numerics over the rows with each label: shape (size, q)."""
+        """Return the sums of the numerics over the rows with each label: shape (size, q)."""
         number, labels = self._place[attribute]
         return _marginal(self._sums[number], self._groups[number])[labels]
 
     def pair(self, first: int, second: int) -> NDArray[np.int64]:
-        """Rows with each pair of labels of two attributes: shape (size, size)."""
+        """Return the rows with each pair of labels of two attributes: shape (size, size)."""
         (s, of_first), (t, of_second) = self._place[first], self._place[second]
         if s > t:
             return self.pair(second, first).T
@@ -157,7 +145,7 @@ class ContingencyCounts:
 
 
 def n_groups(sizes: Sequence[int]) -> int:
-    """Into how many groups attributes with these numbers of labels are packed."""
+    """Number of groups into which attributes with these numbers of labels are packed."""
     return len(_pack_groups(sizes))
 
 

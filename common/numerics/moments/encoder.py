@@ -1,8 +1,8 @@
 """Blocks of rows as small integers, ready to be multiplied.
 
-A row of a dense block has the numerics in units of ``2^-g``; a -1 or 1 per binary, in units of a
-half; and an indicator per category or bin, in units of one. Small integers are what keeps products
-exact in float32 (`dppca.common.numerics.moments.gram`).
+A row of a dense block has the numerics in units of ``2^-g``, a -1 or 1 per binary in units of a
+half, and an indicator per category or bin in units of one. Small integers keep products exact in
+float32 (`dppca.common.numerics.moments.gram`).
 """
 
 from __future__ import annotations
@@ -27,25 +27,21 @@ from dppca.common.schema.coding import encode_log
 from dppca.common.schema.grid import Grid, allocate_aligned, make_grid
 
 Batch = Sequence[Column] | NDArray[np.float64]
-"""One array of shape (n_rows,) per attribute as `encode` takes them; or, where all attributes are
-numeric, a matrix of shape (n_rows, n_attributes)."""
+"""One uncoded array of shape (n_rows,) per attribute or, if all attributes are numeric, a matrix of
+shape (n_rows, n_attributes)."""
 
 Order = Literal["C", "F"]
 
 _WORK_VALUES = 1 << 17
-"""Coded at a time. Fewer would stay in a smaller cache, but then every step is so short that one
-thread waits for another longer than for the step (decision 97)."""
-_LEAST_WORK_ROWS = 256  # of columns that come one by one
+"""Values coded at a time. Fewer would fit a smaller cache, but each step would be shorter than the
+time that one thread waits for another (decision 97)."""
+_LEAST_WORK_ROWS = 256  # for columns in separate arrays
 
 
 class BatchEncoder:
-    """Codes blocks into one buffer, which the next block overwrites; for one thread.
+    """Encoder of blocks into one buffer, which the next block overwrites; for one thread.
 
-    Parameters
-    ----------
-    dense
-        Whether labelled attributes, and numerics with ``products: bins``, have columns in the
-        block.
+    ``dense`` gives labelled attributes, and numerics with ``products: bins``, columns in the block.
 
     Attributes
     ----------
@@ -54,8 +50,8 @@ class BatchEncoder:
     width
         Columns of a block.
     place, unit
-        For each column of a coded row, of shape (p,): its column in a block, and what that is
-        multiplied by. Only for dense blocks.
+        For each column of a coded row, of shape (p,): its column in a block and the factor of that
+        column's values. Only for dense blocks.
     """
 
     def __init__(self, schema: Schema, *, dense: bool) -> None:
@@ -99,8 +95,7 @@ class BatchEncoder:
         rows
             Shape (n_rows, width), contiguous in ``order``; valid until the next call.
         codes
-            For each attribute that is no number, shape (n_rows,): a label's index or a cell's,
-            whatever was there.
+            For each attribute that is no number, shape (n_rows,): index of its label or cell.
         """
         n_rows, q = count_rows(batch), self.n_numerics
         if self._rows.size < n_rows * self.width:
@@ -164,7 +159,7 @@ class BatchEncoder:
 
 
 def _rows_per_tile(n_columns: int) -> int:
-    """Rows that are coded as one: of what stays in the cache, a power of two as blocks are."""
+    """Rows coded in one step: the largest power of two that stays in the cache."""
     return 1 << max(_WORK_VALUES // n_columns, 1).bit_length() - 1
 
 
@@ -174,24 +169,24 @@ def count_rows(batch: Batch) -> int:
 
 
 def take_column(batch: Batch, attribute: int) -> Column:
-    """Values of an attribute, without a copy."""
+    """Return the values of an attribute, without a copy."""
     return batch[:, attribute] if isinstance(batch, np.ndarray) else batch[attribute]
 
 
 def slice_rows(batch: Batch, start: int, stop: int) -> Batch:
-    """Some rows, without a copy."""
+    """Return rows ``start`` to ``stop``, without a copy."""
     if isinstance(batch, np.ndarray):
         return batch[start:stop]
     return [column[start:stop] for column in batch]
 
 
 def split_columns(batch: Batch) -> Sequence[Column]:
-    """One array per attribute, without a copy."""
+    """Return one array per attribute, without a copy."""
     return list(batch.T) if isinstance(batch, np.ndarray) else batch
 
 
 def choose_order(batch: Batch) -> Order:
-    """The order in which a block of these rows is coded the fastest."""
+    """Return the memory order in which a block of these rows is coded the fastest."""
     return "C" if isinstance(batch, np.ndarray) and batch.flags.c_contiguous else "F"
 
 

@@ -1,30 +1,29 @@
 """Exact sums of products of integer rows, by BLAS in single precision where that is exact.
 
 ``G = sum over rows of z z^T`` for integer rows ``z``. A floating-point sum of integers is exact
-while no partial sum exceeds ``2^f`` (f = 24 in float32, 53 in float64). Every partial sum of
-``z_i z_j`` over a block, in any order, is at most
+while no partial sum exceeds ``2^f`` (f = 24 in float32, 53 in float64). Every partial sum of ``z_i
+z_j`` over a block, in any order, is at most
 
     sum |z_i z_j|  <=  sum (z_i^2 + z_j^2) / 2  <=  max over k of  sum z_k^2                   (1)
 
-so a block is exact when the largest number on the diagonal of its own Gram matrix is below
-``2^f``. That number may be read off the *computed* matrix: rounding never decreases with its
-argument, so a sum of non-negative integers that reaches ``2^f`` is also computed as at least
-``2^f``. A block is therefore multiplied in float32, which is twice as fast, and its diagonal
-looked at. Where the test fails the block is halved, and below `_LEAST_ROWS` it is multiplied in
-float64, whose bound ``rows * largest <= 2^53`` is kept by moving what has been summed to int64 in
-time. So the integers are the same for any data, order, blocks and number of threads; the data
-decide only how long it takes, at their owner's site.
+so a block is exact if the largest number on the diagonal of its own Gram matrix is below ``2^f``.
+The *computed* matrix suffices for this test: rounding is monotone, so a sum of non-negative
+integers that reaches ``2^f`` is also computed as at least ``2^f``. A block is therefore multiplied
+in float32, twice as fast as float64, and its diagonal is tested. If the test fails, the block is
+halved; below `_LEAST_ROWS` it is multiplied in float64, whose bound ``rows * largest <= 2^53`` is
+kept by moving the sums to int64 in time. The integers are thus the same for any data, order, blocks
+and number of threads; the data affect only the running time, at their owner's site.
 
-For rows within the bounds of box coding without indicators, ``|z| <= 2^(g-1)``, 64 rows at g = 10
-and 16,384 at g = 6 pass whatever they hold.
+For rows within the bounds of box coding without indicators, ``|z| <= 2^(g-1)``, blocks of 64 rows
+at g = 10 and 16,384 at g = 6 always pass.
 
-Column sums come with the products: ``|z| <= z^2`` for integers, so (1) bounds their partial sums
-too.
+Column sums are computed with the products: ``|z| <= z^2`` for integers, so (1) bounds their partial
+sums too.
 
-Products are `numpy.matmul`'s of a matrix with its own transpose, which BLAS forms as a symmetric
-product (syrk) and during which other threads run; SciPy's wrappers of the same routines keep them
-waiting (decision 97). Few columns are multiplied in low blocks, many at a time, each of
-which is looked at (`dppca.common.numerics.moments.batched_gram`).
+Each product is `numpy.matmul` of a matrix with its own transpose. BLAS forms it as a symmetric
+product (syrk) while other threads run; SciPy's wrappers of the same routines block them (decision
+97). Few columns are multiplied in low blocks, many at a time, and each block is tested
+(`dppca.common.numerics.moments.batched_gram`).
 """
 
 from __future__ import annotations
@@ -38,28 +37,24 @@ from dppca.common.numerics.moments.batched_gram import BatchedGram
 
 _SINGLE = float(1 << 24)
 _DOUBLE = 1 << 53
-_LEAST_ROWS = 64  # fewer take longer in float32 than more of them in float64, and so do
-_LEAST_VALUES = 1 << 13  # fewer of these, with the time that each call takes
+_LEAST_ROWS = 64  # fewer rows are slower in float32 than more rows in float64
+_LEAST_VALUES = 1 << 13  # fewer values, too, because of each call's fixed time
 _FEW_COLUMNS = 64
 _STACKED_COLUMNS = range(2, 33)
 _STACKED_ROWS = 512
-_STACKED_VALUES = 1 << 18  # fewer calls are fewer waits of one thread for another
+_STACKED_VALUES = 1 << 18  # fewer calls mean fewer waits of one thread for another
 
 
 class GramSum:
     """``sum z z^T`` and ``sum z`` over blocks of integer rows; for one thread at a time.
 
-    Parameters
-    ----------
-    n_columns
-        p.
-    largest
-        A bound on ``z^2``, which rows must keep: ``4^g`` for coded rows.
+    ``n_columns`` is p. ``largest`` is a bound on ``z^2`` that all rows must keep: ``4^g`` for coded
+    rows.
 
     Attributes
     ----------
     block_rows
-        As many rows at a time are added the fastest.
+        Number of rows that are added at a time the fastest.
     """
 
     def __init__(self, n_columns: int, *, largest: int) -> None:
@@ -69,7 +64,7 @@ class GramSum:
         self._products = np.zeros(shape)
         self._sums = np.zeros(n_columns)
         self._n_rows = 0  # in _products
-        # What stays in the cache, unless the products themselves do not.
+        # Fits the cache, unless the products themselves do not.
         self.block_rows = 4096 if n_columns <= _FEW_COLUMNS else 1024
         self._single = _BlockGram(shape, self.block_rows, np.float32)
         self._double: _BlockGram | None = None
@@ -83,13 +78,7 @@ class GramSum:
         self._height = self._most_rows  # rows of a product in float32; 0: there is none
 
     def add(self, rows: NDArray[np.float32]) -> None:
-        """Add rows.
-
-        Parameters
-        ----------
-        rows
-            Shape (n_rows, p), integers; the fastest where C-contiguous. Not changed.
-        """
+        """Add integer rows, shape (n_rows, p), not changed; the fastest if C-contiguous."""
         start = 0
         while start < len(rows):
             one_product = self._height and self._batched is None
@@ -97,18 +86,18 @@ class GramSum:
             start += len(part) if self._added(part) else 0
 
     def total(self) -> NDArray[np.int64]:
-        """The products so far: int64, symmetric, shape (p, p); a new array."""
+        """Return the products so far: int64, symmetric, shape (p, p); a new array."""
         result: NDArray[np.int64] = self._products.astype(np.int64)
         if self._exact is not None:
             result += self._exact
         return result
 
     def sums(self) -> NDArray[np.int64]:
-        """The sums of the columns so far: int64, shape (p,); a new array."""
+        """Return the column sums so far: int64, shape (p,); a new array."""
         return self._sums.astype(np.int64)
 
     def _added(self, rows: NDArray[np.float32]) -> bool:
-        """Add the rows, unless they are too many for float32."""
+        """Add the rows. Return False if they are too many for an exact product in float32."""
         if (self._n_rows + len(rows)) * self._largest > _DOUBLE:
             self._spill()
         if self._height:
@@ -151,7 +140,7 @@ class _BlockGram:
         self._ones = np.ones(block_rows, kind)
 
     def multiply(self, rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Both; valid until the next call."""
+        """Return both; valid until the next call."""
         np.matmul(rows.T, rows, out=self._products)
         np.matmul(self._ones[: len(rows)], rows, out=self._sums)
         return self._products, self._sums

@@ -1,9 +1,9 @@
 """Exact moments: sums of coded rows and of their products, in integers.
 
 Rows are integers (`dppca.common.schema.coding`), so their sums and sums of products are integers,
-and the same in any order, batching and thread count. `compute_moments` takes rows that are coded
-already; `dppca.common.numerics.moments.accumulation` codes and adds them block by block. Floating
-point never touches what is released: see `dppca.common.numerics.moments.gram`.
+the same in any order, batching and thread count. `compute_moments` takes coded rows;
+`dppca.common.numerics.moments.accumulation` codes and adds rows block by block. No released number
+is affected by floating-point error: see `dppca.common.numerics.moments.gram`.
 """
 
 from __future__ import annotations
@@ -20,46 +20,39 @@ from dppca.common.numerics.threads import one_blas_thread
 from dppca.common.schema.layout import ColumnKind, Layout
 
 _Float = TypeVar("_Float", np.float32, np.float64)
-_MIRRORED = 128  # columns at a time: what stays in the cache
+_MIRRORED = 128  # columns at a time, so that they stay in the cache
 
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Exact sums over ``n_rows`` coded rows.
+    """Exact sums over ``n_rows`` coded rows; ``n_rows`` is public.
 
-    Attributes
-    ----------
-    n_rows
-        Public.
-    packed
-        int64, shape (D,), in units of ``4**-g``, in the order of `Layout`. Private: it is
-        computed from rows and has no noise yet.
+    ``packed`` is int64, shape (D,), in units of ``4**-g``, in the order of `Layout`. It is private:
+    computed from rows and without noise.
     """
 
     n_rows: int
     packed: NDArray[np.int64]
 
     def merge(self, other: Moments) -> Moments:
-        """Moments of both sets of rows together; associative and commutative."""
+        """Return the moments of both sets of rows together; associative and commutative."""
         return Moments(self.n_rows + other.n_rows, self.packed + other.packed)
 
 
 def empty_moments(layout: Layout) -> Moments:
-    """Moments of no rows: the neutral element of `Moments.merge`."""
+    """Return the moments of no rows: the neutral element of `Moments.merge`."""
     return Moments(0, np.zeros(layout.n_entries, dtype=np.int64))
 
 
 def compute_moments(
     rows: NDArray[np.int32], layout: Layout, cells: Sequence[NDArray[np.int32]] = ()
 ) -> Moments:
-    """Moments of coded rows.
+    """Return the moments of coded rows.
 
     Parameters
     ----------
     rows
         Shape (n_rows, p), integers with ``|z| <= 2**g``, as `encode` makes them. Not changed.
-    layout
-        Where each sum goes.
     cells
         For each released histogram, shape (n_rows,): the cell of each row's value.
     """
@@ -83,12 +76,12 @@ def pack(
     products: NDArray[np.int64],
     counts: Sequence[NDArray[np.int64]],
 ) -> NDArray[np.int64]:
-    """The packed vector, shape (D,), of sums that carry no weight yet.
+    """Return the packed vector, shape (D,), of sums without weights.
 
     Parameters
     ----------
     sums
-        Shape (p,), units of ``2**-g``; left out where the layout has none.
+        Shape (p,), units of ``2**-g``; left out if the layout has none.
     products
         Shape (n_products,), units of ``4**-g``, in the order of the layout.
     counts
@@ -102,26 +95,19 @@ def pack(
 def unpack(
     packed: NDArray[np.int64], n_rows: int, layout: Layout
 ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64]]:
-    """Mean and second-moment matrix from a packed vector (noised or not).
+    """Return the mean and second-moment matrix of a packed vector (noised or not).
 
-    Weights are taken out. Entries that were not sent because they are public or follow are put
-    back: a binary's mean square is 1/4, an indicator's is its own mean, two indicators of one
-    categorical never meet.
+    Weights are divided out. Entries that were not sent, because they are public or follow from
+    others, are restored: a binary's mean square is 1/4, an indicator's is its own mean, and the
+    product of two indicators of one categorical is 0.
 
-    Parameters
-    ----------
-    packed
-        int64, shape (D,), units of ``4**-g``.
-    n_rows
-        What the sums are divided by, at least 1.
-    layout
-        Order of the entries.
+    ``packed`` is int64, shape (D,), units of ``4**-g``. The sums are divided by ``n_rows >= 1``.
 
     Returns
     -------
     mean
-        float64, shape (p,), in coded units (a box column lies in [-1/2, 1/2] or [0, 1]); None
-        where the release has no sums.
+        float64, shape (p,), in coded units (a box column lies in [-1/2, 1/2] or [0, 1]); None if
+        the release has no sums.
     second
         float64, symmetric, shape (p, p): mean of products of two columns.
     """
@@ -145,7 +131,7 @@ def unpack(
 def unpack_histograms(
     packed: NDArray[np.int64], n_rows: int, layout: Layout
 ) -> tuple[NDArray[np.float64] | None, ...]:
-    """Share of the rows in each cell, for each attribute; None where it is not released.
+    """Return each attribute's share of the rows per cell; None if its histogram is not released.
 
     Parameters as for `unpack`. With noise, a share may be below 0, and they need not sum to 1.
     """
@@ -158,17 +144,12 @@ def unpack_histograms(
 
 
 def spread_products(layout: Layout, packed: NDArray[Any], out: NDArray[_Float]) -> NDArray[_Float]:
-    """Products of two columns, without weights, to their two places in a matrix; returns ``out``.
+    """Write products, without weights, to their two places in a matrix; return ``out``.
 
-    Row by row and with no index of places: at a thousand columns that would take more memory than
-    the matrix, and memory that is new takes longer than the work.
-
-    Parameters
-    ----------
-    packed
-        Shape (D,).
-    out
-        Shape (p, p), zeros. Squares that are not sent stay 0.
+    ``packed`` has shape (D,); ``out`` has shape (p, p) and holds zeros, which remain for squares
+    that are not sent. The loop goes row by row without an index of places: at a thousand columns
+    the index would take more memory than the matrix, and allocating memory takes longer than the
+    work.
     """
     starts, firsts = (each.tolist() for each in layout.product_rows)
     products, p = packed[layout.n_sums :], layout.n_columns

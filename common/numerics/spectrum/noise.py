@@ -1,16 +1,16 @@
-"""Draws of a study's public noise in its real structure: no formula keeps all of it.
+"""Draws of a study's public noise in its real structure, which no formula fully describes.
 
-One draw is one packed vector of noise, summed over the owners and unpacked as a release is, so a
-binary's square has none and an indicator's square has that of its column sum. With E and nu the
-noise of second moment and mean and mu the released mean, the covariance's noise is ::
+One draw is one packed vector of noise, summed over the owners and unpacked like a release, so a
+binary's square has no noise and an indicator's square has the noise of its column sum. With E and
+nu the noise of second moment and mean and mu the released mean, the covariance's noise is ::
 
     pooled    E - nu mu^T - mu nu^T - nu nu^T
     within    E - nu mu^T - mu nu^T - sum_i n_i nu_i nu_i^T / n
 
-(the owners' means are taken for mu).
+(the owners' means are replaced by mu).
 
-Nothing drawn here protects anything: the noise comes from a seeded NumPy generator in float64, so
-that the same study gives the same figures.
+The draws protect nothing: they come from a seeded NumPy generator in float64, so that the same
+study gives the same figures.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dppca.common.schema.layout import Layout
 
 
 class NoiseShape(Protocol):
-    """A law of noise as simulations take it, continuous: `dppca.common.privacy.laws` has them."""
+    """A continuous law of noise for simulations; implemented in `dppca.common.privacy.laws`."""
 
     def standard(
         self, shape: int | tuple[int, ...], rng: np.random.Generator
@@ -40,11 +40,11 @@ class NoiseShape(Protocol):
 
 
 class EntryLaw(NoiseShape, Protocol):
-    """The same of a width in units of ``4**-g``."""
+    """A `NoiseShape` with a width in units of ``4**-g``."""
 
     @property
     def width(self) -> float:
-        """Of Laplace noise its scale, of Gaussian noise its standard deviation."""
+        """Scale of Laplace noise, or standard deviation of Gaussian noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class NoiseDraw:
     second
         E, symmetric, shape (p, p).
     squares
-        ``sum_i n_i nu_i nu_i^T / n``, shape (p, p), where the owners' own means were drawn.
+        ``sum_i n_i nu_i nu_i^T / n``, shape (p, p); None unless the owners' own means were drawn.
     """
 
     mean: NDArray[np.float64] | None
@@ -66,9 +66,9 @@ class NoiseDraw:
     squares: NDArray[np.float64] | None
 
     def linear(self, mean: NDArray[np.float64] | None) -> NDArray[np.float64]:
-        """The covariance's noise but for the squares of the means' noise; shape (p, p), new.
+        """Return the covariance's noise without the squares of the means' noise; shape (p, p), new.
 
-        ``mean`` is mu, shape (p,), or None where the release has no sums.
+        ``mean`` is mu, shape (p,), or None if the release has no sums.
         """
         if self.mean is None or mean is None:
             return self.second.copy()
@@ -77,23 +77,19 @@ class NoiseDraw:
 
 
 class NoiseSource:
-    """Draws for one study; the generator's state moves on with each.
+    """Draws for one study; each advances the generator's state.
 
     Parameters
     ----------
-    rng
-        Seeded by the caller.
-    layout
-        Layout of the study's schema.
     law, width
-        Of each owner's noise on each entry of its packed vector; the width is in units of
-        ``4**-g``, any size, fractions included.
+        Law and width of each owner's noise on each entry of its packed vector; the width is in
+        units of ``4**-g``, any size, fractions included.
     owner_rows
         Rows of each owner; all at least 1.
     own_means
-        Whether the owners' means are drawn one by one, for a covariance within owners.
+        Draw the owners' means one by one, for a covariance within owners.
     mechanisms
-        How many such noises the pool holds, any number above 0: one for each owner unless said.
+        Number of such noises in the pool, any number above 0; None for one per owner.
     """
 
     def __init__(
@@ -117,14 +113,14 @@ class NoiseSource:
         self._mechanisms = len(owner_rows) if mechanisms is None else mechanisms
 
     def packed(self) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        """The next draw as it comes: one number per entry, and what `NoiseDraw` calls squares.
+        """Return the next draw before unpacking.
 
         Returns
         -------
         packed
             Shape (D,), whole numbers in units of ``4**-g``.
         squares
-            Shape (p, p), where the owners' own means are drawn.
+            `NoiseDraw.squares`, shape (p, p); None unless the owners' own means are drawn.
         """
         layout, m = self._layout, len(self._rows)
         packed = self._width * self._law.standard_sum(self._mechanisms, layout.n_entries, self._rng)
@@ -136,14 +132,14 @@ class NoiseSource:
         return np.rint(packed, out=packed), squares
 
     def draw(self) -> NoiseDraw:
-        """The next draw."""
+        """Return the next draw."""
         packed, squares = self.packed()
         mean, second = unpack(packed.astype(np.int64), self._n_rows, self._layout)
         return NoiseDraw(mean, second - self._public, squares)
 
     @cached_property
     def _public(self) -> NDArray[np.float64]:
-        """What entries that are not sent contribute to a second moment."""
+        """Second moment from the entries that are not sent."""
         nothing = np.zeros(self._layout.n_entries, dtype=np.int64)
         return unpack(nothing, self._n_rows, self._layout)[1]
 

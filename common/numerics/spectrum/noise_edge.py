@@ -1,17 +1,17 @@
 """The noise edge: the largest eigenvalue that the noise alone would give the covariance.
 
-Simulated, because the noise has structure that no formula for its edge keeps (a semicircle law
-forgets the mean's noise: 20 against 30 on Adult): see `dppca.common.numerics.spectrum.noise`, whose
-last term is left out for a pooled covariance, where it is m times smaller than within owners. The
-edge is the 95 % quantile of the largest eigenvalue over 200 draws; over fewer from p = 126 on, so
-that their number times ``p**3`` stays below 400 million, but over no fewer than 8. Below a hundred
-draws the quantile is taken of the normal law with their mean and standard deviation: the largest
+The edge is simulated, because no formula keeps the noise's structure (a semicircle law ignores the
+mean's noise: 20 against 30 on Adult): see `dppca.common.numerics.spectrum.noise`. Its last term is
+left out for a pooled covariance, where it is m times smaller than within owners. The edge is the 95
+% quantile of the largest eigenvalue over 200 draws. From p = 126 on there are fewer draws, so that
+their number times ``p**3`` stays below 400 million, but at least 8. Below a hundred draws, the edge
+is the quantile of the normal law with the draws' mean and standard deviation: the largest
 eigenvalue spreads by 5 to 8 % there (measured, p = 200 to 400), so 8 draws give its quantile to
-about 3 %. A curator simulates it while the owners wait; more draws would cost more than the
-decomposition. Draws of many columns are worked on by all cores at once, each from a generator of
-its own and in single precision: the last digits of an edge do not matter beside its spread.
+about 3 %. A curator simulates the edge while the owners wait, and more draws would cost more than
+the decomposition. With many columns, all cores work at once, each draw from its own generator and
+in single precision: the last digits of an edge are negligible beside its spread.
 
-This is post-processing of what is public, not a release: the noise comes from seeded NumPy
+This is post-processing of public values, not a release: the noise comes from seeded NumPy
 generators, so the same study gives the same edge. Nothing drawn here protects anything.
 """
 
@@ -36,8 +36,8 @@ QUANTILE = 0.95
 _MAX_WORK = 400_000_000
 _FEW_DRAWS = 100
 _MIN_DRAWS = 8
-_TOLERANCE = 1e-2  # of the vector: its eigenvalue was found to 0.0015 (measured, p = 300 to 1000)
-_LANCZOS_FROM = 200  # columns: where it is the faster of the two (measured)
+_TOLERANCE = 1e-2  # of the vector; the eigenvalue's error is 0.0015 (measured, p = 300 to 1000)
+_LANCZOS_FROM = 200  # columns from which Lanczos iteration is the faster method (measured)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +67,19 @@ def noise_edge(
     layout
         Layout of the study's schema.
     law
-        Of each owner's noise on each entry of its packed vector.
+        Law of each owner's noise on each entry of its packed vector.
     owner_rows
         Rows of each owner that took part; all at least 1.
     mean
         Released mean, shape (p,), or None where the release has no sums.
     covariance
-        What is decomposed.
+        The covariance to decompose: pooled or within owners.
     seed
         Any integer >= 0 that all parties can derive, such as the study's digest as a number.
     draws
-        Wanted; the number used is in the result.
+        Number wanted; the number used is in the result.
     mechanisms
-        How many such noises the pool holds; one for each owner unless said.
+        Number of such noises in the pool; None for one per owner.
     """
     p = layout.n_columns
     within = covariance is Covariance.WITHIN and mean is not None
@@ -125,7 +125,7 @@ class _Simulation:
         self._mechanisms = mechanisms
 
     def source(self, seed: int | tuple[int, int]) -> NoiseSource:
-        """A sequence of draws."""
+        """Return a sequence of draws."""
         return NoiseSource(
             np.random.default_rng(seed),
             self._layout,
@@ -137,7 +137,7 @@ class _Simulation:
         )
 
     def dense(self, source: NoiseSource) -> float:
-        """Largest eigenvalue of the next draw, by all eigenvalues."""
+        """Largest eigenvalue of the next draw, from all its eigenvalues."""
         drawn = source.draw()
         noise = drawn.linear(self._mean)
         if drawn.squares is not None:
@@ -145,9 +145,9 @@ class _Simulation:
         return largest_eigenvalue(noise)
 
     def by_lanczos(self, seed: tuple[int, int]) -> float:
-        """Largest eigenvalue of a seed's first draw, by products with vectors; for many threads.
+        """Largest eigenvalue of a seed's first draw, by products with vectors; thread-safe.
 
-        What the mean crosses is never formed.
+        The outer products with the mean are never formed.
         """
         layout = self._layout
         packed, squares = self.source(seed).packed()
@@ -183,8 +183,9 @@ def entry_noise(
 ) -> float:
     """Standard deviation of the noise of one product in the pooled second moment, coded units.
 
-    ``deviation`` is that of one owner's noise of an entry, in units of ``4**-g``; the others are as
-    for `noise_edge`. A mean's noise is this over the weight of sums.
+    ``deviation`` is the standard deviation of one owner's noise of an entry, in units of ``4**-g``;
+    the other parameters are as for `noise_edge`. A mean's noise is this value over the weight of
+    sums.
     """
     many = len(owner_rows) if mechanisms is None else mechanisms
     return float(deviation * np.sqrt(many) / (4**layout.resolution_bits * sum(owner_rows)))
@@ -198,7 +199,7 @@ def _quantile(largest: NDArray[np.float64]) -> float:
 
 
 def largest_eigenvalue(matrix: NDArray[np.float64]) -> float:
-    """Largest eigenvalue of a symmetric matrix, shape (p, p)."""
+    """Return the largest eigenvalue of a symmetric matrix, shape (p, p)."""
     if len(matrix) >= _LANCZOS_FROM:
         eigenvalue = _by_lanczos(matrix)
         if eigenvalue is not None:
@@ -207,8 +208,8 @@ def largest_eigenvalue(matrix: NDArray[np.float64]) -> float:
 
 
 def _by_lanczos(matrix: NDArray[np.float64] | LinearOperator) -> float | None:
-    """The largest eigenvalue; None where it does not come, as of no noise at all."""
-    start = np.ones(matrix.shape[0], matrix.dtype)  # fixed, or the last digits would differ
+    """Largest eigenvalue by Lanczos iteration; None without convergence, as for a zero matrix."""
+    start = np.ones(matrix.shape[0], matrix.dtype)  # fixed, so that the last digits repeat
     try:
         eigenvalues = eigsh(
             matrix, k=1, which="LA", return_eigenvectors=False, tol=_TOLERANCE, v0=start

@@ -1,4 +1,4 @@
-"""Principal components of pooled moments: covariance, eigenvectors, how many are kept.
+"""Principal components of pooled moments: covariance, eigenvectors, number of components.
 
 Covariance, from raw moments M (mean of products) and mu (mean)::
 
@@ -6,11 +6,11 @@ Covariance, from raw moments M (mean of products) and mu (mean)::
     within    Sigma = sum_i n_i (M_i - mu_i mu_i^T) / n
 
 ``within`` (Gu et al. 2022, algorithm 1, step 5) drops the variance between the owners' means.
-Without column sums the mean is taken for zero: components are those of the second moment.
+Without column sums the mean is set to zero: components are those of the second moment.
 
-Noise makes the covariance indefinite. Its eigenvalues are kept with their signs: their sum is
-unbiased for the trace, and the negative ones show the size of the noise. lambda are the
-eigenvalues, descending, lambda+ = max(lambda, 0), T = sum(lambda).
+Noise makes the covariance indefinite. Its eigenvalues keep their signs: their sum is unbiased for
+the trace, and the negative ones show the size of the noise. lambda are the eigenvalues, descending,
+lambda+ = max(lambda, 0), T = sum(lambda).
 
 Number of components k, one of three rules:
 
@@ -18,13 +18,12 @@ Number of components k, one of three rules:
   ``sum_{i<=k} lambda_i >= c T`` (the formula of Gu et al. 2022; their loop has no ``break``, the
   smallest k is our reading);
 * count: k as given;
-* above the noise: as many as exceed the edge of `dppca.common.numerics.spectrum.noise_edge`.
+* above the noise: the number that exceed the edge of `dppca.common.numerics.spectrum.noise_edge`.
 
-Whatever the rule says is then brought into ``1 <= k <= p - 1`` and down to the number of positive
-eigenvalues: a direction of negative variance is noise even if the study asked for it, so a count
-above that number gives that number. Where no eigenvalue is positive the first component is kept all
-the same, for a result has at least one; its eigenvalue, not above zero, is in the result and says
-that nothing was found.
+The rule's number is then limited to ``1 <= k <= p - 1`` and to the number of positive eigenvalues:
+a direction of negative variance is noise even if the study asked for it. If no eigenvalue is
+positive, the first component is kept, because a result has at least one; its eigenvalue in the
+result, not above zero, shows that nothing was found.
 
 Reference: W. Gu et al., PPCA-DP-MH, 2022, algorithm 1.
 """
@@ -40,20 +39,16 @@ from dppca.common.study import ComponentRule
 
 _ROWS_AT_ONCE = 64
 _ROUNDING = 1e-9
-"""Relative: entries or sums closer than this are the same number but for rounding."""
+"""Relative tolerance: entries or sums closer than this are equal up to rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decomposition:
     """All eigenvalues and eigenvectors of a covariance.
 
-    Attributes
-    ----------
-    eigenvalues
-        Shape (p,), descending, signed.
-    vectors
-        Shape (p, p): row i is the unit eigenvector of eigenvalue i; its largest entry by
-        magnitude, the first of equals, is positive.
+    ``eigenvalues`` has shape (p,), descending, signed. Row i of ``vectors``, shape (p, p), is the
+    unit eigenvector of eigenvalue i; its largest entry by magnitude, the first of equals, is
+    positive.
     """
 
     eigenvalues: NDArray[np.float64]
@@ -63,16 +58,11 @@ class Decomposition:
 def pooled_covariance(
     mean: NDArray[np.float64] | None, second: NDArray[np.float64], *, overwrite: bool = False
 ) -> NDArray[np.float64]:
-    """Covariance of all rows from their raw moments, shape (p, p).
+    """Return the covariance of all rows from their raw moments, shape (p, p).
 
-    Parameters
-    ----------
-    mean
-        Shape (p,), or None where the release has no sums.
-    second
-        Shape (p, p), symmetric: mean of products of two columns.
-    overwrite
-        Put the covariance into ``second``; else it is a new array and ``second`` is not changed.
+    ``mean`` has shape (p,) or is None if the release has no sums; ``second``, shape (p, p), is the
+    symmetric mean of products of two columns. With ``overwrite`` the covariance replaces
+    ``second``, else it is a new array and ``second`` is not changed.
     """
     covariance = second if overwrite else second.copy()
     if mean is not None:
@@ -84,16 +74,10 @@ def pooled_covariance(
 
 @dataclass(frozen=True, slots=True)
 class WithinCovariance:
-    """Running sum of the owners' own covariances; memory of one matrix, however many owners.
+    """Running sum of the owners' own covariances, with the memory of one matrix.
 
-    Sums of floats depend on their order in the last bits: add owners by name.
-
-    Attributes
-    ----------
-    n_rows
-        Rows so far.
-    scatter
-        ``sum_i n_i (M_i - mu_i mu_i^T)``, shape (p, p).
+    Sums of floats depend on their order in the last bits: add owners by name. ``n_rows`` counts the
+    rows so far; ``scatter`` is ``sum_i n_i (M_i - mu_i mu_i^T)``, shape (p, p).
     """
 
     n_rows: int
@@ -102,7 +86,7 @@ class WithinCovariance:
     def add(
         self, n_rows: int, mean: NDArray[np.float64] | None, second: NDArray[np.float64]
     ) -> WithinCovariance:
-        """The sum with one more owner, of ``n_rows`` rows, mean (p,) and second moment (p, p)."""
+        """Return the sum with one more owner: ``n_rows`` rows, mean (p,), second moment (p, p)."""
         return WithinCovariance(
             self.n_rows + n_rows, self.scatter + n_rows * pooled_covariance(mean, second)
         )
@@ -114,35 +98,27 @@ class WithinCovariance:
 
 
 def empty_covariance(n_columns: int) -> WithinCovariance:
-    """Sum over no owners, for ``n_columns`` columns."""
+    """Return the sum over no owners, for ``n_columns`` columns."""
     return WithinCovariance(0, np.zeros((n_columns, n_columns)))
 
 
 def decompose(covariance: NDArray[np.float64]) -> Decomposition:
-    """Eigenvalues and eigenvectors, in an order and with signs that do not depend on the solver.
+    """Compute eigenvalues and eigenvectors with an order and signs independent of the solver.
 
-    Where eigenvalues coincide any rotation of their vectors is as good; anybody who needs the same
-    bytes elsewhere sends the vectors. Other threads run meanwhile: NumPy lets go of the
-    interpreter's lock in LAPACK's ``dsyevd``, which SciPy's functions do not.
-
-    Parameters
-    ----------
-    covariance
-        Shape (p, p), symmetric, finite (``ValueError`` otherwise). Not changed.
-
-    Raises
-    ------
-    LinAlgError
-        LAPACK did not find them.
+    If eigenvalues coincide, any rotation of their vectors is equally valid; to have the same bytes
+    elsewhere, send the vectors. Other threads run meanwhile: NumPy releases the interpreter's lock
+    in LAPACK's ``dsyevd``, SciPy does not. ``covariance``, shape (p, p), is symmetric and is not
+    changed. Raise ``ValueError`` if it is not finite and ``LinAlgError`` if LAPACK does not
+    converge.
     """
     values, columns = np.linalg.eigh(np.asarray_chkfinite(covariance))
     return Decomposition(values[::-1].copy(), fix_signs(columns.T[::-1]))
 
 
 def fix_signs(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rows, shape (k, p), each turned so that its largest entry by magnitude is positive; new.
+    """Flip rows, shape (k, p), so that each row's largest entry by magnitude is positive; new.
 
-    Of entries that are equal up to rounding the first decides.
+    If entries are equal up to rounding, the first decides.
     """
     magnitude = np.abs(vectors)
     largest = magnitude.max(axis=1, keepdims=True)
@@ -155,22 +131,17 @@ def fix_signs(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 def count_components(
     eigenvalues: NDArray[np.float64], rule: ComponentRule, *, noise_edge: float
 ) -> int:
-    """How many components are kept: ``1 <= k <= p - 1``.
+    """Number of components kept, ``1 <= k <= p - 1``.
 
-    Parameters
-    ----------
-    eigenvalues
-        Shape (p,), p >= 2, descending, signed.
-    rule
-        As the study says.
-    noise_edge
-        Largest eigenvalue that noise alone would give; used by ``above_noise`` only.
+    ``eigenvalues`` has shape (p,), p >= 2, descending, signed; ``rule`` is the study's.
+    ``noise_edge``, the largest eigenvalue that noise alone would give, serves the rule
+    ``above_noise`` only.
     """
     positive = int(np.count_nonzero(eigenvalues > 0))
     if rule.contribution_rate is not None:
         parts = eigenvalues if rule.trace == "signed" else np.maximum(eigenvalues, 0)
         needed = rule.contribution_rate * float(parts.sum())
-        # A share that is met exactly must not be missed by rounding.
+        # Rounding must not miss a share that is met exactly.
         reached = np.cumsum(parts) >= needed - _ROUNDING * abs(needed)
         count = int(np.argmax(reached)) + 1
     elif rule.count is not None:

@@ -7,14 +7,14 @@ max(lambda, 0), T = sum(lambda) and k components kept (Tipping and Bishop 1999, 
     W       = U_k (Lambda_k - sigma^2 I)^(1/2)
     x       = W s + mu + xi,    s ~ N(0, I_k),    xi ~ N(0, sigma^2 I_p)
 
-The latents s are drawn, never computed from rows: that makes the rows post-processing of a
+The latents s are drawn, never computed from rows: the rows are therefore post-processing of a
 release, free of further cost. (Gu et al. 2022, step 15, project raw rows: such rows are not
-private, whatever noise is in U_k.)
+private, however noisy U_k is.)
 
-Setting negative eigenvalues to zero inflates the variance: ``tr(W W^T) + p sigma^2 = sum
-lambda+ > T`` where there are any, by a factor of 1.7 to 10 on Adult. Scaling both parts by
-``T / sum lambda+`` puts the trace back, whose estimate T the noise leaves unbiased. It changes no
-direction and no correlation. Where T <= 0 there is nothing to scale to and it is left alone.
+Setting negative eigenvalues to zero inflates the variance: ``tr(W W^T) + p sigma^2 = sum lambda+ >
+T`` if there are any, by a factor of 1.7 to 10 on Adult. Scaling both parts by ``T / sum lambda+``
+restores the trace, whose estimate T the noise leaves unbiased. It changes no direction and no
+correlation. If T <= 0, nothing is scaled.
 
 Reference: M. E. Tipping, C. M. Bishop, Probabilistic principal component analysis, JRSS B 61
 (1999) 611-622.
@@ -41,7 +41,7 @@ class PPCAModel:
     noise_variance
         sigma^2, at least 0.
     trace_scale
-        What the variances were multiplied by to meet the signed trace; 1 where they were not.
+        Factor that scaled the variances to the signed trace; 1 if they were not scaled.
     """
 
     mean: NDArray[np.float64]
@@ -63,7 +63,7 @@ def fit_ppca(
     *,
     trace_scaling: bool,
 ) -> PPCAModel:
-    """The model that released components stand for.
+    """Return the model of released components.
 
     Parameters
     ----------
@@ -72,9 +72,9 @@ def fit_ppca(
     vectors
         Shape (k, p): rows are the kept eigenvectors, ``1 <= k < p``.
     mean
-        Shape (p,), or None where the release has no sums: zero is taken.
+        Shape (p,); None, if the release has no sums, stands for zero.
     trace_scaling
-        Whether variances are scaled down to the signed trace.
+        Scale variances down to the signed trace.
     """
     k, p = vectors.shape
     positive = np.maximum(eigenvalues, 0.0)
@@ -94,10 +94,10 @@ def fit_ppca(
 def log_density(
     model: PPCAModel, rows: NDArray[np.float64], *, least_variance: float
 ) -> NDArray[np.float64]:
-    """Logarithm of the model's density at rows (n_rows, p), in coded units; shape (n_rows,).
+    """Log-density of the model at rows (n_rows, p), in coded units; shape (n_rows,).
 
-    ``least_variance``, above 0, takes the place of a smaller sigma^2: rows that lie on a grid are
-    known no better than to its step.
+    ``least_variance``, above 0, replaces a smaller sigma^2, because rows on a grid are known only
+    to its step.
     """
     covariance = replace(
         model, noise_variance=max(model.noise_variance, least_variance)
@@ -111,9 +111,9 @@ def log_density(
 
 
 def sample(model: PPCAModel, n_rows: int, *, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Draw rows, shape (n_rows, p), in coded units and not confined to their range.
+    """Draw rows, shape (n_rows, p), in coded units and not limited to their range.
 
-    ``rng`` decides which rows are drawn and protects nothing: the model is released.
+    ``rng`` protects nothing: the model is already released.
     """
     p, k = model.components.shape
     latents = rng.standard_normal((n_rows, k))

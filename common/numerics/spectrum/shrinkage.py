@@ -1,9 +1,9 @@
-"""Eigenvalues without what the noise added to them, for the model that rows are drawn from.
+"""Shrunk eigenvalues: the noise's contribution is removed for the model that rows are drawn from.
 
-Theory. Noise does not only scatter eigenvalues, it raises the large ones: of a symmetric matrix of
-low rank plus noise whose own spectrum ends at an edge e, an eigenvalue seen at y > e belongs to a
-true one above e/2, and its eigenvector is turned away from the true one. What approximates the
-matrix best in Frobenius norm gives the seen direction the weight ::
+Theory. Noise not only scatters eigenvalues, it raises the large ones: for a symmetric matrix of low
+rank plus noise whose own spectrum ends at an edge e, an observed eigenvalue y > e belongs to a true
+one above e/2, and its eigenvector is turned away from the true one. The best approximation of the
+matrix in Frobenius norm gives the observed direction the weight ::
 
     eta(y) = sqrt(y^2 - e^2)    for y > e,    0 otherwise
 
@@ -11,19 +11,19 @@ matrix best in Frobenius norm gives the seen direction the weight ::
 simulated one of the study's noise (`dppca.common.numerics.spectrum.noise_edge`), a little above e
 in small matrices.
 
-The rest of the variance goes to all directions alike. The trace T of the noised covariance is
-unbiased, as noise has mean zero, so the level s of the rest follows from it ::
+The rest of the variance is spread evenly over all directions. The trace T of the noised covariance
+is unbiased, since noise has mean zero, and determines the level s of the rest ::
 
     sum over kept i of max(eta(y_i), s)  +  (p - k) s  =  T
 
-Limits. The law is asymptotic and for noise that is alike in all entries; a covariance is no matrix
-of low rank. It is post-processing of a release: wrong or right, it costs no privacy, changes no
-direction and no number of components, and only `dppca.common.numerics.spectrum.ppca` sees its
-result.
+Limits. The law is asymptotic and for noise with the same variance in all entries; a covariance is
+no matrix of low rank. Shrinkage is post-processing of a release: it costs no privacy even if it is
+wrong, and it changes no direction and no number of components. Only
+`dppca.common.numerics.spectrum.ppca` uses its result.
 
 References: F. Benaych-Georges, R. R. Nadakuditi, The eigenvalues and eigenvectors of finite, low
-rank perturbations of large random matrices, Adv. Math. 227 (2011) 494-521; M. Gavish,
-D. L. Donoho, Optimal shrinkage of singular values, IEEE Trans. Inf. Theory 63 (2017) 2137-2152.
+rank perturbations of large random matrices, Adv. Math. 227 (2011) 494-521; M. Gavish, D. L. Donoho,
+Optimal shrinkage of singular values, IEEE Trans. Inf. Theory 63 (2017) 2137-2152.
 """
 
 from __future__ import annotations
@@ -40,18 +40,17 @@ def shrink(
     Parameters
     ----------
     eigenvalues
-        Those of the released covariance, shape (p,), descending, signed. Not changed.
+        Eigenvalues of the released covariance, shape (p,), descending, signed. Not changed.
     count
-        k, how many components are kept, ``1 <= k < p``.
+        k, the number of components kept, ``1 <= k < p``.
     noise_edge
         In the units of the eigenvalues, at least 0.
 
     Returns
     -------
     ndarray of float64
-        The kept ones shrunk, the others all equal; their sum is the sum of ``eigenvalues``. Where
-        that sum is not above 0 there is nothing to go by: negative ones are set to 0 and that is
-        all.
+        The kept ones shrunk, the others all equal; the sum stays that of ``eigenvalues``. If that
+        sum is not above 0, negative eigenvalues are only set to 0.
     """
     p = len(eigenvalues)
     trace = float(eigenvalues.sum())
@@ -61,7 +60,7 @@ def shrink(
     leading = np.sqrt(np.maximum(leading**2 - noise_edge**2, 0.0))
     if leading.sum() >= trace:
         return np.concatenate([leading * (trace / leading.sum()), np.zeros(p - count)])
-    # The level rises as fewer kept ones stand above it: take the first that they do stand above.
+    # The level rises as fewer kept ones exceed it: take the first level that they do exceed.
     above = np.arange(count, -1, -1)
     sums = np.concatenate([[0.0], np.cumsum(leading)])
     levels = (trace - sums[above]) / (p - above)

@@ -1,1 +1,1 @@
-"""Synthetic rows: from coordinates of components to values that a schema allows."""
+"""Synthetic rows: from component coordinates to values that a schema allows."""

@@ -1,27 +1,28 @@
-"""The field of binaries that are strongly tied, with the whole Fisher matrix.
+"""Field of strongly dependent binaries, fitted with the whole Fisher matrix.
 
-Where all attributes are binary the field is an Ising model. Attributes that are tied as closely as
-the disabilities of one person move together, so its Fisher matrix is far from the diagonal that
-`dppca.common.numerics.synthesis.field` takes. In columns of -1 and 1, with x the singles and the
+If all attributes are binary, the field is an Ising model. Attributes as closely related as the
+disabilities of one person move together, so the Fisher matrix is far from the diagonal that
+`dppca.common.numerics.synthesis.field` assumes. In columns of -1 and 1, with x the singles and the
 products of pairs, t their released means, S the variances of the noise and P the precisions of the
 prior, the most probable parameters minimise ::
 
     (t - m)' S^-1 (t - m)  +  theta' P theta                                              (1)
 
-with m the means and F the covariance of x under the law. With ``A = F S^-1 F + P`` a step of
-Gauss and Newton is ::
+with m the means and F the covariance of x under the law. With ``A = F S^-1 F + P`` a Gauss-Newton
+step is ::
 
     A^-1 (F S^-1 (t - m) - P theta)                                                       (2)
 
-First a few such steps are taken, with m and F from chains of Gibbs sampling that are kept from one
-step to the next; the width of the pairs' prior is MacKay's fixed point, ``tau^2 = mean(theta^2 +
-diag A^-1)``. Then F is held, and many small steps follow, one a sweep, at a falling rate; the mean
-of the last half is taken (stochastic approximation). The means of x over these sweeps are those of
-the most probable law, the released ones freed of some of their noise. Averaging leaves a collective
-shift of all singles, so last the pairs are held and the singles meet those means.
+The fit begins with a few such steps; m and F come from chains of Gibbs sampling that are kept from
+one step to the next, and the width of the pairs' prior is MacKay's fixed point, ``tau^2 =
+mean(theta^2 + diag A^-1)``. Then F is fixed, and many small steps follow, one a sweep, at a falling
+rate; the mean of the last half is taken (stochastic approximation). The means of x over these
+sweeps are those of the most probable law: the released means with some of their noise removed.
+Averaging leaves a common shift of all singles, so at the end the pairs are fixed and the singles
+are fitted to those means.
 
-References: D. MacKay, Bayesian interpolation, Neural Computation 4 (1992) 415-447; B. Polyak,
-A. Juditsky, Acceleration of stochastic approximation by averaging, 1992.
+References: D. MacKay, Bayesian interpolation, Neural Computation 4 (1992) 415-447; B. Polyak, A.
+Juditsky, Acceleration of stochastic approximation by averaging, 1992.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from dppca.common.numerics.synthesis.targets import FieldTargets
 from dppca.common.numerics.threads import one_blas_thread
 
 MOST_BINARIES = 63
-"""1953 pairs: the Fisher matrix and the features of the chains fit in 100 MB."""
+"""Largest number: its 1953 pairs' Fisher matrix and the chains' features fit in 100 MB."""
 _CHAINS = 4096
 _COARSE = 30
 _SWEEPS = 5
@@ -60,12 +61,8 @@ def fit_binary_field(
 ) -> FittedField:
     """Fit the field of binaries by equation (1).
 
-    Parameters
-    ----------
-    targets
-        Targets of a schema of 2 to `MOST_BINARIES` binaries and nothing else.
-    progress
-        Told the share that is done, from 0 to 1.
+    ``targets`` are those of a schema of 2 to `MOST_BINARIES` binaries and nothing else.
+    ``progress`` receives the share that is done, from 0 to 1.
     """
     q = len(targets.mean)
     released = _released(targets)
@@ -152,14 +149,14 @@ class _Newton:
             return cls(inverse @ weighted, inverse * precision, np.diag(inverse))
 
     def step(self, released: _Released, m: Vector, theta: Vector) -> Vector:
-        """How far theta should move, no entry by more than 0.15."""
+        """Step of theta, at most 0.15 in each entry."""
         with one_blas_thread():
             move = self.gain @ (released.means - m) - self.pull @ theta
         return np.clip(move, -_LONGEST, _LONGEST)
 
 
 def _released(targets: FieldTargets) -> _Released:
-    """Columns of -1 and 1 are twice those of the release."""
+    """Released means and noise, converted to columns of -1 and 1 (twice the coded values)."""
     mean = 2 * targets.mean
     pairs = np.triu_indices(len(mean), 1)
     products = np.clip(4 * targets.products + np.outer(mean, mean), -0.999, 0.999)[pairs]
@@ -196,6 +193,6 @@ def _field(targets: FieldTargets, theta: Vector) -> Field:
     pairs = np.zeros((q, q))
     pairs[np.triu_indices(q, 1)] = theta[q:]
     pairs += pairs.T
-    # (2 x_i)(2 x_j) is 4 z_i z_j and a part that is linear in each, which goes to the biases.
+    # (2 x_i)(2 x_j) is 4 z_i z_j and a part that is linear in each, which goes into the biases.
     linear = 2 * theta[:q] + 4 * pairs @ targets.mean
     return Field(4 * pairs, tuple(np.array([-each, each]) / 2 for each in linear))

@@ -1,21 +1,21 @@
 """Values of a numeric inside its cells.
 
-A law over cells says nothing of where in a cell a value is. Between the cells' bounds on the
-score's scale the law's distribution function is known; through these points goes a cubic spline,
-its slopes kept between 0 and three times the lower mean density of the two cells that meet, as
-Fritsch and Carlson do. Its derivative is a density: not below 0, continuous from cell to cell, and
-with exactly the share of each cell. With slopes ``a`` and ``b`` at a cell's ends, in units of the
-cell's own mean density, the place t in (0, 1) of a value has the distribution function ::
+A law over cells does not determine the place of a value in its cell. At the cells' bounds on the
+score's scale the law's distribution function is known; a cubic spline goes through these points,
+with slopes limited to between 0 and three times the lower mean density of the two adjacent cells,
+as in Fritsch and Carlson. Its derivative is a density: not below 0, continuous from cell to cell,
+and with exactly the share of each cell. With slopes ``a`` and ``b`` at a cell's ends, in units of
+the cell's own mean density, the place t in (0, 1) of a value has the distribution function ::
 
     t^2 (3 - 2 t) + a t (1 - t)^2 - b t^2 (1 - t)                                            (1)
 
 Whole numbers are numbered from 0 to N - 1, without the spike; number i takes the part from i/N to
-(i + 1)/N of the range between the bounds. A value is drawn as above and belongs to the number on
-whose part it falls, so the numbers of a cell are spread as smoothly as other values. A cell that
-holds no whole number is left out.
+(i + 1)/N of the range between the bounds. A value is drawn as above and becomes the number on whose
+part it falls, so the numbers of a cell are spread as smoothly as other values. A cell without a
+whole number is left out.
 
-On 20 cells, total variation at 200 bins from a normal law as wide as a tenth (a twentieth) of the
-range is .000 (.009), where values spread evenly in each cell have .040 (.103).
+On 20 cells, the total variation at 200 bins from a normal law as wide as a tenth (a twentieth) of
+the range is .000 (.009); values spread evenly in each cell have .040 (.103).
 
 Reference: F. Fritsch, R. Carlson, Monotone piecewise cubic interpolation, SIAM J. Numer. Anal. 17
 (1980) 238-246.
@@ -49,17 +49,16 @@ class CellValues:
     Attributes
     ----------
     cells
-        All of them.
+        All cells.
     kept
         Index of each cell that can hold a value, ascending, shape (V,).
     bounds
         Ends of the kept intervals on the score's scale, in [-1/2, 1/2], shape (J + 1,), ascending.
     starts
-        Where values are whole numbers: the first number of each kept interval, and N; shape
-        (J + 1,). None otherwise.
+        For whole numbers: the first number of each kept interval, and N; shape (J + 1,). Else None.
     coordinates, squares
-        Mean and mean square of the coordinates of a cell's values, shape (V,), where these are
-        spread evenly over the interval (whole numbers: over the numbers in it).
+        Mean and mean square of the coordinates of a cell's values, shape (V,), if these are spread
+        evenly over the interval (whole numbers: over the numbers in it).
     """
 
     cells: Cells
@@ -71,7 +70,7 @@ class CellValues:
 
     @classmethod
     def of(cls, cells: Cells) -> CellValues:
-        """What a numeric's cells hold."""
+        """Return the cells of a numeric that can hold a value."""
         if cells.integer:
             return _whole_numbers(cells)
         bounds = cells.scale.coordinates(cells.edges)
@@ -85,7 +84,7 @@ class CellValues:
         return np.diff(self.bounds)
 
     def spread(self, shares: Vector) -> ValueSampler:
-        """How values are spread where the cells have these shares, shape (V,), all above 0."""
+        """Return a sampler of values, given the shares of the cells, shape (V,), all above 0."""
         widths = self.widths
         if len(widths) == 0:
             return ValueSampler(self, np.empty(0), np.empty(0))
@@ -106,14 +105,10 @@ class CellValues:
 
 @dataclass(frozen=True, slots=True)
 class ValueSampler:
-    """Draws values of cells.
+    """Sampler of values inside cells.
 
-    Attributes
-    ----------
-    cumulative
-        A value's number of interval plus equation (1) of its place there, ascending.
-    places
-        The same values on the score's scale.
+    ``cumulative`` is a value's number of interval plus equation (1) of its place there, ascending;
+    ``places`` are the same values on the score's scale.
     """
 
     of: CellValues
@@ -121,10 +116,10 @@ class ValueSampler:
     places: Vector
 
     def draw(self, codes: NDArray[np.int32], rng: np.random.Generator) -> Vector:
-        """A value for each code of the field's variable, in the numeric's own unit.
+        """Draw a value for each code of the field's variable, in the numeric's own unit.
 
-        Each value is in the cell of its code (`Cells.index`) and between the bounds; NaN in the
-        cell of what is missing.
+        Each value is in the cell of its code (`Cells.index`) and between the bounds; it is NaN in
+        the cell of missing values.
         """
         cells = self.of.cells
         values = np.full(len(codes), 0.0 if cells.spike is None else cells.spike)
@@ -144,13 +139,11 @@ class ValueSampler:
 def draw_in_cells(
     schema: Schema, columns: Sequence[Column], rng: np.random.Generator
 ) -> list[Column]:
-    """Columns in which numerics with ``products: bins`` have values in place of codes of cells.
+    """Replace codes of cells by values in the columns of numerics with ``products: bins``.
 
-    Parameters
-    ----------
-    columns
-        As `dppca.common.schema.decoding.decode_columns` makes them. Values are spread as the shares
-        of their codes say; a code of a cell that can hold no value counts as the next that can.
+    ``columns`` come from `dppca.common.schema.decoding.decode_columns`. The shares of their codes
+    decide the spread of the values; a code of a cell that can hold no value counts as the next cell
+    that can.
     """
     drawn = list(columns)
     for index, (cells, kind) in enumerate(
@@ -171,19 +164,16 @@ def leave_missing(
     shares: Sequence[float | None],
     rng: np.random.Generator,
 ) -> tuple[list[Column], list[NDArray[np.bool_] | None]]:
-    """Coordinates of what is not missing, and which rows are to be missing, drawn at random.
+    """Coordinates of the values that are present, and randomly drawn rows to be missing.
 
-    Where the share s of the rows is missing, these count as coordinate 0: released moments m and q
-    of all rows are those of the others times 1 - s. So the others are given mean m / (1 - s) and
-    mean square q / (1 - s), as far as the bounds allow. Whether a value is missing is taken as
-    independent of all else: with ``histogram: true`` nothing else of it is released.
+    If the share s of the rows is missing, these count as coordinate 0: released moments m and q of
+    all rows are the moments of the present values times 1 - s. So the present values get mean m /
+    (1 - s) and mean square q / (1 - s), as far as the bounds allow. Missingness is treated as
+    independent of everything else, because with ``histogram: true`` the release has nothing else
+    about it.
 
-    Parameters
-    ----------
-    columns
-        As `dppca.common.numerics.synthesis.discretize.discretize` makes them.
-    shares
-        Share of each attribute, as released; None where nothing can be missing.
+    ``columns`` come from `dppca.common.numerics.synthesis.discretize.discretize`; ``shares`` are
+    each attribute's released share of missing values, None if none can be missing.
     """
     present = list(columns)
     missing: list[NDArray[np.bool_] | None] = [None] * len(columns)
@@ -200,7 +190,7 @@ def leave_missing(
 
 
 def _in_cells(cells: Cells, codes: NDArray[np.int32], values: Vector) -> Vector:
-    """Values that rounding may have moved beyond the edges of their intervals."""
+    """Clip values that rounding may have moved beyond the edges of their intervals."""
     last = np.nextafter(cells.edges[1:], -np.inf)
     if cells.spike != cells.edges[-1]:
         last[-1] = cells.edges[-1]
@@ -220,7 +210,7 @@ def _numbers(
 
 
 def _whole_number(cells: Cells, index: NDArray[np.integer] | Vector) -> Vector:
-    """The whole number of each index, which leaves the spike out."""
+    """Return the whole number of each index; the numbering leaves out the spike."""
     values = math.ceil(cells.scale.lower) + np.asarray(index, np.float64)
     return values if cells.spike is None else values + (values >= cells.spike)
 
@@ -228,7 +218,7 @@ def _whole_number(cells: Cells, index: NDArray[np.integer] | Vector) -> Vector:
 def _whole_numbers(cells: Cells) -> CellValues:
     scale = cells.scale
     first, last = math.ceil(scale.lower), math.floor(scale.upper)
-    # Numbers below each edge; the first and the last interval also hold what is beyond.
+    # Numbers below each edge; the first and the last interval also hold the values beyond.
     edges = np.ceil(np.r_[first, cells.edges[1:-1], last + 1]).astype(np.int64)
     below = edges - first
     if cells.spike is not None:

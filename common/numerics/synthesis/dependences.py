@@ -1,22 +1,22 @@
-"""Relations that simple decoding loses, found in the released pair tables.
+"""Relations lost by simple decoding, found in the released pair tables.
 
-A release holds the second moments of every pair of columns of different attributes, which for two
-attributes with labels is their whole pair table. Decoding by thresholds keeps the sign and order
-of relations between scalars (weakened, which under noise is a merit: it shrinks), but a relation
-*inside* a categorical, such as one rare category that settles another attribute, can vanish: in
-the Gaussian's coordinates the category hardly ever wins.
+A release holds the second moments of every pair of columns of different attributes; for two
+attributes with labels these are their whole pair table. Decoding by thresholds keeps the sign and
+order of relations between scalars (weakened, which under noise is useful shrinkage), but can lose a
+relation *inside* a categorical, such as one rare category that determines another attribute: in the
+Gaussian's coordinates the category hardly ever wins.
 
-For each pair of attributes of which one is a categorical, let R be the covariance as released
-minus that of the decoded rows, a block of r times c entries. Each entry carries noise of standard
-deviation s, and noise alone gives a matrix of largest singular value about ``s (sqrt r +
+For each pair of attributes of which one is a categorical, let R be the released covariance minus
+the covariance of the decoded rows, a block of r times c entries. Each entry carries noise of
+standard deviation s, and noise alone gives a matrix of largest singular value about ``s (sqrt r +
 sqrt c)``. Singular values v above an edge e of 1.4 times that are kept, shrunk to ``sqrt(v^2 -
-e^2)``; the rest is taken for noise. (1.4, because the largest of a hundred blocks is far out, and
+e^2)``; the rest counts as noise. (1.4, because the largest of a hundred blocks is far out, and
 Laplace noise has heavy tails; measured on Adult, where 1 lost half a point of accuracy at epsilon
-1.) What remains is added to the covariance of the decoded rows: the covariance to be aimed at.
-Blocks without a categorical are left as they are.
+1.) The kept part is added to the covariance of the decoded rows and gives the target covariance.
+Blocks without a categorical are not changed.
 
-Reference: M. Gavish, D. L. Donoho, Optimal shrinkage of singular values, IEEE Trans. Inf. Theory
-63 (2017) 2137-2152 (for the square case and small signals; this is its leading term).
+Reference: M. Gavish, D. L. Donoho, Optimal shrinkage of singular values, IEEE Trans. Inf. Theory 63
+(2017) 2137-2152 (for the square case and small signals; this is its leading term).
 """
 
 from __future__ import annotations
@@ -33,15 +33,11 @@ _MARGIN = 1.4
 
 @dataclass(frozen=True, slots=True)
 class LostDependences:
-    """Covariance that decoded rows should have had, and what they lost of it.
+    """Covariance that the decoded rows have lost.
 
-    Attributes
-    ----------
-    residual
-        Shape (p, p), symmetric: the released covariance above the noise minus that of the rows;
-        zero inside an attribute and where no attribute is a categorical.
-    n_pairs
-        Pairs of attributes in which anything was lost.
+    ``residual``, shape (p, p), is symmetric: the released covariance above the noise minus the
+    rows' covariance; zero inside an attribute and between attributes that are no categoricals.
+    ``n_pairs`` counts the pairs of attributes with a loss.
     """
 
     residual: NDArray[np.float64]
@@ -58,14 +54,9 @@ def find_lost_dependences(
 ) -> LostDependences:
     """Compare decoded rows with the release.
 
-    Parameters
-    ----------
-    covariance
-        Covariance of the decoded rows in coded units, shape (p, p).
-    mean, second
-        As released, shapes (p,) and (p, p).
-    entry_noise
-        Standard deviation of the noise of an entry of ``second``.
+    ``covariance``, shape (p, p), is that of the decoded rows in coded units; ``mean`` and
+    ``second``, shapes (p,) and (p, p), are released. ``entry_noise`` is the standard deviation of
+    the noise of an entry of ``second``.
     """
     weight = layout.scaled_weight / 2**layout.resolution_bits
     # var(M_ij - mu_i mu_j), to first order in the noises of M_ij, mu_i and mu_j

@@ -1,23 +1,22 @@
-"""Synthetic rows from PPCA's continuous coordinates to values that a schema allows.
+"""Decoding of synthetic rows: from PPCA's continuous coordinates to values that a schema allows.
 
-Two steps, both post-processing of a release.
+Both steps are post-processing of a release.
 
-1. *Thresholds.* Numerics are shifted so that after clipping to their bounds the released mean
-   stands, and clipped. Binaries are cut where the released mean is kept; categoricals chosen by
-   ``argmax_k (x_k - tau_k)`` with tau such that the released marginal is met
-   (`dppca.common.numerics.synthesis.marginals`).
-2. *Pair tables.* Where the released covariance shows a relation with a categorical that the rows
-   of step 1 have lost, beyond what noise explains (`dppca.common.numerics.synthesis.dependences`),
-   all labels are redrawn from the field of largest entropy that has it, and has what the rows of
-   step 1 did keep (`dppca.common.numerics.synthesis.markov_field`). The redrawn rows are taken only
-   if their covariance is nearer to what was aimed at than that of step 1.
+1. *Thresholds.* Numerics are shifted so that they have the released mean after clipping to their
+bounds, and are clipped. Binaries are cut at the threshold that keeps the released mean;
+categoricals are ``argmax_k (x_k - tau_k)`` with tau such that the released marginal is met
+(`dppca.common.numerics.synthesis.marginals`).
+2. *Pair tables.* If the released covariance shows a relation with a categorical that the rows of
+step 1 have lost, beyond the noise (`dppca.common.numerics.synthesis.dependences`), all labels are
+redrawn from the field of largest entropy with that relation and the relations that step 1 kept
+(`dppca.common.numerics.synthesis.markov_field`). The redrawn rows are used only if their covariance
+is nearer to the target than the covariance of step 1.
 
-A schema without categoricals stops at step 1, which loses nothing there. So does one of more than
-2048 columns, where step 2 would take minutes. Means released beyond what a value can be are
-clipped; whatever the noise did, every row is valid and each marginal is the released one, made
-valid, to within a row.
+Step 2 is skipped without categoricals, where nothing is lost, and for more than 2048 columns, where
+it would take minutes. Released means outside the range of values are clipped; for any noise, every
+row is valid and each marginal is the released one, made valid, to within a row.
 
-In the unit ball there are numerics only and no bounds: rows of norm above 1 are brought to 1.
+In the unit ball there are only numerics and no bounds: rows of norm above 1 are scaled to norm 1.
 """
 
 from __future__ import annotations
@@ -57,10 +56,10 @@ def discretize(
     Parameters
     ----------
     coded
-        Shape (n, p), n >= 1, coded units, as `dppca.common.numerics.spectrum.ppca.sample` draws
-        them: rows are exchangeable. Not changed.
+        Shape (n, p), n >= 1, coded units, drawn by `dppca.common.numerics.spectrum.ppca.sample`:
+        rows are exchangeable. Not changed.
     mean, second
-        As released, shapes (p,) and (p, p); mean is None where the release has no sums.
+        Released moments, shapes (p,) and (p, p); mean is None if the release has no sums.
     entry_noise
         Standard deviation of the noise of an entry of ``second``
         (`dppca.common.numerics.spectrum.noise_edge.entry_noise`), at least 0.
@@ -84,24 +83,18 @@ def discretize(
 
 
 def threshold_labels(scores: NDArray[np.float64], released_mean: float) -> NDArray[np.int32]:
-    """Labels of a binary attribute's coded coordinate, cut so that the released mean is kept.
+    """Labels of a binary's coded coordinate, cut so that the released mean is kept.
 
-    For anybody who trains on coded rows. Cutting at 0 keeps the mean only where both labels are
-    equally common or the model's variance is right; under noise, which inflates it, this cut is
-    the better one (NLTCS *money* at epsilon 0.2: accuracy 0.82 against 0.81).
-
-    Parameters
-    ----------
-    scores
-        Shape (n,), coded units.
-    released_mean
-        Released mean of the same column, in coded units.
+    Use it to train on coded rows. Cutting at 0 keeps the mean only if both labels are equally
+    common or the model's variance is right; under noise, which inflates it, this cut is the better
+    one (NLTCS *money* at epsilon 0.2: accuracy 0.82 against 0.81). ``scores`` has shape (n,);
+    ``released_mean`` is the mean of the same column, in coded units.
     """
     return split_by_score(scores, round(binary_share(released_mean) * len(scores)))
 
 
 def _clip_means(layout: Layout, mean: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The released means, made such as rows can have."""
+    """Released means, clipped to means that rows can have."""
     means = np.clip(mean, -0.5, 0.5)
     for start, stop in layout.groups:
         if layout.kinds[start] is ColumnKind.INDICATOR:
@@ -129,7 +122,7 @@ def _threshold(
 
 
 def _clip_about(values: NDArray[np.float64], mean: float) -> NDArray[np.float64]:
-    """Values shifted and clipped to [-1/2, 1/2] so that their mean is ``mean``, by bisection."""
+    """Shift values by bisection so that they have mean ``mean`` once clipped to [-1/2, 1/2]."""
     low, high = -0.5 - values.max(), 0.5 - values.min()
     for _ in range(_HALVINGS):
         shift = (low + high) / 2

@@ -4,32 +4,31 @@ Over the values of the attributes (labels, or cells of a numeric), the field is 
 
     p(x) ~ exp( sum_a b_a(x_a) + sum_{a<b} z_a' Theta_ab z_b )                            (1)
 
-with z the coded columns of x minus their means: of all laws with given marginals and products, the
-one of largest entropy. The products are known with noise of variance S_ij, and a coupling is
-``N(0, tau_ab^2)`` before anything is known of it (`coupling_scales`). At the most probable
-couplings, with C the products of the law and the Fisher matrix taken as ``diag(v_i v_j)``, ::
+with z the coded columns of x minus their means: of all laws with given marginals and products, it
+has the largest entropy. The products are known with noise of variance S_ij, and the prior of a
+coupling is ``N(0, tau_ab^2)`` (`coupling_scales`). At the most probable couplings, with C the
+products of the law and the Fisher matrix approximated by ``diag(v_i v_j)``, ::
 
     T_ij - C_ij = lambda_ij Theta_ij,    lambda_ij = S_ij / (tau_ab^2 v_i v_j)              (2)
 
-so what the noise could have made is not believed. The couplings begin as those of the normal law
-with the shrunk products, minus the inverse of its covariance (`_start`): Gibbs sampling mixes
-slowly where numerics are strongly correlated, so changes of a chain lag behind those of the
-couplings, and a start from independence would stop short. The couplings are then corrected by
-stochastic maximum likelihood: chains are kept from one sweep of Gibbs sampling to the next, and
-after each sweep all parameters move against their error on the chains, and the mean of the last
-half is taken. A numeric may fill a small part of its bounds, so steps of couplings are measured per
-reach of their columns (`FieldTargets`). The biases meet the marginals; values that less than a
-tenth of a chain would have are shut, since few chains in a far corner, where nobody is, would meet
-a product alone. Where equation (2) is not met by then for every pair of attributes, up to four more
-turns follow.
+so products are ignored as far as noise could explain them. The couplings begin as those of the
+normal law with the shrunk products, minus the inverse of its covariance (`_start`): Gibbs sampling
+mixes slowly if numerics are strongly correlated, so changes of a chain lag behind those of the
+couplings, and a start from independence would stop short. Stochastic maximum likelihood then
+corrects the couplings: chains are kept from one sweep of Gibbs sampling to the next, after each
+sweep all parameters move against their error on the chains, and the mean of the last half is taken.
+A numeric may fill a small part of its bounds, so steps of couplings are measured per reach of their
+columns (`FieldTargets`). The biases meet the marginals; values expected in less than a tenth of a
+chain are excluded, since otherwise a few chains in a far corner without rows could meet a product
+alone. If equation (2) is not met then for every pair of attributes, up to four more turns follow.
 
 Rows begin as copies of the chains and are swept a few times more, block by block, so memory does
 not grow with their number. The last sweep chooses values by argmax of log-odds plus Gumbel noise
 under quotas: the marginals are met to within a row of each block. A numeric's value is drawn inside
 its cell (`dppca.common.numerics.synthesis.cell_values`).
 
-Rows are float32: another number of BLAS threads can round a product, and with it a value, another
-way, so all is done with one thread.
+Rows are float32: with another number of BLAS threads a product, and with it a value, can round
+differently, so all work uses one thread.
 
 References: T. Tieleman, Training restricted Boltzmann machines using approximations to the
 likelihood gradient, ICML 2008; B. Polyak, A. Juditsky, Acceleration of stochastic approximation by
@@ -51,19 +50,19 @@ from dppca.common.numerics.threads import one_blas_thread
 _CHAINS = 2048
 _SWEEPS = 120
 _TURNS = 5
-_MOST_MISFIT = 1.0  # as far off as chance
-_MOST_MARGINAL_MISFIT = 0.05  # quotas of the last sweep put it right
+_MOST_MISFIT = 1.0  # as far off as chance alone
+_MOST_MARGINAL_MISFIT = 0.05  # corrected by the quotas of the last sweep
 _SETTLED = 0.02
 _SETTLED_PAIR = 1.5
 _RATE = 0.3
-_LEAST_PACE = 2e-4  # of the order of one chain's part in a product
+_LEAST_PACE = 2e-4  # of the order of one chain's share of a product
 _LEAST_SHARE = 0.5 / _CHAINS
 _NOBODY = 0.1 / _CHAINS
 _SHUT = -1e4  # beyond any coupling
-_LEAST_EIGENVALUE = 0.05  # of a correlation matrix: inverses are not believed beyond
+_LEAST_EIGENVALUE = 0.05  # of a correlation matrix; smaller ones make the inverse unreliable
 _NORMAL_REACH = 4.0  # standard deviations
 _LIKELY = 3.0  # standard deviations of the prior
-_RARE = 0.02  # of a column's variance, in whose neighbourhood the normal law is no guide
+_RARE = 0.02  # of a column's variance, near which the normal law is a poor guide
 _DRAWING_SWEEPS = 6
 _BLOCK_ROWS = 4096
 _TINY = np.float32(1e-30)
@@ -76,12 +75,8 @@ Rows = NDArray[np.float32]
 class Field:
     """A law over the values of all attributes: equation (1).
 
-    Attributes
-    ----------
-    couplings
-        Theta, shape (p, p), symmetric; 0 inside an attribute.
-    biases
-        For each attribute, shape (K,).
+    ``couplings`` is Theta, shape (p, p), symmetric and 0 inside an attribute; ``biases`` has shape
+    (K,) for each attribute.
     """
 
     couplings: NDArray[np.float64]
@@ -90,19 +85,19 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class FittedField:
-    """A field, the chains that were drawn from it last, and how well it was fitted.
+    """A field, the chains last drawn from it, and the quality of the fit.
 
     Attributes
     ----------
     codes
         Shape (chains, attributes): a value of each attribute.
     misfit
-        Root mean square of what is left of equation (2), in standard deviations of the noise and
-        the chains' own chance together; 1 would be as far off as chance alone.
+        Root mean square residual of equation (2), in standard deviations of the noise and the
+        chains' own chance together; 1 would be as far off as chance alone.
     pair_misfit
         The largest such figure of one pair of attributes.
     marginal_misfit
-        Largest total variation between a marginal and that of the chains over the last half.
+        Largest total variation between a marginal and the chains' over the last half.
     """
 
     field: Field
@@ -114,12 +109,12 @@ class FittedField:
 
     @property
     def converged(self) -> bool:
-        """Whether rows may be drawn."""
+        """Return True if rows may be drawn."""
         return self.misfit <= _MOST_MISFIT and self.marginal_misfit <= _MOST_MARGINAL_MISFIT
 
     @property
     def settled(self) -> bool:
-        """Whether another turn would gain little."""
+        """Return True if another turn would gain little."""
         return (
             self.converged
             and self.pair_misfit <= _SETTLED_PAIR
@@ -136,13 +131,9 @@ def fit_field(
 ) -> FittedField:
     """Fit the field by equation (2).
 
-    Parameters
-    ----------
-    scales
-        tau of each pair of columns, shape (p, p): `coupling_scales`.
-    progress
-        Told the share that is done, from 0 to 1. The first turn is half of it, and each further
-        turn half of what is left: most fits take one.
+    ``scales`` is tau of each pair of columns, shape (p, p): `coupling_scales`. ``progress``
+    receives the share that is done, from 0 to 1: the first turn is half of it, each further turn
+    half of the rest, because most fits need one turn.
     """
     chains = Chains.start(targets, _CHAINS, rng)
     field = _start(targets, scales)
@@ -162,11 +153,11 @@ def fit_field(
 
 
 def _start(targets: FieldTargets, scales: NDArray[np.float64]) -> Field:
-    """The couplings of the normal law with the products that are believed, in the field's form.
+    """Couplings of the normal law with shrunk products, in the field's form.
 
-    A product is believed as far as its prior allows: ``T g / (g + S)``, ``g = (tau v_i v_j)^2``. A
-    numeric's own square, which the field has in its biases, goes there. No coupling of standardised
-    columns begins above 1, nor where its prior hardly allows it: the steps back would be many.
+    A product is shrunk by its prior: ``T g / (g + S)``, ``g = (tau v_i v_j)^2``. A numeric's own
+    square goes into its biases. No coupling of standardised columns begins above 1, nor beyond
+    `_LIKELY` deviations of its prior: the steps back would be many.
     """
     reach = (scales * np.outer(targets.variance, targets.variance)) ** 2
     covariance = targets.products * reach / (reach + targets.noise_variance) * targets.between
@@ -185,7 +176,7 @@ def _start(targets: FieldTargets, scales: NDArray[np.float64]) -> Field:
     eigenvalues, vectors = np.linalg.eigh(covariance / np.outer(deviation, deviation))
     correlation = (vectors * np.maximum(eigenvalues, 0)) @ vectors.T
     inverse = np.linalg.inv(correlation + np.diag(ridge))
-    # A coupling acts on the farthest cell, too: far beyond what a normal law has, it is no guide.
+    # A coupling also acts on the farthest cell; far outside the normal range it is no guide.
     for index, column in numerics:
         farthest = np.abs(targets.values[index][:, 0] - targets.mean[column]).max()
         normal = min(1.0, _NORMAL_REACH * deviation[column] / farthest)
@@ -202,7 +193,7 @@ def _start(targets: FieldTargets, scales: NDArray[np.float64]) -> Field:
 
 
 def _largest_mean_of_a_pair(entries: NDArray[np.float64], targets: FieldTargets) -> float:
-    """The largest mean of the entries, shape (p, p), of two different attributes."""
+    """Largest mean of the entries, shape (p, p), over pairs of different attributes."""
     widths = [values.shape[1] for values in targets.values]
     starts = np.cumsum(widths) - widths
     sums = np.add.reduceat(np.add.reduceat(entries, starts, axis=0), starts, axis=1)
@@ -221,7 +212,7 @@ def _improved(
     first: bool,
     progress: Callable[[float], None],
 ) -> FittedField:
-    """One turn of sweeps from a field on; the mean of its last half."""
+    """One turn of sweeps, starting from a field; the mean of its last half."""
     variance = np.outer(targets.variance, targets.variance)
     pull = targets.noise_variance / (scales**2 * variance)
     reach = np.outer(targets.reach, targets.reach)
@@ -262,7 +253,7 @@ def draw_blocks(
 ) -> Iterator[Codes]:
     """Draw rows as codes of values, shape (rows of the block, attributes), block by block.
 
-    Over all blocks together each value has as many rows as its marginal says, to within one.
+    Over all blocks together, the number of rows with each value meets its marginal to within one.
     """
     left = [apportion(q, n_rows) for q in fitted.marginals]
     for first in range(0, n_rows, _BLOCK_ROWS):
@@ -280,7 +271,8 @@ def draw_blocks(
 class Chains:
     """States of Gibbs sampling: codes of values, and their columns minus the means.
 
-    Columns are stored one after the other, shape (p, n), so that every step is along memory.
+    Columns are stored one after the other, shape (p, n), so that every step reads contiguous
+    memory.
     """
 
     def __init__(self, targets: FieldTargets, codes: Codes) -> None:
@@ -301,7 +293,7 @@ class Chains:
 
     @classmethod
     def start(cls, targets: FieldTargets, n: int, rng: np.random.Generator) -> Chains:
-        """States of independent attributes with the marginals."""
+        """Return states of independent attributes with the marginals."""
         codes = np.empty((n, len(targets.marginals)), np.int32)
         for index, q in enumerate(targets.marginals):
             codes[:, index] = rng.permutation(np.repeat(np.arange(len(q)), apportion(q, n)))
@@ -309,18 +301,18 @@ class Chains:
 
     @property
     def codes(self) -> Codes:
-        """Shape (n, attributes)."""
+        """Codes, shape (n, attributes)."""
         return self._codes.T
 
     def products(self) -> NDArray[np.float64]:
-        """C, shape (p, p)."""
+        """Return C, shape (p, p)."""
         with one_blas_thread():
             sums: NDArray[np.float64] = (self._centred @ self._centred.T).astype(np.float64)
         products: NDArray[np.float64] = sums / self._codes.shape[1]
         return products
 
     def shares(self) -> list[NDArray[np.float64]]:
-        """Share of each value of each attribute."""
+        """Return the share of each value of each attribute."""
         return [
             np.bincount(codes, minlength=len(q)) / len(codes)
             for codes, q in zip(self._codes, self._targets.marginals, strict=True)
@@ -335,13 +327,13 @@ class Chains:
     ) -> None:
         """Redraw every attribute of all states once, in a random order.
 
-        ``quota``, where given, says how many states have each value of each attribute.
+        ``quota``, if given, is the number of states with each value of each attribute.
         """
         couplings = field.couplings.astype(np.float32)
         with one_blas_thread():
             for index in rng.permutation(len(self._variables)):
                 variable = self._variables[index]
-                # Couplings are zero inside an attribute, so its own columns take no part.
+                # Couplings are zero inside an attribute, so its own columns have no effect.
                 odds = variable.odds(couplings[variable.columns] @ self._centred)
                 odds += field.biases[index].astype(np.float32)[:, None]
                 if quota is None:
@@ -364,17 +356,17 @@ class _Variable:
 
     @property
     def _all_held(self) -> bool:
-        """Whether each indicator has a value; a numeric's bin may hold none."""
+        """Return True if each indicator has a value; a numeric's bin may hold none."""
         return len(self.values) == len(self.mean)
 
     def odds(self, scores: Rows) -> Rows:
-        """Log-odds of the values but for a constant, shape (K, n), from scores of the columns."""
+        """Log-odds of the values up to a constant, shape (K, n), from scores of the columns."""
         if len(scores) == 1:
             return self.values * scores
         return scores if self._all_held else self.values @ scores
 
     def write(self, centred: Rows, codes: Codes) -> None:
-        """Put the columns of some codes, minus their means, where they belong."""
+        """Write the columns of the codes, minus their means, into the centred matrix."""
         if len(self.mean) > 1:
             rows = centred[self.columns]
             if not self._all_held:
@@ -386,7 +378,7 @@ class _Variable:
 
 
 def _choose(odds: Rows, rng: np.random.Generator) -> Codes:
-    """A value for each state, by its log-odds, shape (K, n); these are overwritten."""
+    """Draw a value for each state by its log-odds, shape (K, n), which are overwritten."""
     n_values, n = odds.shape
     uniform = rng.random(n, dtype=np.float32)
     if n_values == 2:
@@ -405,7 +397,7 @@ def _choose(odds: Rows, rng: np.random.Generator) -> Codes:
 
 @dataclass(frozen=True, slots=True)
 class _Averages:
-    """Means over the last sweeps; the arrays are added to in place."""
+    """Means over the last sweeps, accumulated in place."""
 
     couplings: NDArray[np.float64]
     products: NDArray[np.float64]

@@ -1,11 +1,11 @@
 """Shares of labels from noisy ones.
 
-The nearest shares on the simplex are the likeliest, but where the noise is large they fall on one
-label, which is then said to be everybody's. Here shares are ``q_k = exp(f_k) / sum_l exp(f_l)``,
-and before anything is known f_k is ``N(0, t^2)``: even shares for a small t, a few labels that hold
-most rows for a large one. For each t, f is the most probable one given what was released, by damped
-steps of Gauss and Newton; the laws are averaged with their evidence (Laplace's approximation) as
-weights. Without noise each of them follows the release, and without a release shares are even.
+The nearest shares on the simplex are the likeliest, but under large noise they put all rows on one
+label. Here shares are ``q_k = exp(f_k) / sum_l exp(f_l)``, and the prior of f_k is ``N(0, t^2)``:
+even shares for a small t, a few labels with most rows for a large one. For each t, f is the most
+probable one given the release, by damped Gauss-Newton steps; the resulting laws are averaged with
+their evidence (Laplace's approximation) as weights. Without noise each of them follows the release,
+and without a release shares are even.
 
 The curvature is a diagonal and two outer products, so a step costs K operations, not K^3: with w
 the precisions of the noise, ``u = w q^2`` and ``c = sum_k w_k q_k^2`` it is ::
@@ -28,17 +28,10 @@ Vector = NDArray[np.float64]
 
 
 def label_shares(observed: Vector, noise: Vector) -> Vector:
-    """Find shares of K labels.
+    """Estimate shares of K labels, shape (K,): all above 0, and their sum is 1.
 
-    Parameters
-    ----------
-    observed, noise
-        Shape (K,): the released shares, and the standard deviation of the noise of each, above 0.
-
-    Returns
-    -------
-    ndarray, shape (K,)
-        All above 0; they sum to 1.
+    ``observed`` has the released shares and ``noise`` the standard deviation of the noise of each,
+    above 0; both have shape (K,).
     """
     weights = 1 / np.maximum(noise, 1e-6) ** 2
     f, laws, evidence = np.zeros(len(observed)), [], []
@@ -89,7 +82,7 @@ class _Curvature:
         self._diagonal = (u + precision) * (1 + damping)
         self._outer = np.stack([q, u], axis=1)
         self._scaled = self._outer / self._diagonal[:, None]
-        # The inverse of [[c, -1], [-1, 0]], by which the two outer products are weighted.
+        # The inverse of [[c, -1], [-1, 0]], the weights of the two outer products.
         self._small = np.array([[0.0, -1.0], [-1.0, -u.sum()]]) + self._outer.T @ self._scaled
 
     @property
@@ -98,6 +91,6 @@ class _Curvature:
         return float(np.log(self._diagonal).sum() + np.linalg.slogdet(self._small)[1])
 
     def solve(self, right: Vector) -> Vector:
-        """What the matrix makes ``right`` of."""
+        """Solve the linear system for ``right``."""
         there = right / self._diagonal
         return there - self._scaled @ np.linalg.solve(self._small, self._outer.T @ there)

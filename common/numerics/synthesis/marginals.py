@@ -1,13 +1,13 @@
-"""Released marginals, and labels given to rows so that the marginals are met exactly.
+"""Released marginals, and labels assigned to rows so that the marginals are met exactly.
 
-A categorical's released shares are its indicators' means, negatives to 0 and rescaled; a binary's
-share of its second label is its mean plus 1/2, clipped to [0, 1]. Shares become whole numbers of
-rows by largest remainders.
+A categorical's released shares are its indicators' means, with negatives set to 0 and rescaled; a
+binary's share of its second label is its mean plus 1/2, clipped to [0, 1]. Largest remainders turn
+shares into whole numbers of rows.
 
-Labels go to rows by ``argmax_k (score_k - tau_k)``. The offsets tau that meet given shares are
-the prices of an optimal transport between rows and labels; they are found by Sinkhorn's iteration
-at falling temperatures on a few thousand rows, and what is then still over or under its quota is
-moved where moving costs least. Any scores will do, heavy-tailed or constant.
+Rows get labels by ``argmax_k (score_k - tau_k)``. The offsets tau that meet given shares are the
+prices of an optimal transport between rows and labels; Sinkhorn's iteration at falling temperatures
+finds them on a few thousand rows. Rows still above or below a quota are moved where moving costs
+least. Any scores are possible, heavy-tailed or constant.
 
 Reference: G. Peyré, M. Cuturi, Computational optimal transport, 2019, sections 4.2 and 5.2.
 """
@@ -24,14 +24,14 @@ _STEPS = 12
 
 
 def binary_share(mean: float) -> float:
-    """Share of the second label from a released mean in coded units."""
+    """Return the share of the second label from a released mean in coded units."""
     return min(max(mean + 0.5, 0.0), 1.0)
 
 
 def categorical_shares(means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Shares of K categories from released means of indicators, shape (K,); they sum to 1.
+    """Return shares of K categories from released means of indicators, shape (K,), of sum 1.
 
-    Where none is positive nothing is known and all are equal.
+    If none is positive, all shares are equal.
     """
     positive = np.maximum(means, 0.0)
     total = positive.sum()
@@ -42,7 +42,7 @@ def categorical_shares(means: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def apportion(shares: NDArray[np.float64], n_rows: int) -> NDArray[np.int64]:
-    """Whole rows for each share, shape (K,); they sum to ``n_rows``, each off by less than one."""
+    """Return whole rows per share, shape (K,), each off by less than 1; they sum to ``n_rows``."""
     exact = shares * n_rows
     whole = np.floor(exact).astype(np.int64)
     left = n_rows - int(whole.sum())
@@ -58,14 +58,10 @@ def split_by_score(scores: NDArray[np.floating], n_second: int) -> NDArray[np.in
 
 
 def assign(scores: NDArray[np.floating], quota: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Codes of a categorical, shape (n,), so that each is given to as many rows as its quota.
+    """Codes of a categorical, shape (n,), with exactly ``quota`` rows per category.
 
-    Parameters
-    ----------
-    scores
-        Shape (n, K), finite: the higher, the rather this label. Not changed.
-    quota
-        Shape (K,), as `apportion` makes them; they sum to n.
+    ``scores``, shape (n, K), are finite and are not changed; higher means more likely. ``quota``,
+    shape (K,), comes from `apportion`; its sum is n.
     """
     prices = np.full(len(quota), np.inf)
     used = np.flatnonzero(quota > 0)
@@ -93,23 +89,18 @@ def _prices(scores: NDArray[np.floating], quota: NDArray[np.int64]) -> NDArray[n
 def balance(
     values: NDArray[np.floating], codes: NDArray[np.int32], quota: NDArray[np.int64]
 ) -> NDArray[np.int32]:
-    """Move rows from labels above their quota to labels below it, those that lose least first.
+    """Move rows from labels above their quota to labels below it, in order of least loss.
 
-    Parameters
-    ----------
-    values
-        Shape (n, K), finite: the higher, the rather this label. Not changed.
-    codes
-        Shape (n,): labels to begin with. Not changed.
-    quota
-        Shape (K,): rows for each label; they sum to n.
+    ``values``, shape (n, K), are finite; higher means more likely. ``codes``, shape (n,), are the
+    initial labels. Both are not changed. ``quota``, shape (K,), has the rows for each label; its
+    sum is n.
     """
     codes, by_label = codes.copy(), values.T
     counts = np.bincount(codes, minlength=len(quota))
     for over in np.flatnonzero(counts > quota):
         rows = np.flatnonzero(codes == over)
         own = by_label[over][rows]
-        # Each turn fills a label or ends the excess, so there are at most K of them.
+        # Each turn fills a label or ends the excess, so there are at most K turns.
         while (excess := counts[over] - quota[over]) > 0:
             under = np.flatnonzero(counts < quota)
             gain = by_label[under[:, None], rows]

@@ -1,27 +1,25 @@
-"""Rows drawn from a pairwise Markov field whose covariance is a given one.
+"""Rows drawn from a pairwise Markov field with a given covariance.
 
-Of all laws on valid rows with given means and second moments between attributes, the one of
-largest entropy is ::
+Of all laws on valid rows with given means and second moments between attributes, the one of largest
+entropy is ::
 
     p(x) ~ exp( sum_i h_i x_i + sum_{i<j} theta_ij x_i x_j )
 
 over columns i, j of different attributes. Its conditional law of one attribute given the others is
 a logistic regression on their columns, so rows are drawn by Gibbs sampling, one attribute of all
-rows at a time. The parameters are found by stochastic maximum likelihood: rows are kept from one
-sweep to the next, and after each sweep ::
+rows at a time. Stochastic maximum likelihood finds the parameters: rows are kept from one sweep to
+the next, and after each sweep ::
 
     theta_ij += rate (target_ij - covariance_ij of the rows) / ((v_i + d)(v_j + d))
     h_i      -= rate (mean_i of the rows - mu_i) / (v_i + d)
 
-with v_i the variance of column i (so that rare categories and common ones learn at one pace) and d
-a damping. Columns are centred at mu. Numerics are not redrawn: they are what the labels depend on.
+with v_i the variance of column i (so that rare and common categories learn at one pace) and d a
+damping. Columns are centred at mu. Numerics are not redrawn: the labels depend on them.
 
-Rows are float32, so another number of threads can round a product, and with it a label, another
-way: anybody who needs the same rows again limits BLAS to one thread, which is the faster way too.
-
-The last sweep draws by argmax of log-odds plus Gumbel noise (which without offsets is the same as
-drawing) under the quotas of `dppca.common.numerics.synthesis.marginals`: the released marginals are
-met exactly.
+Rows are float32: with another number of threads a product, and with it a label, can round
+differently. To have the same rows again, limit BLAS to one thread, which is also faster. The last
+sweep draws by argmax of log-odds plus Gumbel noise (equal to drawing if there are no offsets) under
+the quotas of `dppca.common.numerics.synthesis.marginals`: the released marginals are met exactly.
 
 Reference: T. Tieleman, Training restricted Boltzmann machines using approximations to the
 likelihood gradient, ICML 2008.
@@ -41,7 +39,7 @@ _RATE = 0.3
 _DAMPING = 0.02
 _FITTING_SWEEPS = 50
 _DRAWING_SWEEPS = 15
-_FITTED_PRODUCTS = 1 << 28  # of a row's columns: bounds the work of a sweep
+_FITTED_PRODUCTS = 1 << 28  # products of columns: limits the work of a sweep
 _FEWEST_FITTED_ROWS = 2048
 _MOST_FITTED_ROWS = 1 << 14
 _TINY = np.float32(1e-30)
@@ -59,7 +57,7 @@ def redraw(
 ) -> NDArray[np.float64]:
     """Redraw the labels of rows so that the rows' covariance comes near a target.
 
-    The parameters are fitted on the first rows, as many as make a sweep cheap (16,384 for 104
+    The parameters are fitted on the first rows, as many as keep a sweep cheap (16,384 for 104
     columns); the others are drawn from the fitted field.
 
     Parameters
@@ -69,13 +67,13 @@ def redraw(
     mu
         Shape (p,): means to be met. A numeric's is the mean of ``rows``.
     target
-        Shape (p, p), symmetric; entries inside an attribute are not used, others are brought
-        within the bounds of Cauchy and Schwarz.
+        Shape (p, p), symmetric; entries inside an attribute are not used, others are clipped to the
+        bounds of Cauchy and Schwarz.
 
     Returns
     -------
     ndarray, shape (n, p)
-        Valid rows: labels redrawn, marginals exactly those of ``mu``, numerics as they were.
+        Valid rows: labels redrawn, marginals exactly those of ``mu``, numerics unchanged.
     """
     n, p = rows.shape
     centred = (rows - mu).astype(np.float32)
@@ -120,7 +118,7 @@ def _sweep(
     weights, offsets = theta.astype(np.float32), h.astype(np.float32)
     for index in rng.permutation(len(labelled)):
         start, stop = labelled[index]
-        # theta is zero inside an attribute, so its own columns take no part
+        # theta is zero inside an attribute, so its own columns have no effect
         odds = centred @ weights[:, start:stop] + offsets[start:stop]
         if stop - start == 1:
             score = odds[:, 0] + rng.logistic(size=n).astype(np.float32)
@@ -155,7 +153,7 @@ def _variances(
 
 
 def _log_odds(layout: Layout, mu: NDArray[np.float64]) -> NDArray[np.float64]:
-    """h of independent attributes; a share of 0 gets odds of one in a million."""
+    """Return h of independent attributes; a share of 0 gets odds of one in a million."""
     least = 1e-6
     log_odds = np.zeros(len(mu))
     for column, kind in enumerate(layout.kinds):

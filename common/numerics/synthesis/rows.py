@@ -1,13 +1,13 @@
 """Decoded synthetic rows from released moments, by a fitted field.
 
-The field takes the place of thresholds on probabilistic PCA's coordinates: it keeps the released
-marginals and, as far as the noise lets them be known, the products of every pair of attributes
-(`dppca.common.numerics.synthesis.field`; where all attributes are binary,
-`dppca.common.numerics.synthesis.binary_field`). All of it is post-processing of a release.
+The field replaces thresholds on probabilistic PCA's coordinates: it keeps the released marginals
+and, as far as the noise allows, the products of every pair of attributes
+(`dppca.common.numerics.synthesis.field`; if all attributes are binary,
+`dppca.common.numerics.synthesis.binary_field`). This is post-processing of a release.
 
-Where a fit has not converged, the rows are decoded by `dppca.common.numerics.synthesis.discretize`,
-and the caller is told so. Rows of the unit ball, releases without sums and schemas of more than
-2048 columns have no field.
+If a fit has not converged, `dppca.common.numerics.synthesis.discretize` decodes the rows and the
+caller is informed. Rows of the unit ball, releases without sums and schemas of more than 2048
+columns have no field.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from dppca.common.schema import Column, ColumnKind, Schema
 
 @dataclass(frozen=True, slots=True)
 class FieldFit:
-    """A fitted field with what it was fitted to; rows can be drawn from it any number of times."""
+    """A fitted field and its targets; rows can be drawn from it any number of times."""
 
     targets: FieldTargets
     fitted: FittedField
 
     @property
     def converged(self) -> bool:
-        """Whether rows may be drawn."""
+        """Return True if rows may be drawn."""
         return self.fitted.converged
 
     def blocks(self, n_rows: int, *, rng: np.random.Generator) -> Iterator[list[Column]]:
         """Draw rows block by block, so that memory does not grow with their number.
 
         A block has one array per attribute in the layout's order, shape (rows of the block,): a
-        numeric is float64 in its own unit, within its bounds and whole where the schema says so,
-        anything else int32 codes of labels.
+        numeric is float64 in its own unit, within its bounds and whole if the schema requires it;
+        other attributes are int32 codes of labels.
         """
         samplers = [
             None if numeric is None else numeric.spread(shares)
@@ -65,22 +65,22 @@ def fit_released(
     rng: np.random.Generator,
     progress: Callable[[float], None] | None = None,
 ) -> FieldFit | None:
-    """Fit a field to released moments; None where there is none for such a schema.
+    """Fit a field to released moments. Return None if a schema has no field.
 
     Parameters
     ----------
     mean, second
-        As released, shapes (p,) and (p, p); mean is None where the release has no sums.
+        Released moments, shapes (p,) and (p, p); mean is None if the release has no sums.
     histograms
-        For each attribute, the released share of the rows in each of its cells; None where there
-        is none (`dppca.common.attestation.results.Result.histograms`).
+        For each attribute, the released share of the rows in each of its cells, or None
+        (`dppca.common.attestation.results.Result.histograms`).
     entry_noise
         Standard deviation of the noise of an entry of ``second`` of weight 1
         (`dppca.common.numerics.spectrum.noise_edge.entry_noise`), at least 0.
     rng
         Decides the chains; the same state gives the same field.
     progress
-        Told the share that is done, from 0 to 1; it never falls.
+        Receives the share that is done, from 0 to 1; it never falls.
     """
     targets = released_targets(
         schema, mean=mean, second=second, histograms=histograms, entry_noise=entry_noise
@@ -102,7 +102,7 @@ def released_targets(
     histograms: Sequence[NDArray[np.float64] | None],
     entry_noise: float,
 ) -> FieldTargets | None:
-    """Find what `fit_released` has to meet, by the same arguments; None where there is no field."""
+    """Return the targets of `fit_released`, given the same arguments; None without a field."""
     layout = schema.layout
     if (
         mean is None

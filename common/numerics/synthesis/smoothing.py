@@ -1,20 +1,20 @@
 """Shares of a numeric's cells from noisy linear functionals of them.
 
 With m_k the width of interval k on the score's scale, the law is ``q_k ~ m_k exp(f_k)``, so f is
-the logarithm of a density and the prior does not see how the cells were cut. Before anything is
-known the slope of f walks: over a distance d, in fortieths of the range between the bounds, it
-moves by ``N(0, t^2 d)``. Smooth laws, such as normal ones and mixtures of them, want a small t,
-laws with jumps a large one. For heaped values, such as hours of which half are 40, a second kind of
-prior adds ``N(0, u^2)`` to each cell alone. A spike is outside the walk: it holds as much as all
-intervals together, give or take two in the logarithm.
+the logarithm of a density and the prior does not depend on the cells' cuts. In the prior, the slope
+of f walks: over a distance d, in fortieths of the range between the bounds, it moves by ``N(0, t^2
+d)``. Smooth laws, such as normal ones and their mixtures, suit a small t, laws with jumps a large
+one. For heaped values, such as hours of which half are 40, a second kind of prior adds ``N(0,
+u^2)`` to each cell alone. A spike is outside the walk: it holds as much as all intervals together,
+give or take two in the logarithm.
 
-For each prior f is the most probable one given what was released, by damped Gauss-Newton steps; the
-laws are averaged with their evidence (Laplace's approximation) as weights. Where the noise is small
-every one of them follows the release.
+For each prior, f is the most probable one given the release, by damped Gauss-Newton steps; the laws
+are averaged with their evidence (Laplace's approximation) as weights. If the noise is small, every
+one of them follows the release.
 
-Measured on 40 cells, total variation of the cells at noise of 0.003 a share; in brackets where f
-itself walks and not its slope: normal .017 (.033), two humps .025 (.031), log-normal .009 (.012),
-Adult's age .023 (.030), hours .034 (.033).
+Measured on 40 cells, total variation of the cells at noise of 0.003 a share; in brackets if f
+itself walks instead of its slope: normal .017 (.033), two humps .025 (.031), log-normal .009
+(.012), Adult's age .023 (.030), hours .034 (.033).
 
 References: C. Rasmussen, C. Williams, Gaussian processes for machine learning, 2006, section 3.4
 (Laplace's approximation); D. MacKay, Bayesian interpolation, Neural Computation 4 (1992) 415-447.
@@ -41,22 +41,17 @@ Matrix = NDArray[np.float64]
 def smooth_marginal(
     observed: Vector, noise: Vector, functionals: Matrix, *, widths: Vector
 ) -> Vector:
-    """Shares of K cells.
+    """Estimate shares of K cells, shape (K,): all above 0, and their sum is 1.
 
     Parameters
     ----------
     observed, noise
-        Shape (L,): what was released, and the standard deviation of its noise.
+        Shape (L,): released values, and the standard deviation of their noise.
     functionals
         Shape (L, K): row l gives ``functionals[l] @ q``, which is observed.
     widths
-        Widths of the intervals on the score's scale, in any unit, shape (K,), or (K - 1,) where
-        the last cell is a spike; all above 0.
-
-    Returns
-    -------
-    ndarray, shape (K,)
-        All above 0; they sum to 1.
+        Widths of the intervals on the score's scale, in any unit, shape (K,), or (K - 1,) if the
+        last cell is a spike; all above 0.
     """
     scale = np.maximum(noise, 1e-6)
     n_cells = functionals.shape[1]
@@ -87,7 +82,7 @@ def _priors(widths: Vector, n_cells: int) -> Iterator[Matrix]:
 
 
 def _walk(gaps: Vector, size: float) -> Matrix:
-    """Precision of f whose slope walks; its rise from cell to cell is bounded, though hardly."""
+    """Precision of f with a walking slope; its rise from cell to cell has a loose bound."""
     rises = np.diff(np.eye(len(gaps) + 1), axis=0)
     bends = np.diff(rises / gaps[:, None], axis=0)
     reach = size**2 * (gaps[1:] + gaps[:-1]) / 2

@@ -1,30 +1,29 @@
-"""What a pairwise field has to meet: marginals and products, with the noise that each carries.
+"""Targets of a pairwise field: marginals and products, with the noise of each.
 
 A release holds column means (weight w), products of columns (weights W_ij) and, for some numerics,
-the share of the rows in each cell (weight h); an entry of weight W has noise of variance
-``s^2 / W^2``. Every column's mean is also the sum of its products with all K indicators of a
-categorical, so each categorical repeats it with the sum of their variances; both are pooled by
-their variances. With mu the means that result, what is left of a product is ::
+the share of the rows in each cell (weight h); an entry of weight W has noise of variance ``s^2 /
+W^2``. Every column's mean is also the sum of its products with all K indicators of a categorical,
+so each categorical repeats it with the sum of their variances; all are pooled by their variances.
+With mu the resulting means, the rest of a product is ::
 
     T_ij = M_ij - mu_i mu_j,    var T_ij = s^2 / W_ij^2 + mu_i^2 var mu_j + mu_j^2 var mu_i    (1)
 
 between columns of different attributes. Products with all indicators of one categorical sum to
-nothing, so their mean is taken out. Each is brought within a standard deviation of its noise of
-what columns with these marginals can have (Hoeffding), and under the bound of Cauchy and Schwarz:
-no couplings would give more, and the search for them would not end.
+zero, so their mean is subtracted. Each is clipped to within a standard deviation of its noise of
+the range for columns with these marginals (Hoeffding), and to the bound of Cauchy and Schwarz: no
+couplings would give more, and the search for them would not end.
 
-Marginals. Shares of labels are what is likely given their noise, neither one label nor below 0
-(`dppca.common.numerics.synthesis.label_shares`). A
-numeric's law over its cells is smooth and meets its shares, where they are released, its mean and
-its mean square as far as their noise allows (`dppca.common.numerics.synthesis.smoothing`). With
-``products: bins`` its columns are indicators as a categorical's, their means are the shares, and
-nothing else is released of it alone. Otherwise the field takes each value for the middle of its
-cell; the rows' values may lie elsewhere in it, all in one place of it at worst (half of them at the
-value 40). With c_k and v_k the mean and the variance
-of the coordinates in cell k, mean and mean square of a numeric with released shares are therefore
-known to ``sum q_k^2 v_k`` and ``sum q_k^2 4 c_k^2 v_k`` only, beside their noise; and mu_i of
-equation (1) is the mean under the marginal plus the part of what is left of the released mean that
-is not likely to be noise.
+Marginals. Shares of labels are likely ones given their noise, neither on one label alone nor below
+0 (`dppca.common.numerics.synthesis.label_shares`). A numeric's law over its cells is smooth and
+meets its shares, if they are released, its mean and its mean square as far as their noise allows
+(`dppca.common.numerics.synthesis.smoothing`). With ``products: bins`` its columns are indicators
+like a categorical's, their means are the shares, and nothing else of it alone is released.
+Otherwise the field places each value in the middle of its cell; the rows' values may lie elsewhere
+in it, at worst all in one place (half of them at the value 40). With c_k and v_k the mean and the
+variance of the coordinates in cell k, mean and mean square of a numeric with released shares are
+therefore known only to ``sum q_k^2 v_k`` and ``sum q_k^2 4 c_k^2 v_k``, beside their noise; and
+mu_i of equation (1) is the mean under the marginal plus the part of the released mean's residual
+that is unlikely to be noise.
 
 Reference: W. Hoeffding, Massstabinvariante Korrelationstheorie, 1940.
 """
@@ -64,25 +63,25 @@ class FieldTargets:
         For each attribute, shape (K, width): the coded columns of each of its K values. A numeric's
         are those of its cells: `CellValues.coordinates`, or indicators with ``products: bins``.
     numerics
-        For each attribute, what its cells hold; None for labels.
+        For each attribute, the values of its cells; None for labels.
     marginals
         For each attribute, shape (K,): shares, which sum to 1.
     mean, variance
-        Shape (p,): of the columns under the marginals; variances are at least 1e-6.
+        Moments of the columns under the marginals, shape (p,); variances are at least 1e-6.
     reach
-        Shape (p,): how far from its mean a column is where its variance is made, the square root of
+        Distance from the mean at which a column's variance arises, shape (p,): the square root of
         its fourth moment over its second. 1 for rare labels, 1.7 deviations for a bell.
     products
         T of equation (1), shape (p, p), symmetric; 0 inside an attribute.
     noise_variance
-        Shape (p, p): of the noise on each of them.
+        Variance of the noise on each of them, shape (p, p).
     between
-        Shape (p, p): whether two columns are of different attributes, and no value of one is
-        without the other's columns: a bin may hold no whole number.
+        True for two columns of different attributes that both have a value, shape (p, p): a bin may
+        hold no whole number.
     entry_variance
-        Shape (p, p): of the noise on each released product.
+        Variance of the noise on each released product, shape (p, p).
     mean_variance
-        Shape (p,): of the noise on each pooled mean.
+        Variance of the noise on each pooled mean, shape (p,).
     """
 
     values: tuple[Vector, ...]
@@ -106,17 +105,14 @@ def field_targets(
     histograms: Sequence[Vector | None],
     entry_noise: float,
 ) -> FieldTargets:
-    """Find what a field has to meet in a release.
+    """Compute a field's targets from a release. The schema has bounds: no unit-ball rows.
 
     Parameters
     ----------
-    schema
-        With bounds: no unit-ball rows.
     mean, second
-        As released, in coded units, shapes (p,) and (p, p).
+        Released moments in coded units, shapes (p,) and (p, p).
     histograms
-        For each attribute, the released share of the rows in each of its cells; None where there
-        is none.
+        For each attribute, the released share of the rows in each of its cells, or None.
     entry_noise
         Standard deviation of the noise of an entry of ``second`` of weight 1.
     """
@@ -192,12 +188,8 @@ def _numeric_marginal(
 ) -> tuple[Vector, float]:
     """Shares of the kept cells, and the mean of the rows' own values.
 
-    Parameters
-    ----------
-    moments, variance
-        Released mean and mean square, and the variances of their noise, shape (2,).
-    shares, noise
-        Released shares of all cells, and the standard deviation of their noise.
+    ``moments`` are the released mean and mean square and ``variance`` their noise's variances,
+    shape (2,); ``shares`` are released ones of all cells and ``noise`` is their standard deviation.
     """
     centres = numeric.coordinates
     functionals = np.stack([centres, numeric.squares])
@@ -219,8 +211,8 @@ def _numeric_marginal(
 
 
 def _marginal_of_labels(means: Vector, noise: Vector) -> NDArray[np.float64]:
-    """Shares of labels from the mean of a binary, or those of a categorical's indicators."""
-    if len(means) == 1:  # one share, known as well as two whose noise has twice the variance
+    """Shares of labels from the mean of a binary or the means of a categorical's indicators."""
+    if len(means) == 1:  # one share, as precise as two whose noise has twice the variance
         found = label_shares(
             np.array([0.5 - means[0], 0.5 + means[0]]), np.full(2, noise[0] * np.sqrt(2))
         )
@@ -267,7 +259,7 @@ def _attainable(
 
 
 def _without_means(layout: Layout, products: Vector) -> Vector:
-    """Products with the indicators of one categorical made to sum to 0."""
+    """Shift products with the indicators of one categorical so that their sum is 0."""
     for start, stop in layout.groups:
         if layout.kinds[start] is ColumnKind.INDICATOR:
             block = products[:, start:stop]
@@ -286,17 +278,13 @@ def _labels(width: int) -> Vector:
 def coupling_scales(
     targets: FieldTargets, groups: Sequence[tuple[int, int]]
 ) -> NDArray[np.float64]:
-    """Prior width of the couplings of each pair of attributes, by empirical Bayes.
+    """Prior width of the couplings of each pair of columns, by empirical Bayes, shape (p, p).
 
     For a pair, ``T_ij ~ N(0, S_ij + (v_i v_j k_i k_j tau)^2)`` with S the noise's variance and v
     the variances of the columns; ``log tau ~ N(log tau_0, 1)``, and tau_0 maximises the likelihood
-    of all pairs with as many numerics together. A coupling is measured per label, and per two
-    standard deviations of a numeric, whatever its bounds: k is 1, or 1 over twice its deviation.
-
-    Returns
-    -------
-    ndarray, shape (p, p)
-        ``k_i k_j`` times the square root of the posterior mean of ``tau^2``.
+    of all pairs with the same number of numerics together. A coupling is measured per label, and
+    per two standard deviations of a numeric, for any bounds: k is 1, or 1 over twice its deviation.
+    The width is ``k_i k_j`` times the square root of the posterior mean of ``tau^2``.
     """
     scales = np.geomspace(0.002, 4.0, 48)
     member = np.zeros((len(targets.mean), len(groups)))

@@ -1,26 +1,28 @@
-"""Which relations between attributes a release shows above its noise, from released values alone.
+"""Relations between attributes that a release shows above its noise, from released values alone.
 
 For columns i, j of two attributes a release leaves a covariance T_ij with noise of variance S_ij
-(`dppca.common.numerics.synthesis.targets`, equation (1)). Rows are a sample of people besides, and
-means are not known exactly, so under no relation at all ::
+(`dppca.common.numerics.synthesis.targets`, equation (1)). Rows are also a sample of people, and
+means are not known exactly, so without any relation ::
 
     var T_ij = S_ij + var mu_i var mu_j + v_i v_j / n                                     (1)
 
-The chance of an entry as large as the one found is that of the noise's law with this variance: the
-normal law, or the sum of m Laplace laws, whose tail is ``2 sum_j C(2m-j-1, m-j) 2^(j-2m) Q(j, x)``
-with x in units of one law's scale and Q the tail of a gamma law. (One of two gamma variables, each
-of m waiting times, is the larger by j of them: a race of fair coins.) A pair of attributes has the
-least chance of its entries times their number (Bonferroni). Pairs stand above the noise by the
-procedure of Benjamini and Hochberg: on average at most 5 % of those that are called so have no
-relation.
+The chance of an entry at least as large as the observed one follows from the noise's law with this
+variance: the normal law, or the sum of m Laplace laws, whose tail is ``2 sum_j C(2m-j-1, m-j)
+2^(j-2m) Q(j, x)`` with x in units of one law's scale and Q the tail of a gamma law. (One of two
+gamma variables, each of m waiting times, is the larger by j of them: a race of fair coins.) A pair
+of attributes has the least chance of its entries times their number (Bonferroni). The procedure of
+Benjamini and Hochberg selects the pairs above the noise: on average at most 5 % of the selected
+pairs have no relation.
 
-What rows show is a different question: the field believes of T_ij the part ``T g / (g + S)``, with
-g the prior's variance (`coupling_scales`). Where nothing of an attribute stands above the noise,
-and no believed correlation is above `FAINT`, the rows have it on its own for practical purposes. An
-attribute may be neither: the rows show relations of it, and any one of them may be noise.
+Relations in the synthetic rows are a different question: the field keeps of T_ij the part ``T g /
+(g + S)``, with g the prior's variance (`coupling_scales`). If no relation of an attribute is above
+the noise and no kept correlation exceeds `FAINT`, the attribute is independent in the rows for
+practical purposes. An attribute may be neither: the rows show relations of it, and any one of them
+may be noise.
 
 Limits: relations are covariances of coded columns: of a numeric's score, unless its bins have
-products. What a numeric does to another only by its square is not seen, here or in the rows.
+products. An effect of a numeric on another only through its square is invisible, here and in the
+rows.
 
 Reference: Y. Benjamini, Y. Hochberg, Controlling the false discovery rate, 1995.
 """
@@ -36,25 +38,26 @@ from numpy.typing import NDArray
 from dppca.common.numerics.synthesis.targets import FieldTargets
 
 FALSE_SHARE = 0.05
-"""Of the pairs that are said to stand above the noise, at most so many do not, on average."""
+"""Largest average share of pairs without a relation among those reported above the noise."""
 FAINT = 0.1
-"""A correlation up to which two attributes of the rows are on their own: 1 % of a variance."""
+"""Largest correlation at which two attributes count as independent in the rows: 1 % of a
+variance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visibility:
-    """What of the relations between A attributes stands above the noise.
+    """Visibility of the relations between A attributes above the noise.
 
     Attributes
     ----------
     above
-        Shape (A, A), symmetric: pairs whose relation stands above the noise.
+        Shape (A, A), symmetric: True for pairs whose relation stands above the noise.
     believed
-        Shape (A, A), symmetric: the largest correlation, in size, that the field believes between a
+        Shape (A, A), symmetric: the largest correlation, in size, that the field keeps between a
         column of one attribute and one of the other.
     noise
         Shape (A,): standard deviation of the noise of a correlation of the attribute with another,
-        of the two columns where it is least; the median over the others.
+        for the two columns with the least noise; the median over the other attributes.
     """
 
     above: NDArray[np.bool_]
@@ -63,7 +66,7 @@ class Visibility:
 
     @property
     def alone(self) -> NDArray[np.bool_]:
-        """Shape (A,): attributes that the rows have on their own for practical purposes."""
+        """Attributes that are independent in the rows for practical purposes, shape (A,)."""
         alone: NDArray[np.bool_] = ~self.above.any(axis=0) & (self.believed.max(axis=0) <= FAINT)
         return alone
 
@@ -87,7 +90,8 @@ def find_visible(
     n_rows
         Rows of all owners, at least 1.
     tail
-        Chance that an entry's noise is so many standard deviations from 0, in either direction.
+        Chance that an entry's noise is at least so many standard deviations from 0, in either
+        direction.
     """
     spread = np.outer(targets.variance, targets.variance)
     variance = (
@@ -121,13 +125,13 @@ def find_visible(
 def _of_pairs(
     ufunc: np.ufunc, entries: NDArray[np.float64], starts: Sequence[int]
 ) -> NDArray[np.float64]:
-    """The least or largest entry, shape (p, p), of each pair of attributes, shape (A, A)."""
+    """Least or largest entry, shape (p, p), of each pair of attributes, shape (A, A)."""
     found: NDArray[np.float64] = ufunc.reduceat(ufunc.reduceat(entries, starts, axis=0), starts, 1)
     return found
 
 
 def _not_by_chance(chances: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which of some chances are small enough, by Benjamini and Hochberg; shape as given."""
+    """Select chances that are small enough, by Benjamini and Hochberg; shape as given."""
     order = np.argsort(chances, kind="stable")
     bounds = FALSE_SHARE * np.arange(1, len(chances) + 1) / len(chances)
     passed = np.flatnonzero(chances[order] <= bounds)
