@@ -1,7 +1,7 @@
 """The papers' methods as scikit-learn estimators, as printed and in forms whose privacy holds.
 
 ======================  ==========================================================================
-estimator               what may leave its site
+estimator               may leave its site
 ======================  ==========================================================================
 `PPCADPMH`              sound: components, model and synthetic rows
 `DPSUBN3`, `PrivBayes`  network, tables and synthetic rows
@@ -15,8 +15,9 @@ estimator               what may leave its site
 `SVM`                   nothing: no privacy
 ======================  ==========================================================================
 
-Every one says in ``guarantee_`` what is private, at which epsilon and delta, and what is not.
-``variant="published"`` runs an algorithm as its paper prints it, for benchmarks on public data.
+Each estimator's ``guarantee_`` states the private attributes, epsilon and delta, and the rest.
+``variant="published"`` runs an algorithm exactly as its paper prints it, for benchmarks on public
+data.
 """
 
 from dppca.common.estimators.base.guarantee import Guarantee, Variant

@@ -5,9 +5,9 @@ As printed, each entry of one triangle of ``A = X^T X / n`` gets Gaussian noise 
     D sqrt(2 ln(1.25/delta)) / epsilon,      D = 1/n                                            (1)
 
 where D is the L2 sensitivity to *adding* a row of norm 1 and the formula is proved for epsilon < 1.
-Replacing a row moves the triangle, as part of the matrix, by at most sqrt(2)/n. As Gaussian noise
-the printed one satisfies zCDP of ``rho = 1/(n deviation)^2``, and what that promises at delta is
-the figure in the guarantee. The sound form adds the discrete Gaussian for sqrt(2)/n.
+Replacing a row moves the triangle, as part of the matrix, by at most sqrt(2)/n. The printed noise,
+being Gaussian, satisfies zCDP of ``rho = 1/(n deviation)^2``; the guarantee states the epsilon of
+that rho at delta. The sound form adds the discrete Gaussian for sqrt(2)/n.
 
 Limits: the components are private, the classifier is not
 (`dppca.common.papers.base.component_svm`).
@@ -35,7 +35,7 @@ from dppca.common.privacy.sensitivity import Sensitivity
 
 
 class AGSVM(ComponentSVM):
-    """AG-SVM; parameters and attributes are those of `ComponentSVM`; it needs a ``delta``."""
+    """AG-SVM, with the parameters and attributes of `ComponentSVM`; it needs a ``delta``."""
 
     method: ClassVar[str] = "AG-SVM"
     source: ClassVar[str] = "Huang et al. 2021, section 3.4; Dwork et al. 2014, algorithm 1"

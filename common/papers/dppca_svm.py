@@ -6,11 +6,11 @@ As printed, each entry of one triangle of ``A = X^T X / n`` gets Laplace noise o
 
 for an L1 sensitivity of 2d/n. That is valid for rows in the unit ball and loose: replacing one row
 moves the triangle by at most (d/sqrt(2) + 1)/n (`dppca.common.privacy.sensitivity`, equation 5), so
-what A' really spends is ``epsilon (d/sqrt(2) + 1) / (2d)``. The sound form adds the exact discrete
-Laplace for that smaller sensitivity.
+A' really spends ``epsilon (d/sqrt(2) + 1) / (2d)``. The sound form adds the exact discrete Laplace
+for that smaller sensitivity.
 
-Limits: the components are private, the classifier is not
-(`dppca.common.papers.base.component_svm`), whatever the paper's theorem 1 says of it.
+Limits: the components are private; the classifier is not
+(`dppca.common.papers.base.component_svm`), contrary to the paper's theorem 1.
 
 Source: Huang et al. (2021), algorithm 1 and lemma 1.
 """
@@ -34,7 +34,7 @@ from dppca.common.privacy.sensitivity import BallShape, Sensitivity, real_l1
 
 
 class DPPCASVM(ComponentSVM):
-    """DPPCA-SVM; parameters and attributes are those of `ComponentSVM`; it takes no ``delta``."""
+    """DPPCA-SVM, with the parameters and attributes of `ComponentSVM`; it takes no ``delta``."""
 
     method: ClassVar[str] = "DPPCA-SVM"
     source: ClassVar[str] = "Huang et al. 2021, algorithm 1"

@@ -12,16 +12,16 @@ k is the smallest that reaches the contribution rate c,
 (our reading: the paper writes the rate for eigenvalues and runs an SVD; by the squares of s two
 columns fewer are kept on ``splice``, and table 4 is missed by half a point more).
 
-V_k is private (for rows in the unit ball), at a figure worse than claimed, because *replacing* a
-row moves D by up to 2 and not 1. The machine is not: it is trained on raw rows in a private basis.
-And V_k says nothing: at epsilon = 0.1 beta is 53 to 60 and any rotation would do as well. A random
-one is the control that belongs beside every result of this form.
+V_k is private (for rows in the unit ball), but at a larger epsilon than claimed, because
+*replacing* a row moves D by up to 2 and not 1. The machine is not: it is trained on raw rows in a
+private basis. And V_k is uninformative: at epsilon = 0.1, beta is 53 to 60 and any rotation would
+do as well. Compare every result of this form with a random rotation as control.
 
 Sound: ``D + N`` by the exact discrete Gaussian for a sensitivity of 2 is itself a released data
-set, each row private on its own. Labels are part of a row: each is kept or replaced by randomised
-response (`dppca.common.papers.base.randomized_response`). The machine is trained on noised rows
-and noised labels, so it may leave, at (epsilon, delta) plus label_epsilon. Without a label_epsilon
-it is trained on the true labels and is `site-only`.
+set, each row private on its own. Labels are part of a row: randomised response keeps or replaces
+each one (`dppca.common.papers.base.randomized_response`). The machine is trained on noised rows and
+noised labels, so it may leave, at (epsilon, delta) plus label_epsilon. Without a label_epsilon it
+is trained on the true labels and is `site-only`.
 
 Limits: noise on every entry of every row is the most expensive way to release anything.
 
@@ -73,9 +73,9 @@ class DPSVD(ProjectionMixin, ReleasableClassifier):
     Parameters
     ----------
     epsilon, delta, max_rows_per_person, variant, classes, allow_constant, entropy, random_state
-        As in `ReleasableClassifier`; epsilon and delta are of the rows, and both needed.
+        As in `ReleasableClassifier`; epsilon and delta are those of the rows, both required.
     label_epsilon
-        Budget of the labels, beside that; None trains on the true ones, and the model stays.
+        Additional budget of the labels; None trains on the true ones, and the model must stay.
     contribution_rate, n_components, kernel, C, gamma, row_norm
         As in `ComponentSVM`.
 
@@ -88,7 +88,7 @@ class DPSVD(ProjectionMixin, ReleasableClassifier):
     components_
         V_k as rows, shape (k, d).
     machine_
-        The classifier, scikit-learn's; None where all (noised) labels are one.
+        The classifier, scikit-learn's; None if all (noised) labels are equal.
     only_
         Code of that label, else None.
     """
@@ -153,7 +153,7 @@ class DPSVD(ProjectionMixin, ReleasableClassifier):
         )
 
     def _label_epsilon(self) -> Decimal:
-        """Epsilon of the labels; 0 where they are not released."""
+        """Return epsilon of the labels; 0 if they are not released."""
         if self.label_epsilon is None:
             return Decimal(0)
         return parse_epsilon(self.label_epsilon, name="label_epsilon")
@@ -183,7 +183,7 @@ class DPSVD(ProjectionMixin, ReleasableClassifier):
             n_components=self.n_components,
             signed=False,
         )
-        # Noised labels may all be one, and what was drawn is paid for: the answer is that label.
+        # Noised labels may all be equal, and they are paid for: that label is then the prediction.
         self.only_ = int(codes[0]) if (codes == codes[0]).all() else None
         self.machine_: Any = None
         if self.only_ is None:
@@ -251,5 +251,5 @@ class DPSVD(ProjectionMixin, ReleasableClassifier):
 
 
 def _each(total: Decimal, max_rows_per_person: int) -> Decimal:
-    """Epsilon of one of a person's labels, rounded down."""
+    """Return epsilon of one of a person's labels, rounded down."""
     return (total / max_rows_per_person).quantize(Decimal("1e-12"), rounding=ROUND_FLOOR)

@@ -6,15 +6,15 @@ Laplace noise with a part of epsilon that follows its error E_i = f(x_i) - y_i::
     alpha_i* = alpha_i + Lap(C / (sqrt(l) epsilon_i))                                           (1)
     epsilon_i = epsilon |E_i| / sum_j |E_j|
 
-for the l support vectors. As printed E_i has a sign, so that about half of the epsilon_i are
-negative, which are not scales of anything: the absolute value is our reading. ``support="free"``
-restricts noise and l to multipliers strictly inside 0 and C, as the listing does; there E_i is zero
-but for the solver's tolerance, so that epsilon is divided by rounding residue. ``support="all"``
-takes all support vectors, as the text does.
+for the l support vectors. As printed E_i has a sign, so about half of the epsilon_i are negative
+and give no valid scale: the absolute value is our reading. ``support="free"`` restricts noise and l
+to multipliers strictly between 0 and C, as in the listing; there E_i is zero up to the solver's
+tolerance, so epsilon is divided by rounding residue. ``support="all"`` takes all support vectors,
+as in the text.
 
-**Nothing about the result is private.** It holds its support vectors, raw rows, in the clear;
+**Nothing about the result is private.** It contains its support vectors, raw rows, in the clear;
 ``C/sqrt(l)`` is not a sensitivity (one row can move many multipliers, and the set of support
-vectors with them); E_i depends on the rows it is to protect. No sound form is known.
+vectors with them); E_i depends on the rows that it should protect. No sound form is known.
 
 Source: Zhang, Hao and Wang (2019), algorithm 2, equations 15 to 17.
 """
@@ -46,7 +46,7 @@ from dppca.common.estimators.base.weight_noise import split_over
 _TOLERANCE = 1e-3
 _SMALLEST_ERROR = float(
     np.finfo(np.float64).eps
-)  # an error of exactly 0 would ask for infinite noise
+)  # an error of exactly 0 would require infinite noise
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -60,18 +60,18 @@ class DPSVMDVP(Classifier):
     variant
         ``published``: there is no other.
     support
-        ``all`` or ``free``: which support vectors get noise.
+        Support vectors that get noise: ``all`` or ``free``.
     C, gamma
         Settings of the RBF machine; gamma a number or ``auto`` for one over d.
     allow_constant
-        Whether constant columns are meant.
+        Accept constant columns.
     random_state
         Seeds the noise.
 
     Attributes
     ----------
     support_vectors_
-        Those of each machine, a list of arrays (l, d): raw rows.
+        Support vectors of each machine, a list of arrays (l, d): raw rows.
     dual_coef_
         Noised ``y_i alpha_i`` of each machine, a list of arrays (l,).
     intercept_

@@ -1,13 +1,13 @@
-"""MOD-SuLQ-SVM: a support vector machine on components found under generous Gaussian noise.
+"""MOD-SuLQ-SVM: a support vector machine on components found under ample Gaussian noise.
 
 Each entry of one triangle of ``A = X^T X / n`` gets Gaussian noise of deviation
 
     beta = (d+1)/(n epsilon) sqrt(2 ln((d^2 + d)/(2 delta sqrt(2 pi)))) + 1/(n sqrt(epsilon))   (1)
 
 Replacing a row of norm at most 1 moves the triangle by at most sqrt(2)/n in L2, so the noise
-satisfies zCDP of ``rho = 1/(n beta)^2``: the claim on A' holds, and by far. Both forms report what
-that rho promises at delta. The sound form draws the discrete Gaussian of deviation beta, rounded
-down to the grid, and is charged rho.
+satisfies zCDP of ``rho = 1/(n beta)^2``: the claim on A' holds by a wide margin. Both forms report
+the epsilon of that rho at delta. The sound form draws the discrete Gaussian of deviation beta,
+rounded down to the grid, and is charged rho.
 
 Limits: the components are private, the classifier is not
 (`dppca.common.papers.base.component_svm`).
@@ -36,9 +36,9 @@ from dppca.common.privacy.sensitivity import Sensitivity
 
 
 class MODSuLQSVM(ComponentSVM):
-    """MOD-SuLQ-SVM; parameters and attributes are those of `ComponentSVM`; it needs a ``delta``.
+    """MOD-SuLQ-SVM, with the parameters and attributes of `ComponentSVM`; it needs a ``delta``.
 
-    ``epsilon`` sets the noise, as printed; ``guarantee_.epsilon`` is what the noise costs.
+    ``epsilon`` sets the noise, as printed; ``guarantee_.epsilon`` is the cost of that noise.
     """
 
     method: ClassVar[str] = "MOD-SuLQ-SVM"
@@ -70,7 +70,7 @@ class MODSuLQSVM(ComponentSVM):
         )
 
     def _factor(self, d: int) -> float:
-        """n beta, equation (1)."""
+        """Return n beta, equation (1)."""
         epsilon, delta = float(parse_epsilon(self.epsilon)), float(parse_delta(self.delta))
         entries = (d * d + d) / (2 * delta * math.sqrt(2 * math.pi))
         wide = (d + 1) / epsilon * math.sqrt(2 * math.log(entries))

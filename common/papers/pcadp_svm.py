@@ -7,14 +7,14 @@ noise of scale
 
 on its weights w. **Nothing is private in that form**: V_k leaves without noise, and so does the
 intercept. And the noise on w is so large (2.9e7 for C = 1, n = 58509, d = 49, epsilon = 0.2) that
-no signal is left in the weights: the accuracies printed cannot come from the algorithm printed.
+no signal is left in the weights: the printed algorithm cannot give the printed accuracies.
 
-Sound: V_k from a second moment released with a share of epsilon, as in `DPPCASVM` (or `AGSVM` where
-a delta is given), then the weights of a machine on ``X V_k`` with a regularised intercept, released
-with the rest, as in `DPSVM`. Projected rows are no longer than the rows, so the sensitivity is
-``2 C sqrt(R^2 + a^2)``. Both parts are private, and so the model may leave.
+Sound: V_k from a second moment released with a share of epsilon, as in `DPPCASVM` (or `AGSVM` if a
+delta is given), then the weights of a machine on ``X V_k`` with a regularised intercept, released
+with the rest, as in `DPSVM`. Projected rows are no longer than the rows, so the sensitivity is ``2
+C sqrt(R^2 + a^2)``. Both parts are private, so the model may leave.
 
-Limits: those of `DPSVM` and `ComponentSVM`. The two parts are added up by basic composition.
+Limits: those of `DPSVM` and `ComponentSVM`. Basic composition adds the two parts up.
 
 Source: Huang et al. (2021), algorithm 2 and lemma 2.
 """
@@ -88,10 +88,10 @@ class PCADPSVM(ProjectionMixin, ReleasableClassifier):
     components_share
         Share of epsilon (and delta) that the sound form spends on the components.
     contribution_rate, n_components
-        How many components are kept.
+        Number of components: by a share of the eigenvalues' sum, or directly.
     C, row_norm, intercept_scaling, solver_tolerance
-        As in `DPSVM`. The published form has an intercept of libsvm's, takes ``row_norm=None``, and
-        ``auto`` is 1 there, libsvm's default.
+        As in `DPSVM`. The published form has libsvm's own intercept, accepts ``row_norm=None``, and
+        its ``auto`` is 1, libsvm's default.
     resolution_bits
         As in `ComponentSVM`.
 
@@ -102,7 +102,7 @@ class PCADPSVM(ProjectionMixin, ReleasableClassifier):
     coef_, intercept_
         In the basis of the components: shapes (1, k), (1,), or (K, k), (K,).
     C_
-        The C that was taken.
+        The C that was used.
     """
 
     source: ClassVar[str] = "Huang et al. 2021, algorithm 2"
@@ -184,7 +184,7 @@ class PCADPSVM(ProjectionMixin, ReleasableClassifier):
         plan = self._weight_plan(
             len(self.components_) + 1, n_machines=signs.shape[1], n_rows=len(rows)
         )
-        projected = products(rows, self.components_)  # of each row alone, as the proof has it
+        projected = products(rows, self.components_)  # each row on its own, as the proof requires
         grid = weights_on_grid(append_constant(projected, self.intercept_scaling), signs, plan)
         weights = noised_weights(grid, plan, entropy=entropy)
         self.C_ = plan.C

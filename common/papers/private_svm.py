@@ -5,24 +5,24 @@ Rows become pairs of features of a random, public basis::
     phi(x) = (cos u_1 x, sin u_1 x, ..., cos u_m x, sin u_m x) / sqrt(m)                        (1)
     u_j ~ N(0, 2 gamma I)
 
-so that ``|phi(x)| = 1`` exactly, whatever x is, and ``phi(x) phi(z)`` approximates the kernel
+so that ``|phi(x)| = 1`` exactly for every x, and ``phi(x) phi(z)`` approximates the kernel
 ``exp(-gamma |x - z|^2)``. A linear machine without intercept is trained on them; replacing one row
 moves its weights by at most 2 C in L2 (`dppca.common.estimators.base.weight_noise`, equation 1,
-with r = 1) and so by at most ``2 C sqrt(2 m)`` in L1. That takes the features of all other rows to
-be the same, so (1) is computed as a function of one row, to the last bit
+with r = 1) and so by at most ``2 C sqrt(2 m)`` in L1. This bound assumes that the features of all
+other rows are unchanged, so (1) is computed as a function of one row, to the last bit
 (`dppca.common.numerics.rowwise`). As printed the Laplace noise has scale
 
     2^2.5 C sqrt(m) / epsilon                                                                   (2)
 
 for libsvm's C (``2^2.5 C_R sqrt(m) / (epsilon n)`` for the authors' objective, with C = C_R/n):
-twice what is needed. The claim holds, but for floating-point noise and a solver without a
-certificate; the sound form has neither, half the noise, and may leave.
+twice the necessary scale. The claim holds, except for floating-point noise and a solver without a
+certificate; the sound form avoids both, has half the noise, and may leave.
 
 Limits: no intercept. The basis must not depend on rows: gamma is a number, never scikit-learn's
-``scale``. `RBFSampler`'s features have norms up to sqrt(2) and do not have these bounds.
+``scale``. `RBFSampler`'s features have norms up to sqrt(2) and do not satisfy these bounds.
 
-Source: Rubinstein, Bartlett, Huang and Taft (2012), "Learning in a Large Function Space",
-algorithm 2; the baseline of Zhang et al. (2019), section V.
+Source: Rubinstein, Bartlett, Huang and Taft (2012), "Learning in a Large Function Space", algorithm
+2; the baseline of Zhang et al. (2019), section V.
 """
 
 from __future__ import annotations
@@ -77,13 +77,13 @@ class PrivateSVM(
     Parameters
     ----------
     epsilon, delta, max_rows_per_person, variant, classes, allow_constant, entropy, random_state
-        As in `ReleasableClassifier`; the published form takes no delta, and
-        ``random_state`` seeds the public basis, too.
+        As in `ReleasableClassifier`; the published form takes no delta, and ``random_state`` also
+        seeds the public basis.
     n_pairs
         m, pairs of features.
     C, gamma
-        Weight of the hinge loss, as in `DPSVM` (as printed ``auto`` is 1, libsvm's default); of the
-        kernel, a number or ``auto`` for one over d.
+        C is the weight of the hinge loss, as in `DPSVM` (as printed ``auto`` is 1, libsvm's
+        default); gamma is the kernel's, a number or ``auto`` for one over d.
     solver_tolerance
         As in `DPSVM`.
 
@@ -94,7 +94,7 @@ class PrivateSVM(
     coef_
         Shape (1, 2m), or (K, 2m).
     C_
-        The C that was taken.
+        The C that was used.
     """
 
     source: ClassVar[str] = "Rubinstein et al. 2012, algorithm 2; Zhang et al. 2019, section V"
@@ -105,7 +105,7 @@ class PrivateSVM(
     solver_tolerance: float = 0.01
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Features (1), shape (n_rows, 2m): a function of each row, as private as X is."""
+        """Return features (1), shape (n_rows, 2m), of each row alone: private only if X is."""
         return self._features(check_rows(self, X))
 
     @property
@@ -158,7 +158,7 @@ class PrivateSVM(
         warn_of_drowned_weights(self, plan, n_rows=n_rows)
 
     def _choose_basis(self, d: int) -> Any:
-        """Set the public basis; the generator as it stands after that."""
+        """Set the public basis and return the generator in its state after the draw."""
         rng = check_random_state(self.random_state)
         width = math.sqrt(2 * resolve_gamma(self.gamma, d))
         self.frequencies_ = rng.normal(scale=width, size=(self.n_pairs, d))

@@ -1,17 +1,16 @@
-"""Rows into the unit ball, by public numbers.
+"""Scaling of rows into the unit ball, by public numbers.
 
     x  becomes  z min(1, 1/|z|),   z = (x - centre) / scale                                    (1)
 
-with the L2 norm |z|. Each row is mapped on its own, to the last bit (`row_norms`),
-and nothing is learnt from rows, so the map is free of privacy cost and commutes with replacing a
-row. It changes rows longer than the scale: that is said here and asked for by anybody who uses it,
-whereas the estimators themselves never clip.
+with the L2 norm |z|. Each row is mapped on its own, to the last bit (`row_norms`), and the map
+learns nothing from rows: it has no privacy cost and commutes with replacing a row. It changes rows
+longer than the scale. Users ask for this explicitly; the estimators themselves never clip.
 
 Limits: ``centre`` and ``scale`` must be public. A scale taken from the rows (their largest norm,
-their standard deviation) is a release that nobody accounted for.
+their standard deviation) is a release without a charge.
 
 Source: the coding ``row_norm`` of the federation's schemas, as Huang et al. (2021), section 2.1,
-and Sun et al. (2022), section 4.2, need their rows.
+and Sun et al. (2022), section 4.2, require of their rows.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from dppca.common.schema.coding import row_norms
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class UnitBall(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Bring rows into the unit ball, equation (1).
+    """Scale rows into the unit ball, equation (1).
 
     Parameters
     ----------
@@ -48,7 +47,7 @@ class UnitBall(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Rows of norm at most 1 (but for rounding), shape (n_rows, d); a new array."""
+        """Return rows of norm at most 1 (up to rounding), shape (n_rows, d); a new array."""
         rows = check_rows(self, X)
         centre, scale = self._public(rows.shape[1])
         moved = (rows - centre) / scale

@@ -1,1 +1,1 @@
-"""Bases that several of the papers' methods share, and the federation does not use."""
+"""Shared bases of several of the papers' methods; the federation does not use them."""

@@ -1,6 +1,6 @@
-"""Support vector machines on private principal components: what three methods share.
+"""Support vector machines on private principal components: the base of three methods.
 
-Three methods share all but the noise::
+The three methods differ only in the noise::
 
     A' = X^T X / n + noise,   V_k = first k eigenvectors of A',   classifier = SVM(X V_k)       (1)
 
@@ -8,12 +8,12 @@ k is the smallest whose eigenvalues reach the contribution rate of their sum: of
 eigenvalues as printed, of the positive ones in the sound forms
 (`dppca.common.numerics.spectrum.pca`).
 
-**What is private is A'**, and so the components and eigenvalues, which are computed from it alone.
-The classifier is *not*, in either form: it is trained on ``X V_k``, raw rows in a private basis,
-and anybody who knows all rows but one and sees V_k and the classifier can tell which row was the
-last. So it is `site-only`; `PCADPSVM` and `DPSVM` make classifiers that may leave.
+**A' is private**, and so are the components and eigenvalues, which are computed from it alone. The
+classifier is *not*, in either form: it is trained on ``X V_k``, raw rows in a private basis, and an
+attacker who knows all rows but one and sees V_k and the classifier can identify the last row. So it
+is `site-only`; the classifiers of `PCADPSVM` and `DPSVM` may leave.
 
-Limits: n is public. Rows are taken as they are, about the origin.
+Limits: n is public. Rows are not centred.
 
 Source: Huang et al. (2021), "Differential Privacy Principal Component Analysis for Support Vector
 Machines", algorithm 1 and section 3.4.
@@ -72,14 +72,8 @@ _NOT_PRIVATE = (
 class PublishedNoise:
     """Noise on one triangle of A for rows in the unit ball, as a paper prints it.
 
-    Attributes
-    ----------
-    law, scale
-        Law, and its width.
-    sensitivity, sensitivity_of
-        What the paper calibrates it to.
-    epsilon, delta
-        What A' really spends with it, replacing one row.
+    ``sensitivity`` is the paper's calibration. ``epsilon`` and ``delta`` are the true cost of A'
+    with this noise for replacing one row.
     """
 
     law: type[NoiseLaw]
@@ -92,33 +86,33 @@ class PublishedNoise:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ComponentSVM(ProjectionMixin, Classifier):
-    """What the methods share, equation (1).
+    """Base of the three methods, equation (1).
 
     Parameters
     ----------
     epsilon
         Above 0; there is no default.
     delta
-        For Gaussian noise; refused where the noise is Laplace's.
+        For Gaussian noise; refused for Laplace noise.
     max_rows_per_person
         The most rows that one person may have; there is no default. The sound form's noise grows
         with it; the figures of the published form are for one row.
     variant
         ``sound`` or ``published``.
     contribution_rate, n_components
-        How many components are kept: a share of the eigenvalues' sum, or a number.
+        Number of components: by a share of the eigenvalues' sum, or directly.
     kernel, C, gamma
-        The classifier's: ``linear`` or ``rbf``; ``gamma="auto"`` is one over the number of columns
-        of X.
+        Settings of the classifier: ``linear`` or ``rbf``; ``gamma="auto"`` is one over the number
+        of columns of X.
     standardise
-        Whether scores are brought to mean 0 and deviation 1, by the rows, before the classifier.
+        Scale scores by the rows to mean 0 and deviation 1 before the classifier.
     row_norm
-        Public bound on the norm of a row. ``published`` alone takes None: the noise is then that
-        for 1 whatever the rows, as in some of the papers' experiments.
+        Public bound on the norm of a row. Only ``published`` takes None: the noise is then that for
+        norm 1 for any rows, as in some of the papers' experiments.
     resolution_bits
         g of the sound form's grid, ``row_norm 2^-g``.
     allow_constant
-        Whether constant columns are meant.
+        Accept constant columns.
     entropy
         Maker of the sound form's entropy; None for the operating system's.
     random_state
@@ -155,15 +149,15 @@ class ComponentSVM(ProjectionMixin, Classifier):
 
     @abstractmethod
     def _check_delta(self) -> None:
-        """Refuse a delta that is missing or not meant."""
+        """Raise `SettingError` for a delta that is missing or not intended."""
 
     @abstractmethod
     def _calibrate(self, sens: Sensitivity, n_rows: int, d: int) -> Calibration:
-        """Noise of the sound form, for the integer sums."""
+        """Return the noise of the sound form, for the integer sums."""
 
     @abstractmethod
     def _published_noise(self, n_rows: int, d: int) -> PublishedNoise:
-        """Noise of the published form."""
+        """Return the noise of the published form."""
 
     def _check_settings(self) -> None:
         variant = check_variant(self.variant)

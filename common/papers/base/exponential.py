@@ -4,16 +4,17 @@ Each of K candidates has an integer score u_i of the rows. Candidate i is chosen
 
     P(i) = exp(u_i / b) / sum over j of exp(u_j / b),             b = ceil(2 k Delta / epsilon)  (1)
 
-where one replaced row moves no score by more than Delta and a person has at most k rows. Between
+if one replaced row moves no score by more than Delta and a person has at most k rows. Between
 neighbours a numerator changes by a factor of at most ``exp(k Delta / b)``, and so does the
 denominator: the choice is epsilon-private.
 
 **Exactness.** Take a candidate uniformly and keep it with probability ``exp(-(u_max - u_i) / b)``,
-else begin again: what is kept has the law (1). A geometric variable G, ``P(G >= g) = exp(-g / b)``,
-decides it by ``G >= u_max - u_i``, and the sampler draws G exactly
-(`dppca.common.privacy.noise.sampler`). There are integers only, and no table of probabilities.
+else begin again: the kept candidate has the law (1). A geometric variable G, ``P(G >= g) = exp(-g /
+b)``, decides by ``G >= u_max - u_i``, and the sampler draws G exactly
+(`dppca.common.privacy.noise.sampler`). All numbers are integers, and no table of probabilities is
+needed.
 
-Limits: as in `sampler`, time depends on what is drawn; the mean number of candidates taken is at
+Limits: as in `sampler`, the time depends on the draws; the mean number of candidates taken is at
 most K.
 
 Source: McSherry and Talwar (2007), "Mechanism Design via Differential Privacy".
@@ -36,24 +37,15 @@ _LARGEST_BATCH = 1 << 12
 
 
 def choice_scale(sensitivity: int, *, epsilon: Fraction, max_rows_per_person: int) -> int:
-    """b of (1): the least integer that gives epsilon, above 0."""
+    """Return b of (1): the least integer that gives epsilon, above 0."""
     return ceil(2 * max_rows_per_person * sensitivity / epsilon)
 
 
 def choose(scores: NDArray[np.int64], *, scale: int, entropy: EntropySource) -> int:
-    """The place of a candidate, drawn by (1).
+    """Return the index of a candidate, drawn by (1).
 
-    Parameters
-    ----------
-    scores
-        Shape (K,), K >= 1; no two are 2^63 apart.
-    scale
-        b, an integer from 1 to 2^62.
-
-    Raises
-    ------
-    SettingError
-        There are no candidates, or the scores are no integers.
+    ``scores`` has shape (K,), K >= 1, and no two of them are 2^63 apart; ``scale`` is b, an integer
+    from 1 to 2^62. Raise `SettingError` if there are no candidates or the scores are no integers.
     """
     if scores.ndim != 1 or not scores.size or scores.dtype != np.int64:
         raise SettingError("the exponential mechanism needs a vector of int64 scores, one or more")

@@ -1,14 +1,14 @@
-"""A table released row by row: every entry with noise of its own.
+"""A table released row by row: every entry has noise of its own.
 
 Rows in a ball of radius R become integers on the grid ``R 2^-10``, rounded toward zero. Replacing
-one row by another moves the table by at most ``2 R`` in L2, the diameter of the ball, that is by
-``2^11`` steps of the grid; the exact discrete Gaussian for that is added to every entry.
+one row moves the table by at most ``2 R`` in L2, the diameter of the ball, or ``2^11`` steps of the
+grid; the exact discrete Gaussian for that is added to every entry.
 
 Limits: each row is private on its own (locally), which is more than a curator needs, and noise of
 that size leaves little: a mean over n rows keeps a deviation of ``sigma / sqrt(n)``.
 
-Source: the sensitivity of Sun et al. (2022), lemma 1, for replacing a row in place of deleting one,
-which changes the shape of what is released.
+Source: the sensitivity of Sun et al. (2022), lemma 1, for replacing a row instead of deleting one,
+because deleting a row changes the shape of the release.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dppca.common.privacy.sensitivity import Relation, Sensitivity
 from dppca.common.schema.coding import encode_unit_ball
 
 GRID_BITS = 10
-_UNIT_BITS = GRID_BITS // 2  # a step of 2^-10 is one of 4^-5, as calibrations count
+_UNIT_BITS = GRID_BITS // 2  # calibrations count in 4^-5, which is a step of 2^-10
 
 
 def release_rows(
@@ -41,7 +41,7 @@ def release_rows(
 ) -> NDArray[np.float64]:
     """Release rows of norm at most ``row_norm``, shape (n_rows, d); they are not changed.
 
-    The answer has the shape and units of the rows.
+    The result has the shape and units of the rows.
     """
     n_rows, d = rows.shape
     calibration = plan_rows(
@@ -56,7 +56,7 @@ def release_rows(
 def plan_rows(
     d: int, *, n_rows: int, epsilon: Decimal, delta: Decimal, max_rows_per_person: int
 ) -> Calibration:
-    """The noise of every entry, from public numbers alone; `RangeError` as in `check_range`."""
+    """Plan the noise of every entry from public numbers; raise `RangeError` as `check_range`."""
     calibration = calibrate_noise(
         GaussianLaw,
         rows_sensitivity(d),
@@ -76,7 +76,7 @@ def plan_rows(
 
 
 def rows_sensitivity(d: int) -> Sensitivity:
-    """The diameter of the ball in steps of the grid; in L1 by Cauchy and Schwarz, rounded up."""
+    """Diameter of the ball in steps of the grid; in L1 by Cauchy and Schwarz, rounded up."""
     diameter = 2 << GRID_BITS
     return Sensitivity(
         l1=math.isqrt(diameter**2 * d) + 1,

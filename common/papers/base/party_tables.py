@@ -1,11 +1,11 @@
 """Tables of several parties as arrays, coded by one public schema.
 
 An array has one column per attribute of the schema: numbers for numerics, codes 0, 1, ... of the
-labels for binaries and categoricals. The federation codes any row by rule and counts what it had to
-mend (`dppca.common.schema.coding`); the estimators refuse rows outside the schema, so that what
-they fit is what they were given.
+labels for binaries and categoricals. The federation codes any row by rule and counts its
+corrections (`dppca.common.schema.coding`); the estimators refuse rows outside the schema, so that
+they fit exactly the rows given.
 
-Limits: arrays in memory. The order of the parties is that of their sorted names.
+Limits: arrays in memory. The parties are ordered by name.
 """
 
 from __future__ import annotations
@@ -23,22 +23,14 @@ from dppca.common.schema import Column, ColumnKind, Numeric, Schema, encode
 
 @dataclass(frozen=True, slots=True)
 class PartyRows:
-    """Which rows are whose.
-
-    Attributes
-    ----------
-    names
-        Shape (m,), sorted.
-    rows
-        Indices of each party's rows, m arrays.
-    """
+    """Each party's rows: ``names``, shape (m,), sorted, and m arrays of indices of ``rows``."""
 
     names: NDArray[Any]
     rows: list[NDArray[np.intp]]
 
 
 def group_rows(groups: ArrayLike | None, n_rows: int) -> PartyRows:
-    """Parties from one name per row, shape (n_rows,); None is one party that holds all rows."""
+    """Group rows by one party name per row, shape (n_rows,); None is one party with all rows."""
     if groups is None:
         return PartyRows(np.array(["all"]), [np.arange(n_rows)])
     owner = np.asarray(groups)
@@ -51,7 +43,7 @@ def group_rows(groups: ArrayLike | None, n_rows: int) -> PartyRows:
 
 
 def make_schema(bounds: Any, n_columns: int, *, max_rows_per_person: int) -> Schema:
-    """A schema of numerics only, from a pair of public bounds: numbers, or arrays (n_columns,)."""
+    """Make a schema of numerics from two public bounds: numbers, or arrays (n_columns,)."""
     if bounds is None:
         raise SettingError(
             "give a schema, or bounds=(lower, upper): public bounds, not taken from rows"
@@ -80,14 +72,10 @@ def make_schema(bounds: Any, n_columns: int, *, max_rows_per_person: int) -> Sch
 def resolve_schema(
     schema: Schema | None, bounds: Any, n_columns: int, *, max_rows_per_person: object
 ) -> Schema:
-    """The schema given, if it has as many columns, or one made of the bounds.
+    """Return the given schema, if it has as many columns, or one made from the bounds.
 
-    Its row limit is the one that it says, or else the one given.
-
-    Raises
-    ------
-    SettingError
-        Nobody says the row limit; two limits differ; the schema does not fit the columns.
+    Its row limit is its own or else the given one. Raise `SettingError` if there is no row limit,
+    two limits differ, or the schema does not fit the columns.
     """
     from_schema = None if schema is None else schema.max_rows_per_person
     k = check_rows_per_person(from_schema if max_rows_per_person is None else max_rows_per_person)
@@ -106,12 +94,9 @@ def resolve_schema(
 
 
 def encode_rows(schema: Schema, rows: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Rows (n_rows, n_attributes) as integers (n_rows, p), if the schema allows every value.
+    """Code rows (n_rows, n_attributes) as integers (n_rows, p).
 
-    Raises
-    ------
-    DataError
-        A value is outside its attribute's bounds, or not one of its labels' codes.
+    Raise `DataError` if a value is outside its attribute's bounds or not one of its labels' codes.
     """
     columns: list[Column] = []
     for index, attribute in enumerate(schema.attributes):
@@ -139,12 +124,12 @@ def encode_rows(schema: Schema, rows: NDArray[np.float64]) -> NDArray[np.int32]:
 
 
 def to_coded_units(schema: Schema, codes: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Integer rows (n_rows, p) in coded units: numerics and binaries in [-1/2, 1/2]."""
+    """Convert integer rows (n_rows, p) to coded units: numerics and binaries in [-1/2, 1/2]."""
     real: NDArray[np.float64] = codes / 2.0**schema.resolution_bits
     return real
 
 
 def to_unit_interval(schema: Schema) -> NDArray[np.float64]:
-    """What takes coded units to [0, 1], shape (p,): a half, but for indicators, which are there."""
+    """Offset from coded units to [0, 1], shape (p,): a half, but 0 for indicators."""
     kinds = schema.layout.kinds
     return np.array([0.0 if kind is ColumnKind.INDICATOR else 0.5 for kind in kinds])

@@ -1,17 +1,18 @@
-"""Randomised response: labels that each tell little of the truth.
+"""Randomised response: noised labels that each reveal little of the true one.
 
 Each of n labels out of K is kept with probability p and otherwise replaced by one of the K - 1
-others, all equally likely. Two labels are told apart by a factor of at most
+others, all equally likely. The probabilities of an answer under two labels differ by a factor of at
+most
 
     p (K - 1) / (1 - p) = e^epsilon       for       p = e^epsilon / (e^epsilon + K - 1)         (1)
 
 so every label on its own, and with it a table that differs in one label, is epsilon-private. p is
-rounded down to a multiple of 2^-64, and a label is kept if a uniform 64-bit integer is below
-``p 2^64``: the draws are exact, as is the choice among the others, by rejection.
+rounded down to a multiple of 2^-64, and a label is kept if a uniform 64-bit integer is below ``p
+2^64``: the draws are exact, and so is the choice among the others, by rejection.
 
-Rounding lowers the factor of (1). The factor the other way round is its inverse, and at most 1 as
-long as ``p >= 1/K``. Below an epsilon of some 10^-18, p may be rounded to less than 1/K. Then every
-label is drawn from all K alike: nothing is told of the true one, which keeps every promise.
+Rounding lowers the factor of (1). The factor in the other direction is its inverse, and at most 1
+while ``p >= 1/K``. Below an epsilon of some 10^-18, p may be rounded to less than 1/K. Then every
+label is drawn uniformly from all K: it reveals nothing of the true one, which keeps every promise.
 
 Limits: a person with k labels costs k epsilon. Above an epsilon of 40 the rounding keeps p within
 2^-64 of 1, and no label is flipped in practice, but p is never 1.
@@ -39,24 +40,11 @@ _LARGEST = Decimal(100)  # beyond, p rounds to the same number below 1
 def randomised_response(
     labels: NDArray[np.intp], *, n_labels: int, epsilon: Decimal, entropy: EntropySource
 ) -> NDArray[np.intp]:
-    """Keep or replace each label on its own.
+    """Keep or replace each label on its own; return a new array, shape (n,).
 
-    Parameters
-    ----------
-    labels
-        Shape (n,), integers from 0 to ``n_labels - 1``. Not changed.
-    n_labels
-        K, 2 or more.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        A new array.
-
-    Raises
-    ------
-    SettingError
-        epsilon is not above 0, or the labels are out of range.
+    ``labels``, shape (n,), are integers from 0 to ``n_labels - 1`` and are not changed;
+    ``n_labels`` is K, 2 or more. Raise `SettingError` if epsilon is not above 0 or the labels are
+    out of range.
     """
     if n_labels < 2 or (labels.size and not 0 <= labels.min() <= labels.max() < n_labels):
         raise SettingError(f"labels must be integers from 0 to {n_labels - 1}, of 2 labels or more")
@@ -70,9 +58,9 @@ def randomised_response(
 
 
 def keep_threshold(epsilon: Decimal, n_labels: int) -> int | None:
-    """p of (1) in units of 2^-64, rounded down and below 2^64; None where that is less than 1/K.
+    """Return p of (1) in units of 2^-64, rounded down and below 2^64; None if it is below 1/K.
 
-    Every step on the way rounds to the side that makes p smaller.
+    Every step rounds in the direction that makes p smaller.
     """
     require_epsilon(epsilon)
     with localcontext(Context(prec=_DIGITS, rounding=ROUND_CEILING)):
@@ -89,7 +77,7 @@ def _words(count: int, entropy: EntropySource) -> NDArray[np.uint64]:
 
 
 def draw_below(bound: int, count: int, entropy: EntropySource) -> NDArray[np.intp]:
-    """Uniform integers from 0 to ``bound - 1``; words past the last whole multiple are redrawn."""
+    """Draw uniform integers below ``bound``; words past the last whole multiple are redrawn."""
     last = np.uint64(_WORD // bound * bound - 1)
     words = _words(count, entropy)
     while (outside := words > last).any():

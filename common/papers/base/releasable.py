@@ -1,17 +1,17 @@
-"""Classifiers that may leave, fitted in two steps with room for a ledger in between.
+"""Classifiers that may leave, fitted in two steps; the ledger is charged in between.
 
 ::
 
-    planned_guarantee(n_rows, n_features)   from public numbers alone: what a fit will promise
-    prepare(X, y)                           rows are read; whatever can refuse does so here
+    planned_guarantee(n_rows, n_features)   from public numbers alone: the promise of a fit
+    prepare(X, y)                           rows are read; every refusal happens here
         … the charge is written down …
     release(prepared)                       noise is drawn; the estimator is fitted
 
-``fit`` is ``prepare`` and ``release`` at once. What `prepare` returns is *not* private: it holds
-rows, or what was computed from them without noise, and goes to `release` and nowhere else.
+``fit`` is ``prepare`` and ``release`` in one call. The result of `prepare` is *not* private: it
+holds rows, or values computed from them without noise, and is meant for `release` only.
 
-Limits: a method that trains on its own noised components (`PCADPSVM`) can train only after they
-are drawn. It refuses beforehand, by public numbers, what its solver might be unable to certify.
+Limits: a method that trains on its own noised components (`PCADPSVM`) can train only after they are
+drawn. It uses public numbers to refuse beforehand a fit that its solver might be unable to certify.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ class ReleasableClassifier(Classifier):
     epsilon
         Above 0; there is no default.
     delta
-        For Gaussian noise; None for Laplace noise and pure epsilon, where the method has it.
+        For Gaussian noise; None for Laplace noise and pure epsilon, if the method has it.
     max_rows_per_person
         The most rows that one person may have; there is no default. The noise of the sound form
         grows with it; the figures of the published form are for one row.
     variant
         ``sound`` or ``published``.
     classes
-        Public list of all classes; None takes those that occur for public.
+        Public list of all classes; None treats those in the data as public.
     allow_constant
-        Whether constant columns are meant.
+        Accept constant columns.
     entropy
         Maker of the sound form's entropy; None for the operating system's.
     random_state
@@ -67,24 +67,24 @@ class ReleasableClassifier(Classifier):
     random_state: Any = None
 
     def check_settings(self) -> None:
-        """Refuse settings that no fit of the sound form takes; `SettingError` says why."""
+        """Raise `SettingError` for settings that no fit of the sound form accepts."""
         self._check_settings()
         check_variant(self.variant, allowed=(Variant.SOUND,))
 
     def planned_guarantee(
         self, *, n_rows: int, n_features: int, n_components: int | None = None
     ) -> Guarantee:
-        """What a fit of the sound form will promise, from its settings and public numbers.
+        """Guarantee of a fit of the sound form, from its settings and public numbers.
 
         Parameters
         ----------
         n_components
-            What the fit kept; None before a fit, which costs the same.
+            Number that the fit kept; None before a fit, which costs the same.
 
         Raises
         ------
         SettingError, RangeError
-            It would be refused whatever the rows; or ``classes`` are not declared.
+            A fit would be refused for any rows; or ``classes`` are not declared.
         DataError
             There are fewer rows than features.
         """
@@ -98,13 +98,13 @@ class ReleasableClassifier(Classifier):
         return self._promise(n_rows, n_features, len(set(self.classes)), n_components)
 
     def planned_charge(self, *, n_rows: int, n_features: int) -> PrivacyCost:
-        """What a fit of the sound form will cost; raises as `planned_guarantee`."""
+        """Cost of a fit of the sound form; raises as `planned_guarantee`."""
         charge = self.planned_guarantee(n_rows=n_rows, n_features=n_features).charge
         assert charge is not None  # noqa: S101 - a sound form has one
         return charge
 
     def prepare(self, X: ArrayLike, y: ArrayLike) -> Any:
-        """Everything up to the noise; raises as ``fit`` does. The answer is for `release` alone."""
+        """Do everything up to the noise; raise as ``fit``. The result is for `release` alone."""
         check_variant(self.variant, allowed=(Variant.SOUND,))
         return self._prepare(*self._checked(X, y))
 
@@ -125,17 +125,17 @@ class ReleasableClassifier(Classifier):
             self._fit_published(rows, codes)
 
     def _caution(self, n_rows: int, d: int) -> None:
-        """Warn of noise that will drown what is released, from public numbers."""
+        """Warn, from public numbers, if the noise will drown the release."""
 
     @abstractmethod
     def _promise(
         self, n_rows: int, d: int, n_classes: int, n_components: int | None = None
     ) -> Guarantee:
-        """The guarantee of a fit of the sound form, from public numbers; see the caller."""
+        """Return the guarantee of a fit of the sound form, from public numbers."""
 
     @abstractmethod
     def _prepare(self, rows: NDArray[np.float64], codes: NDArray[np.intp]) -> Any:
-        """What `_draw` needs."""
+        """Return the input of `_draw`."""
 
     @abstractmethod
     def _draw(self, prepared: Any) -> None:
@@ -143,4 +143,4 @@ class ReleasableClassifier(Classifier):
 
     @abstractmethod
     def _fit_published(self, rows: NDArray[np.float64], codes: NDArray[np.intp]) -> None:
-        """The published form."""
+        """Fit the published form."""

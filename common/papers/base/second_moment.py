@@ -1,12 +1,12 @@
 """The second-moment matrix of rows in a ball, released with exact noise.
 
 For rows with ``|x| <= R`` the estimators of this family release ``A = X^T X / n``, one triangle
-noised and mirrored. Everything here is done on ``X / R`` and scaled back.
+noised and mirrored. All computation is on ``X / R`` and scaled back.
 
 Rows become integers in the unit ball on the grid ``2^-g``, rounded toward zero; sums of their
-products are exact integers, whose change by one replaced row is at most ``d/sqrt(2) + 1`` in L1 and
-``sqrt(2)`` in L2 (`dppca.common.privacy.sensitivity`, equation 5); the noise is the discrete one of
-`dppca.common.privacy.mechanisms`, in integers, from the caller's entropy.
+products are exact integers, and one replaced row changes them by at most ``d/sqrt(2) + 1`` in L1
+and ``sqrt(2)`` in L2 (`dppca.common.privacy.sensitivity`, equation 5); the noise is the discrete
+one of `dppca.common.privacy.mechanisms`, in integers, from the caller's entropy.
 
 Limits: the columns are not centred, as in the papers; centre them by public numbers. The matrix may
 be indefinite.
@@ -34,15 +34,7 @@ from dppca.common.schema.layout import ColumnKind, Layout
 
 @dataclass(frozen=True, slots=True)
 class NoisedMoment:
-    """A released second-moment matrix.
-
-    Attributes
-    ----------
-    matrix
-        Symmetric, shape (d, d), in units of the rows squared.
-    calibration
-        The noise and its cost.
-    """
+    """A released second-moment matrix, symmetric, shape (d, d), in squared units of the rows."""
 
     matrix: NDArray[np.float64]
     calibration: Calibration
@@ -65,7 +57,7 @@ def release_second_moment(
     resolution_bits
         g of the grid ``row_norm 2^-g``.
     calibrate
-        From the sensitivity of the integer sums to a noise law.
+        Function from the sensitivity of the integer sums to the noise.
 
     Raises
     ------
@@ -91,7 +83,7 @@ def plan_second_moment(
     resolution_bits: int,
     calibrate: Callable[[Sensitivity], Calibration],
 ) -> Calibration:
-    """The noise of a release, from public numbers alone; raises as `release_second_moment`."""
+    """Plan a release's noise from public numbers; raise as `release_second_moment`."""
     shape = BallShape(n_columns=d, with_sums=False)
     calibration = calibrate(sensitivity(shape, resolution_bits=resolution_bits))
     check_range(
@@ -107,7 +99,7 @@ def plan_second_moment(
 
 @lru_cache(maxsize=64)
 def ball_layout(d: int, resolution_bits: int) -> Layout:
-    """Where each product of two of d columns stands."""
+    """Return the layout of the products of d columns in the unit ball, without sums."""
     return Layout(
         kinds=(ColumnKind.NUMERIC,) * d,
         attribute_of=tuple(range(d)),

@@ -1,1 +1,1 @@
-"""Bayesian networks with noise: DP-SUBN3 over several parties, and PrivBayes over one table."""
+"""Noised Bayesian networks: DP-SUBN3 over several parties, and PrivBayes over one table."""

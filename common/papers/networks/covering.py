@@ -1,9 +1,9 @@
 """Non-overlapping covering designs: blocks of attributes in which every pair occurs exactly once.
 
-The joint counts of a block hold those of its pairs. Fewer blocks mean less noise on each cell,
-larger blocks mean more cells that are summed for a pair. With B blocks, a cell's noise has a
-variance proportional to B^2, and the counts of a pair {i, j} are sums over the values of all
-others in the pair's block. So a design costs
+The joint counts of a block determine those of its pairs. Fewer blocks mean less noise on each cell,
+larger blocks mean more cells to sum for a pair. With B blocks, a cell's noise has a variance
+proportional to B^2, and the counts of a pair {i, j} are sums over the values of all others in the
+pair's block. So a design costs
 
     B^2 mean over pairs {i, j} of  prod of the sizes of the others in the block of {i, j}       (1)
 
@@ -11,17 +11,16 @@ and the cheapest of these is taken:
 
 - every pair is a block;
 - all attributes are one block;
-- *lines of a plane*: attributes are points (x, y), x below w, y below q, for a prime power q and
-  w <= q. The lines ``y = a x + c`` over the field of q elements meet every two columns x in every
-  pair of points once, so two points of different columns share exactly one line. Each column is a
-  block of its own (*whole*), or each pair in it (*pairs*). Lines are cut to the points that there
-  are; those of one point are left out.
+- *lines of a plane*: attributes are points (x, y), x below w, y below q, for a prime power q and w
+  <= q. The lines ``y = a x + c`` over the field of q elements cover every two points of different
+  columns x exactly once. Each column is a block of its own (*whole*), or each pair in it (*pairs*).
+  Lines are cut to the existing points; lines of one point are left out.
 
-Only sizes decide, which are public.
+The choice depends on sizes only, which are public.
 
 *Our reading.* The paper's abstract names a non-overlapping covering design, and a dynamic programme
-for its parameters; neither is printed in what we could read. Affine planes are the classical design
-of that kind, and the family above is small enough to try every member.
+for its parameters; the sources available to us print neither. Affine planes are the classical
+design of that kind, and the family above is small enough to try every member.
 
 Source: Cheng and others (2020), "Multi-Party High-Dimensional Data Publishing under Differential
 Privacy"; Colbourn and Dinitz (2007), "Handbook of Combinatorial Designs", for planes.
@@ -52,12 +51,12 @@ _FIELDS = {
 
 
 def choose_design(sizes: Sequence[int]) -> Design:
-    """The design of least cost (1) for attributes with so many values each, two or more."""
+    """Return the design of least cost (1) for attributes of these sizes, each 2 or more."""
     return min(_designs(len(sizes)), key=lambda design: design_cost(design, sizes))
 
 
 def design_cost(design: Design, sizes: Sequence[int]) -> float:
-    """Equation (1)."""
+    """Cost of a design, equation (1)."""
     total = 0
     for block in design:
         cells = prod(sizes[each] for each in block)
@@ -75,7 +74,7 @@ def _designs(d: int) -> Iterator[Design]:
 
 
 def plane_design(d: int, q: int, *, whole_columns: bool) -> Design:
-    """Lines of a plane of prime power q for q < d <= q^2 attributes.
+    """Return the lines of a plane of prime power q for q < d <= q^2 attributes.
 
     Attribute i is the point ``(i mod w, i div w)`` for w = ceil(d / q) columns.
     """
@@ -91,7 +90,7 @@ def plane_design(d: int, q: int, *, whole_columns: bool) -> Design:
 
 
 def _digits(element: int, q: int) -> list[int]:
-    """An element of the field of q as coefficients, from x^0 up."""
+    """Return an element of the field of q as coefficients, from x^0 up."""
     p, lower = _FIELDS[q]
     return [element // p**power % p for power in range(len(lower))]
 

@@ -1,31 +1,31 @@
-"""How far an attribute depends on others: a score of integers, and what one row can do to it.
+"""Dependence of an attribute on others: an integer score and its sensitivity.
 
 With c the counts of a table of an attribute X and its parents (jointly) P, and n rows, the score is
 
     u = sum over x, p of | n c(x, p) - c(x) c(p) |                                              (1)
 
-which is 2 n^2 times the score R of PrivBayes: half the distance in L1 between the joint
-distribution and the one of independence. R lies between 0 and 1.
+which is 2 n^2 times the score R of PrivBayes: half the L1 distance of the joint distribution from
+independence. R lies between 0 and 1.
 
 **Sensitivity.** One row is replaced, (x, p) by (x', p'), and n stays. The joint shares move by at
-most 2/n in L1. The product of the marginal shares moves by at most 4/n, because f g - f' g' =
-(f - f') g + f' (g - g') and each marginal moves by at most 2/n. So their difference D moves by at
-most 6/n, and
+most 2/n in L1. The product of the marginal shares moves by at most 4/n, because f g - f' g' = (f -
+f') g + f' (g - g') and each marginal moves by at most 2/n. So their difference D moves by at most
+6/n, and
 
     | u - u' | <= 6 n.                                                                          (2)
 
-Of two values of X, D(0, .) = -D(1, .), so that u is twice the sum over D(0, .) alone. With f the
-share of X = 0 and g those of the parents, n D(0, .) moves by (1 - f)(e_p' - e_p) or f (e_p' - e_p)
-where x stays, and otherwise by g minus a mean of e_p and e_p', or the negative of it: distributions
-all, so by 2 at most, and
+For a binary X, D(0, .) = -D(1, .), so u is twice the sum over D(0, .) alone. With f the share of X
+= 0 and g those of the parents, n D(0, .) moves by (1 - f)(e_p' - e_p) or f (e_p' - e_p) if x stays,
+and otherwise by plus or minus the difference of g and a mean of e_p and e_p'. All of these are
+distributions, so it moves by at most 2, and
 
-    | u - u' | <= 4 n                  where X is binary.                                        (3)
+    | u - u' | <= 4 n                  if X is binary.                                          (3)
 
 The paper prints 3/n + 2/n^2 for R, which is 6 n + 4 for u. Enumeration finds 4 n - 4 for binaries;
-for forty values of each, tables are found that move by 0.95 of (2).
+for forty values of each, the search found tables that move by 0.95 of (2).
 
 More parents never lower u: summing a table over a parent brings the two distributions no further
-apart. So the largest sets that are allowed are all that need be compared.
+apart. Comparing the largest allowed sets is therefore enough.
 
 Source: Zhang and others (2017), "PrivBayes: Private Data Release via Bayesian Networks", section 4.
 """
@@ -42,13 +42,13 @@ from dppca.common.papers.networks.noised_counts import Attributes, Codes, joint_
 
 
 def dependence(table: NDArray[np.int64]) -> int:
-    """Score (1) of counts, shape (values of the parents together, values of X)."""
+    """Return score (1) of counts, shape (joint values of the parents, values of X)."""
     rows, columns = table.sum(axis=1), table.sum(axis=0)
     return int(np.abs(rows.sum() * table - np.outer(rows, columns)).sum())
 
 
 def dependence_sensitivity(n_rows: int, *, child_sizes: Iterable[int]) -> int:
-    """Equation (2) for attributes X of so many values, or (3) if all are binary."""
+    """Return the bound (2) for attributes X of these sizes, or (3) if all are binary."""
     return (4 if max(child_sizes) <= 2 else 6) * n_rows
 
 

@@ -1,8 +1,8 @@
-"""Tables as codes of few values, for counting them: labels, and cells of numerics.
+"""Tables as codes of few values, for counting: labels, and cells of numerics.
 
-A label is a value. A numeric's values are the schema's cells (`dppca.common.schema.cells`); where
-there are more than ``n_bins``, so many of equal width on the score's scale. Nothing is taken from
-rows. A synthetic number is spread evenly over its cell.
+A label is a value. A numeric's values are the schema's cells (`dppca.common.schema.cells`) or, if
+there are more than ``n_bins`` of them, ``n_bins`` of equal width on the score's scale. Nothing is
+taken from rows. A synthetic number is spread evenly over its cell.
 """
 
 from __future__ import annotations
@@ -21,15 +21,7 @@ from dppca.common.schema.cells import make_cells
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Domain:
-    """The values that each of d attributes is counted by.
-
-    Attributes
-    ----------
-    cells
-        d: of numerics; None for labels.
-    sizes
-        d: how many values there are.
-    """
+    """The values of d attributes: ``cells`` of numerics (None for labels) and number, ``sizes``."""
 
     schema: Schema
     cells: tuple[CellValues | None, ...]
@@ -37,12 +29,9 @@ class Domain:
 
     @classmethod
     def of(cls, schema: Schema, *, n_bins: int) -> Domain:
-        """The values of a schema's attributes, of a numeric at most ``n_bins`` and a spike.
+        """Make the domain of a schema: a numeric has at most ``n_bins`` intervals, and a spike.
 
-        Raises
-        ------
-        SettingError
-            A numeric has no bounds.
+        Raise `SettingError` if a numeric has no bounds.
         """
         cells = tuple(
             _cells(attribute, n_bins) if isinstance(attribute, Numeric) else None
@@ -55,12 +44,10 @@ class Domain:
         return cls(schema, cells, sizes)
 
     def encode(self, rows: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Codes of rows (n_rows, d), each from 0 to its attribute's size - 1.
+        """Return codes of rows (n_rows, d), each from 0 to its attribute's size - 1.
 
-        Raises
-        ------
-        DataError
-            A value is outside its attribute's bounds, or not one of its labels' codes.
+        Raise `DataError` if a value is outside its attribute's bounds or not one of its labels'
+        codes.
         """
         encode_rows(self.schema, rows)
         codes = np.empty(rows.shape, np.int64)
@@ -73,7 +60,7 @@ class Domain:
         return codes
 
     def decode(self, codes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
-        """Rows that the schema allows, of codes (n_rows, d), in the form of the rows encoded."""
+        """Return rows (n_rows, d) that the schema allows, for codes; the inverse of `encode`."""
         rows = codes.astype(np.float64)
         for index, own in enumerate(self.cells):
             if own is not None:
@@ -82,7 +69,7 @@ class Domain:
         return rows
 
     def columns(self, rows: NDArray[np.float64]) -> list[Column]:
-        """Rows as `decode` makes them, as a column for each attribute: numbers, codes of labels."""
+        """Split rows of `decode` into one column per attribute: numbers, or codes of labels."""
         return [
             column if own is not None else column.astype(np.int32)
             for own, column in zip(self.cells, rows.T, strict=True)

@@ -1,36 +1,35 @@
-"""DP-SUBN3: several parties draw up one Bayesian network, one after the other.
+"""DP-SUBN3: several parties build one Bayesian network, one after the other.
 
-Each party holds rows of the same attributes and trusts nobody with them; a curator adds up what
-the parties release. Everything a party gives out is private by itself, with
+Each party holds rows of the same attributes and trusts no other with them; a curator adds up the
+parties' releases. Every release is private by itself, with
 
     epsilon = epsilon_1 + epsilon_2 + epsilon_3                                                 (1)
 
-1. *Correlations.* The pairs of attributes are covered once each by blocks
-   (`dppca.common.papers.networks.covering`). Every party counts its rows in the blocks and
-   adds noise: B tables, L1 sensitivity 2 B, epsilon_1. The curator adds the tables up and
-   correlates every pair.
-2. *First network and search frontier*, by the curator
-   (`dppca.common.papers.networks.frontier`): costs nothing, as nothing but 1. is used.
-3. *Updates.* The parties take turns. Each receives the network of the one before, and for every
-   attribute with two or more candidates in the frontier, C attributes in all, chooses its
-   parents anew by the exponential mechanism, with the score of its own rows and
-   ``epsilon_2 / C`` a choice (`dppca.common.papers.networks.dependence` has its sensitivity,
-   `dppca.common.papers.base.exponential` draws).
+1. *Correlations.* Blocks cover each pair of attributes once
+(`dppca.common.papers.networks.covering`). Every party counts its rows in the blocks and adds noise:
+B tables, L1 sensitivity 2 B, epsilon_1. The curator adds the tables up and correlates every pair.
+2. *First network and search frontier*, by the curator (`dppca.common.papers.networks.frontier`):
+free of cost, because it uses only 1.
+3. *Updates.* The parties take turns. Each receives the network of the one before. For every
+attribute with two or more candidates in the frontier, C attributes in all, it chooses the parents
+anew by the exponential mechanism, with the score of its own rows and ``epsilon_2 / C`` a choice
+(`dppca.common.papers.networks.dependence` proves the sensitivity,
+`dppca.common.papers.base.exponential` draws).
 4. *Tables.* Every party counts its rows in the families of the last network and adds noise: S
-   tables, L1 sensitivity 2 S, epsilon_3. A family that another one holds has no table of its own.
-   The curator adds them up, makes conditional tables of them and draws rows.
+tables, L1 sensitivity 2 S, epsilon_3. A family contained in another has no table of its own. The
+curator adds the tables up, makes conditional tables of them and draws rows.
 
-By sequential composition 1., 3. and 4. cost one party's rows (1), whatever the other parties do,
-because the later steps depend on the earlier ones through released values only. Rows of different
-parties are different people's.
+By sequential composition 1., 3. and 4. cost one party's rows (1), independently of the other
+parties, because later steps depend on earlier ones through released values only. Rows of different
+parties belong to different people.
 
 *Published and ours.* The four steps, their order, the covering, the frontier and the exponential
-mechanism are the paper's, by its abstract and by Gu and others (2022), who compare with it. What we
-could not read, and chose: the design of blocks, correlations, how network and frontier are
-made of them (each says so in its module), that a party goes through all attributes once, the score,
-the size of tables, and the shares of epsilon: 0.3 for correlations, 0.1 for updates. The score is R
-of PrivBayes and not mutual information: it is an integer, so the choice is exact. Tables are over
-values as the schema has them, not over binary codes of them.
+mechanism are the paper's, by its abstract and by Gu and others (2022), who compare with it. We
+could not read, and chose: the design of blocks, correlations, the construction of network and
+frontier (each module says so), one turn of a party through all attributes, the score, the size of
+tables, and the shares of epsilon: 0.3 for correlations, 0.1 for updates. The score is R of
+PrivBayes and not mutual information: it is an integer, so the choice is exact. Tables are over the
+schema's values, not over binary codes of them.
 
 Limits: the number of rows of each party is public.
 
@@ -90,18 +89,18 @@ class DPSUBN3(NetworkEstimator):
     correlation_share, update_share
         Shares of epsilon: for step 1 and step 3; step 4 has the rest.
     reach
-        How many attributes a frontier has beyond the number of parents.
+        Number of attributes in a frontier beyond the number of parents.
 
     Attributes
     ----------
     design_
-        Blocks of the covering, B tuples of attributes' places.
+        Blocks of the covering, B tuples of attributes' indices.
     correlations_
-        Correlations of pairs, as pooled, (d, d).
+        Pooled correlations of pairs, (d, d).
     frontier_
         Candidates for each attribute's parents, in the order of the families.
     updates_
-        The network after each party's turn; the curator's first one stands before them.
+        The curator's first network, then the network after each party's turn.
     """
 
     method: ClassVar[str] = "DP-SUBN3"
@@ -117,7 +116,8 @@ class DPSUBN3(NetworkEstimator):
         Raises
         ------
         SettingError, DataError, RangeError
-            A setting, a row, or the size of the integers; the message says what to change.
+            A setting, a row or the size of the integers is not allowed; the message says what to
+            change.
         """
         first, second, third = split_epsilon(
             parse_epsilon(self.epsilon),
@@ -174,7 +174,7 @@ def _update(
     max_rows_per_person: int,
     entropy: EntropySource,
 ) -> Network:
-    """A network with parents chosen anew by one party's rows, for epsilon in all."""
+    """Return a network with parents chosen anew by one party's rows, for epsilon in all."""
     n_choices = sum(len(candidates) > 1 for candidates in frontier)
     families = []
     for family, candidates in zip(network.families, frontier, strict=True):

@@ -1,8 +1,9 @@
-"""What both methods share: rows as codes, parts of epsilon, how large tables may be, rows drawn.
+"""Base of both methods: rows as codes, parts of epsilon, limits of table sizes, drawn rows.
 
-**Size of tables.** Of d tables over n rows of m parties, with discrete Laplace noise for epsilon_3
+**Size of tables.** For d tables over n rows of m parties, with discrete Laplace noise for epsilon_3
 in every cell of each party's, the mean count of a cell is n over the number of cells, and the noise
-is about ``2 d sqrt(m) / epsilon_3``. Tables whose counts are ``theta`` times the noise or more have
+is about ``2 d sqrt(m) / epsilon_3``. Tables whose counts are at least ``theta`` times the noise
+have
 
     cells <= n epsilon_3 / (2 d theta sqrt(m)),                                                 (1)
 
@@ -55,22 +56,21 @@ _LEAST_BINS = 2
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class NetworkEstimator(CountsCopies, BaseEstimator):  # type: ignore[misc]
-    """A method that ends in a Bayesian network to draw rows from.
+    """Base of methods that fit a Bayesian network and draw rows from it.
 
     Parameters
     ----------
     epsilon
         Each party's, above 0; there is no default.
     schema
-        `Schema` of the columns: of an array a column per attribute, of numbers or codes of labels;
-        of a frame those of the attributes' names, with labels.
+        `Schema` of the columns: an array has one column per attribute, of numbers or codes of
+        labels; a frame has columns of the attributes' names, with labels.
     max_rows_per_person
-        The most rows that one person may have, where the schema does not say it; there is no
-        default.
+        The most rows that one person may have, if the schema does not give it; there is no default.
     n_bins
         Most cells of a numeric.
     theta
-        How much larger than the noise the mean count of a table's cells is, above 0.
+        Ratio of the mean count of a table's cells to the noise, above 0.
     entropy
         Maker of the entropy; None for the operating system's.
     random_state
@@ -79,13 +79,13 @@ class NetworkEstimator(CountsCopies, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     schema_
-        The schema, with the row limit that was resolved.
+        The schema, with the resolved row limit.
     network_
         The structure: a family for each attribute, parents first.
     model_
         The structure with its tables.
     guarantee_
-        What is private, how far, and what is not.
+        The attributes that are private, epsilon and delta, and the rest.
     """
 
     method: ClassVar[str]
@@ -100,11 +100,10 @@ class NetworkEstimator(CountsCopies, BaseEstimator):  # type: ignore[misc]
     random_state: Any = None
 
     def sample(self, n_rows: int, *, random_state: Any = None) -> Any:
-        """Rows that the schema allows, (n_rows, n_attributes), in the form of the fitted ones.
+        """Draw rows that the schema allows, (n_rows, n_attributes), in the form of the fitted ones.
 
-        An array, or a frame with labels where (the first of) the fitted ones was a frame of the
-        schema's columns. They cost nothing further. ``random_state`` takes the place of the
-        estimator's.
+        The result is an array, or a frame with labels if the (first) fitted rows were a frame of
+        the schema's columns. Rows cost nothing further. ``random_state`` replaces the estimator's.
         """
         check_is_fitted(self)
         size = check_positive_int("n_rows", n_rows)
@@ -114,7 +113,7 @@ class NetworkEstimator(CountsCopies, BaseEstimator):  # type: ignore[misc]
         return self._form.show(self._domain.columns(rows), self.schema_)
 
     def _encode(self, parties: Sequence[Any]) -> list[Codes]:
-        """Each party's rows as codes, by the schema alone."""
+        """Return each party's rows as codes, by the schema alone."""
         if self.schema is None:
             raise SettingError(
                 "give a schema: what values there are is public, not taken from rows"
@@ -154,16 +153,9 @@ class NetworkEstimator(CountsCopies, BaseEstimator):  # type: ignore[misc]
         before: tuple[Calibration, ...] = (),
         split: str,
     ) -> None:
-        """Release the network's tables, and keep both with what was promised.
+        """Release the network's tables; store network, tables and guarantee.
 
-        Parameters
-        ----------
-        epsilon
-            For the tables.
-        entropy
-            The source of the fit's noise.
-        before
-            Noise that was drawn for the structure.
+        ``epsilon`` is for the tables; ``before`` is the noise drawn for the structure.
         """
         sizes, total = self._domain.sizes, parse_epsilon(self.epsilon)
         k = check_rows_per_person(self.schema_.max_rows_per_person)
@@ -197,12 +189,9 @@ class NetworkEstimator(CountsCopies, BaseEstimator):  # type: ignore[misc]
 
 
 def split_epsilon(epsilon: Decimal, **shares: object) -> list[Decimal]:
-    """Parts of epsilon by named shares, and what they leave: exact decimals of sum epsilon.
+    """Split epsilon by named shares; return the parts and the rest, exact decimals of sum epsilon.
 
-    Raises
-    ------
-    SettingError
-        A share is not between 0 and 1, or they leave nothing.
+    Raise `SettingError` if a share is not between 0 and 1 or no rest is left.
     """
     parts = []
     for name, share in shares.items():
@@ -219,12 +208,12 @@ def split_epsilon(epsilon: Decimal, **shares: object) -> list[Decimal]:
 def most_cells(
     n_rows: int, n_tables: int, *, epsilon: Decimal, theta: float, n_parties: int = 1
 ) -> int:
-    """Equation (1), rounded down."""
+    """Largest number of cells of a table, equation (1), rounded down."""
     return floor(n_rows * float(epsilon) / (2 * n_tables * theta * sqrt(n_parties)))
 
 
 def describe_parts(**parts: Decimal) -> str:
-    """Parts of epsilon by what they are for."""
+    """Return the parts of epsilon with their names as text."""
     return ", ".join(
         f"{decimal_text(part)} {name.replace('_', ' ')}" for name, part in parts.items()
     )

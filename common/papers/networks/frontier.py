@@ -1,28 +1,28 @@
-"""What the curator makes of noised counts of pairs: correlations, a first network, a frontier.
+"""The curator's use of noised pair counts: correlations, a first network, a frontier.
 
 **Correlation** of two attributes with shares p and q, from their noised table T of n rows:
 
     D = T/n - p q^T,        w = max(0, |D|_F^2 - noise) / ((1 - |p|^2) (1 - |q|^2))             (1)
 
-which is the squared correlation of two binaries, and 0 for independent attributes whatever their
-sizes. With noise of variance v in every cell of T, to first order,
+which is the squared correlation of two binaries, and 0 for independent attributes of any sizes.
+With noise of variance v in every cell of T, to first order,
 
     noise = (v/n^2) (r - 2 + r |p|^2) (s - 2 + s |q|^2)                                         (2)
 
-is what it adds to |D|_F^2 in the mean, for r and s values. Without (2) the pairs with most cells
-would seem to be the most dependent ones.
+is the mean that the noise adds to |D|_F^2, for r and s values. Without (2) the pairs with most
+cells would seem to be the most dependent ones.
 
-**First network.** The attribute with the largest sum of correlations comes first. Then, again and
-again, the attribute that has the largest correlation with one that is placed. Its parents are
-the placed attributes in order of their correlation with it, each taken if the family's table then
-has no more cells than the limit.
+**First network.** The attribute with the largest sum of correlations comes first. The next one is
+always the attribute with the largest correlation with a placed one. Its parents are the placed
+attributes in order of their correlation with it, each taken if the family's table then has no more
+cells than the limit.
 
 **Search frontier** of an attribute: the attributes placed before it that correlate most with it, as
 many as it has parents and ``reach`` more. Its candidates are the largest sets of these whose
 family's table is within the limit.
 
 *Our reading.* The paper says that correlations of pairs give a first network and a search frontier
-that guides the parties; its constructions are not printed in what we could read.
+that guides the parties; the sources available to us do not print its constructions.
 
 Source: Cheng and others (2020), abstract.
 """
@@ -41,7 +41,7 @@ Matrix = NDArray[np.float64]
 
 
 def correlate_pairs(pooled: PooledCounts, sizes: tuple[int, ...]) -> Matrix:
-    """Correlations (1) of all pairs, symmetric, shape (d, d); 0 on the diagonal."""
+    """Return correlations (1) of all pairs, symmetric, shape (d, d); 0 on the diagonal."""
     d = len(sizes)
     correlations = np.zeros((d, d))
     for i, j in combinations(range(d), 2):
@@ -54,7 +54,7 @@ def correlate_pairs(pooled: PooledCounts, sizes: tuple[int, ...]) -> Matrix:
 
 
 def correlation(table: NDArray[np.int64], *, cell_variance: float) -> float:
-    """Equation (1) of a noised table (r, s); 0 where a share leaves 0 to 1."""
+    """Correlation (1) of a noised table (r, s); 0 if one value has all rows or there are none."""
     n = float(table.sum())
     if n <= 0:
         return 0.0
@@ -73,7 +73,7 @@ def correlation(table: NDArray[np.int64], *, cell_variance: float) -> float:
 
 
 def first_network(correlations: Matrix, sizes: tuple[int, ...], *, most_cells: int) -> Network:
-    """The curator's first network."""
+    """Build the curator's first network."""
     first = int(correlations.sum(axis=0).argmax())
     families = [Family(first, ())]
     placed = [first]
@@ -98,7 +98,7 @@ def search_frontier(
     most_cells: int,
     reach: int,
 ) -> tuple[tuple[Attributes, ...], ...]:
-    """Candidates for the parents of each family's child, in the network's order."""
+    """Return candidates for the parents of each family's child, in the network's order."""
     placed: list[int] = []
     frontier = []
     for family in network.families:
@@ -113,9 +113,10 @@ def search_frontier(
 def largest_sets(
     near: list[int], sizes: tuple[int, ...], *, most_cells: int, most_members: int
 ) -> tuple[Attributes, ...]:
-    """The sets of attributes that are allowed and that no other allowed one holds.
+    """Return the allowed sets of attributes that no other allowed set contains.
 
-    Allowed are at most so many cells together and at most so many members, and the empty set.
+    A set is allowed if its joint table has at most ``most_cells`` cells and it has at most
+    ``most_members`` members; the empty set is allowed.
     """
     if not near or not most_members:
         return ((),)

@@ -1,13 +1,13 @@
-"""Bayesian networks over codes: their structure, tables from noised counts, and rows from them.
+"""Bayesian networks over codes: their structure, tables from noised counts, and drawn rows.
 
-A network is a list of families, an attribute with its parents each, parents before children. It
-stands for the distribution
+A network is a list of families, each an attribute with its parents, parents before children. It
+represents the distribution
 
     P(x_1, ..., x_d) = product over families of  P(x_child | x_parents).                        (1)
 
-Tables of (1) come from noised counts: those below 0 are taken for 0, and the rest of each parents'
-cell is divided by its sum. Where nothing is left of a cell, the child has the distribution of all
-cells together. Nothing here sees a row that was not noised.
+Tables of (1) are computed from noised counts: negative ones are set to 0, and each parents' cell is
+divided by its sum. If a cell is then empty, the child has the distribution of all cells together.
+Nothing here reads a row without noise.
 
 Source: Zhang and others (2017), "PrivBayes", sections 3 and 5.
 """
@@ -34,7 +34,7 @@ class Family:
 
     @property
     def members(self) -> Attributes:
-        """Both, in ascending order."""
+        """Child and parents, in ascending order."""
         return tuple(sorted((self.child, *self.parents)))
 
 
@@ -65,13 +65,9 @@ class Network:
 class NetworkModel:
     """A network with its tables.
 
-    Attributes
-    ----------
-    sizes
-        d: how many values each attribute has.
-    tables
-        One per family: the child's distribution for each value of the parents together, shape
-        (product of the parents' sizes, size of the child).
+    ``sizes`` are the numbers of values of the d attributes. ``tables`` has one per family: the
+    child's distribution for each joint value of the parents, shape (product of the parents' sizes,
+    size of the child).
     """
 
     network: Network
@@ -79,7 +75,7 @@ class NetworkModel:
     tables: tuple[NDArray[np.float64], ...]
 
     def sample(self, n_rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Codes of rows drawn from (1), shape (n_rows, d)."""
+        """Draw codes of rows from (1), shape (n_rows, d)."""
         codes = np.zeros((n_rows, len(self.sizes)), np.int64)
         for family, table in zip(self.network.families, self.tables, strict=True):
             levels = np.cumsum(table, axis=1)
@@ -94,7 +90,7 @@ def fit_tables(
     sizes: tuple[int, ...],
     counts: Callable[[Attributes], NDArray[np.int64]],
 ) -> NetworkModel:
-    """Tables of a network from noised counts of each family's members, in ascending order."""
+    """Fit a network's tables from noised counts of each family's members, in ascending order."""
     tables = []
     for family in network.families:
         members = counts(family.members)
@@ -105,7 +101,7 @@ def fit_tables(
 
 
 def count_table_cells(attributes: Attributes, sizes: tuple[int, ...]) -> int:
-    """How many cells the table of a set has."""
+    """Number of cells in the table of a set of attributes."""
     return prod(sizes[each] for each in attributes)
 
 

@@ -5,8 +5,8 @@ replaced row leaves one cell of each table and enters another, or stays, so it m
 
     L1 <= 2 S                                                                                   (1)
 
-whatever the sizes, and that is met by any two rows without a value in common. Exact discrete
-Laplace noise for (1) goes on every cell.
+for any sizes; any two rows without a value in common attain the bound. Exact discrete Laplace noise
+for (1) is added to every cell.
 """
 
 from __future__ import annotations
@@ -33,14 +33,9 @@ Attributes = tuple[int, ...]
 class PooledCounts:
     """Noised tables of all parties together.
 
-    Attributes
-    ----------
-    tables
-        By set of attributes in ascending order; the axes are in that order.
-    cell_variance
-        Variance of each cell's noise, all parties' together.
-    calibration
-        Calibration of one party's noise.
+    ``tables`` are keyed by set of attributes in ascending order, and so are their axes.
+    ``cell_variance`` is the variance of each cell's noise, all parties' together; ``calibration``
+    is that of one party's noise.
     """
 
     tables: dict[Attributes, NDArray[np.int64]]
@@ -48,7 +43,7 @@ class PooledCounts:
     calibration: Calibration
 
     def marginal(self, attributes: Attributes) -> NDArray[np.int64]:
-        """The table of a set in ascending order, of the first set that holds it."""
+        """Return the table of a set in ascending order, from the first set that contains it."""
         holder = next(each for each in self.tables if set(attributes) <= set(each))
         others = tuple(axis for axis, each in enumerate(holder) if each not in attributes)
         summed: NDArray[np.int64] = self.tables[holder].sum(axis=others)
@@ -56,14 +51,14 @@ class PooledCounts:
 
 
 def count_rows(codes: Codes, attributes: Attributes, sizes: Sequence[int]) -> NDArray[np.int64]:
-    """Rows in each cell of a set of attributes; the axes are in the order given."""
+    """Count rows in each cell of a set of attributes; the axes are in the order given."""
     shape = tuple(sizes[each] for each in attributes)
     counts = np.bincount(joint_codes(codes, attributes, sizes), minlength=prod(shape))
     return counts.astype(np.int64).reshape(shape)
 
 
 def joint_codes(codes: Codes, attributes: Attributes, sizes: Sequence[int]) -> NDArray[np.int64]:
-    """One code for the values of several attributes together, the last varying fastest."""
+    """Return one code for the joint values of several attributes, the last varying fastest."""
     joint = np.zeros(len(codes), np.int64)
     for each in attributes:
         joint = joint * sizes[each] + codes[:, each]
@@ -79,17 +74,10 @@ def release_counts(
     max_rows_per_person: int,
     entropy: EntropySource,
 ) -> PooledCounts:
-    """Count every party's rows in the cells of each set, noise them, and add them up.
+    """Count every party's rows in the cells of each set, add noise, and sum over the parties.
 
-    Parameters
-    ----------
-    epsilon
-        Each party's, for all sets together.
-
-    Raises
-    ------
-    RangeError
-        The counts could leave the range of exact integers.
+    ``epsilon`` is each party's, for all sets together. Raise `RangeError` if the counts could leave
+    the range of exact integers.
     """
     calibration = calibrate_noise(
         LaplaceLaw,
@@ -122,13 +110,13 @@ def release_counts(
 
 
 def counts_sensitivity(n_sets: int) -> Sensitivity:
-    """Equation (1), and its L2 likewise: each table has two cells that move by one."""
+    """Return (1) and the L2 sensitivity: in each table, two cells move by one."""
     return Sensitivity(
         l1=2 * n_sets, l2_squared=2 * n_sets, resolution_bits=0, relation=Relation.REPLACE_ONE
     )
 
 
 def maximal_sets(sets: Sequence[Attributes]) -> list[Attributes]:
-    """The sets that no other one holds, once each, in their order; others are their sums."""
+    """Return the sets that no other set contains, once each, in order; the rest are their sums."""
     once = list(dict.fromkeys(sets))
     return [each for each in once if not any(set(each) < set(other) for other in once)]

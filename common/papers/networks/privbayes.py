@@ -2,20 +2,20 @@
 
     epsilon = epsilon_1 + epsilon_2,        epsilon_1 = beta epsilon                            (1)
 
-1. *Structure.* The first attribute is drawn at random. Then, d - 1 times, an attribute and its
-   parents among those placed are chosen together by the exponential mechanism, with
-   ``epsilon_1 / (d - 1)`` a choice and the score R (`dppca.common.papers.networks.dependence`,
-   which proves its sensitivity). Candidates are all largest sets of at most ``most_parents``
-   parents whose family's table is small enough (`dppca.common.papers.networks.fitting`, theta).
+1. *Structure.* The first attribute is drawn at random. Then, d - 1 times, the exponential mechanism
+   chooses an attribute and its parents among the placed ones together, with ``epsilon_1 / (d - 1)``
+   a choice and the score R (`dppca.common.papers.networks.dependence`, which proves its
+   sensitivity). Candidates are all largest sets of at most ``most_parents`` parents whose family's
+   table is small enough (`dppca.common.papers.networks.fitting`, theta).
 2. *Tables.* The families are counted and noised: S tables, L1 sensitivity 2 S, epsilon_2. A family
-   that another one holds has no table of its own.
+   contained in another has no table of its own.
 
-By sequential composition (1) is what one table's rows cost. Rows are drawn from the network.
+By sequential composition (1) is the cost for one table's rows. Rows are drawn from the network.
 
-*Published and ours.* beta = 0.3 and theta = 4 are the paper's; the neighbours are, too: one row is
-replaced. Attributes stay as the schema has them, the paper's vanilla encoding, and are not
-generalised along taxonomies. The paper bounds parents by theta alone; ``most_parents`` bounds the
-work. Laplace noise is the discrete one on counts, and choices are exact.
+*Published and ours.* beta = 0.3, theta = 4 and the neighbours are the paper's: one row is replaced.
+Attributes stay as in the schema, the paper's vanilla encoding, and are not generalised along
+taxonomies. The paper bounds parents by theta alone; ``most_parents`` bounds the work. Laplace noise
+is the discrete one on counts, and choices are exact.
 
 Limits: a curator sees the rows, or one party is alone. The number of rows is public.
 
@@ -61,9 +61,9 @@ class PrivBayes(NetworkEstimator):
     epsilon, schema, max_rows_per_person, n_bins, theta, entropy, random_state
         As in `NetworkEstimator`; epsilon has no default.
     structure_share
-        beta: the part of epsilon for the structure.
+        beta: the share of epsilon for the structure.
     most_parents
-        The most that one attribute may have.
+        Largest number of parents of one attribute.
     """
 
     method: ClassVar[str] = "PrivBayes"
@@ -78,7 +78,8 @@ class PrivBayes(NetworkEstimator):
         Raises
         ------
         SettingError, DataError, RangeError
-            A setting, a row, or the size of the integers; the message says what to change.
+            A setting, a row or the size of the integers is not allowed; the message says what to
+            change.
         """
         first, second = split_epsilon(
             parse_epsilon(self.epsilon), structure_share=self.structure_share
@@ -112,7 +113,7 @@ def _grow(
     max_rows_per_person: int,
     entropy: EntropySource,
 ) -> Network:
-    """The structure, step 1, for epsilon in all."""
+    """Choose the structure, step 1, for epsilon in all."""
     d = len(sizes)
     scale = choice_scale(
         dependence_sensitivity(len(codes), child_sizes=sizes),

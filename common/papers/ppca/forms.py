@@ -1,4 +1,4 @@
-"""The forms of PPCA-DP-MH: which settings each takes, and its noised moments with their promise.
+"""The forms of PPCA-DP-MH: the settings of each, and its noised moments with their guarantee.
 
 =============  ==============================================  ====================================
 setting        published                                       sound
@@ -8,8 +8,8 @@ noise          ``mirrored``, ``independent``                   ``each``, ``once`
 covariance     ``within``, ``pooled``                          ``pooled``, ``within``
 =============  ==============================================  ====================================
 
-The first of each is taken where nothing is said. The paper knows no edge of the noise and no
-shrinkage, so the published form takes neither.
+The first of each is the default. The paper has no edge of the noise and no shrinkage, so the
+published form has neither.
 
 Source: Gu, Zhang and Yang (2022), algorithm 1.
 """
@@ -63,16 +63,10 @@ _COVARIANCES = {
 
 @dataclass(frozen=True, slots=True)
 class FitSettings:
-    """Checked settings of one fit.
+    """Checked settings of one fit; ``delta`` is None for Laplace noise.
 
-    Attributes
-    ----------
-    delta
-        None for Laplace noise.
-    latents, noise, covariance
-        As in the module's table.
-    needs_edge
-        Whether the edge of the noise is to be simulated.
+    ``latents``, ``noise`` and ``covariance`` are those of the module's table. If ``needs_edge`` is
+    true, the edge of the noise is simulated.
     """
 
     variant: Variant
@@ -85,17 +79,14 @@ class FitSettings:
 
     @property
     def corrected(self) -> bool:
-        """Whether the promise holds."""
+        """Return True for the sound form."""
         return self.variant is Variant.SOUND
 
 
 def resolve_settings(settings: Any) -> FitSettings:
-    """The form that an estimator's settings name.
+    """Return the form that an estimator's settings name.
 
-    Raises
-    ------
-    SettingError
-        One is missing or out of range, or two of them contradict each other.
+    Raise `SettingError` if a setting is missing or out of range, or if two contradict each other.
     """
     variant, epsilon = check_variant(settings.variant), parse_epsilon(settings.epsilon)
     sound = variant is Variant.SOUND
@@ -146,9 +137,9 @@ def corrected_moments(
     entropy: EntropyMaker | None,
     caution: Caution | None = None,
 ) -> tuple[PooledMoments, NoiseEdge | None, Guarantee]:
-    """The federation's moments of integer rows, shape (n_rows, p), with their promise.
+    """Moments of integer rows, shape (n_rows, p), as in the federation, with their guarantee.
 
-    ``caution`` is as of `release_moments`.
+    ``caution`` is that of `release_moments`.
     """
     k = check_rows_per_person(schema.max_rows_per_person)
 
@@ -185,7 +176,7 @@ def published_moments(
     *,
     rng: np.random.RandomState,
 ) -> tuple[PooledMoments, Guarantee]:
-    """The paper's moments of integer rows, shape (n_rows, p), in coded units; their promise."""
+    """The paper's moments of integer rows, shape (n_rows, p), in coded units; their guarantee."""
     offset, both = to_unit_interval(schema), form.noise == INDEPENDENT
     printed = publish_moments(
         to_coded_units(schema, codes) + offset,

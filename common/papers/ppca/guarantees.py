@@ -1,9 +1,9 @@
-"""What PPCA-DP-MH promises in each of its forms, as guarantees.
+"""Guarantees of PPCA-DP-MH in each of its forms.
 
-The printed noise is the same whatever the columns are; what it costs depends on them
-(`dppca.common.papers.ppca.unit_interval`), and on whether one triangle of the second moment or
-all of its entries have noise of their own. Only epsilon of mean and second moment is told:
-synthetic rows that are made from raw rows have none.
+The printed noise is the same for any columns; its cost depends on them
+(`dppca.common.papers.ppca.unit_interval`) and on whether one triangle of the second moment or all
+of its entries have noise of their own. The guarantee gives epsilon of mean and second moment only:
+synthetic rows made from raw rows have none.
 
 Source: Gu, Zhang and Yang (2022), algorithm 1, theorem 4.
 """
@@ -41,7 +41,7 @@ _ONCE = (
 def corrected_guarantee(
     noise: Calibration, *, once: bool, entropy: EntropyMaker | None
 ) -> Guarantee:
-    """Guarantee of released moments, whose noise is each party's own or drawn once."""
+    """Guarantee of released moments with each party's own noise or noise drawn once."""
     sens, unit = noise.sensitivity, 4**noise.sensitivity.resolution_bits
     whose = "all parties'" if once else "one party's"
     return Guarantee(
@@ -67,10 +67,7 @@ def published_guarantee(
 ) -> Guarantee:
     """Guarantee of the paper's noise on rows of a schema.
 
-    Raises
-    ------
-    SettingError
-        The schema scales rows into the unit ball.
+    Raise `SettingError` if the schema scales rows into the unit ball.
     """
     shape, p = sensitivity_shape(schema), schema.layout.n_columns
     k = check_rows_per_person(schema.max_rows_per_person)

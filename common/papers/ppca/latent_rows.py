@@ -3,13 +3,12 @@
 Drawn
     ``s ~ N(0, I_k)``: post-processing of a release (`dppca.common.numerics.spectrum.ppca`).
 Whitened, literal
-    ``s = Lambda_k^(-1/2) U_k' (x - mu)``, our reading of step 15 of Gu et al. (2022), and
-    ``s = U_k' x`` in [0, 1] coding, its letter. Both are computed from *raw rows*: a synthetic row
-    stands beside the row that it came from, whatever noise is in U_k, and is not private.
+    ``s = Lambda_k^(-1/2) U_k' (x - mu)``, our reading of step 15 of Gu et al. (2022), and ``s =
+    U_k' x`` in [0, 1] coding, its wording. Both use *raw rows*: each synthetic row comes from one
+    raw row, however noisy U_k is, and is not private.
 
-Decoded rows come from the shared decoder (`dppca.common.numerics.synthesis.discretize`), from what
-was released and nothing else; those of whitened or literal latents are as little private as the
-coded ones.
+Decoded rows come from the shared decoder (`dppca.common.numerics.synthesis.discretize`) and from
+released values only; with whitened or literal latents they are no more private than the coded ones.
 
 Source: Gu, Zhang and Yang (2022), algorithm 1, steps 15 and 16.
 """
@@ -27,7 +26,7 @@ from dppca.common.schema import Column, Schema
 from dppca.common.schema.decoding import decode_columns
 
 DRAWN, WHITENED, LITERAL = "drawn", "whitened", "literal"
-_SMALLEST = 1e-12  # an eigenvalue to divide by, where none is above 0
+_SMALLEST = 1e-12  # divisor in place of an eigenvalue that is not above 0
 
 
 def rows_from_scores(
@@ -40,7 +39,7 @@ def rows_from_scores(
     offset: NDArray[np.float64],
     rng: np.random.RandomState,
 ) -> NDArray[np.float64]:
-    """One synthetic row for each raw one, shape (n_rows, p), in coded units; *not private*.
+    """Return one synthetic row per raw one, shape (n_rows, p), in coded units; *not private*.
 
     Parameters
     ----------
@@ -49,9 +48,9 @@ def rows_from_scores(
     latents
         `WHITENED` or `LITERAL`.
     eigenvalues, vectors
-        As released: descending, (p,), and the kept eigenvectors as rows, (k, p).
+        Released: descending, (p,), and the kept eigenvectors as rows, (k, p).
     offset
-        What takes coded units to [0, 1], shape (p,).
+        Offset from coded units to [0, 1], shape (p,).
     """
     if latents == LITERAL:
         scores = (rows + offset) @ vectors.T
@@ -66,11 +65,12 @@ def rows_from_scores(
 def decoded_values(
     schema: Schema, coded: NDArray[np.float64], moments: PooledMoments, *, seed: int
 ) -> list[Column]:
-    """Coded rows as values that the schema allows: a column (n_rows,) per attribute.
+    """Decode coded rows to values that the schema allows: a column (n_rows,) per attribute.
 
-    Numbers within their bounds, and codes of labels. ``seed`` decides ties and redrawn labels.
+    Columns hold numbers within their bounds or codes of labels. ``seed`` decides ties and redrawn
+    labels.
     """
-    with threadpool_limits(1, user_api="blas"):  # as the federation does: the same bits
+    with threadpool_limits(1, user_api="blas"):  # as in the federation, for the same bits
         columns = discretize(
             coded,
             schema.layout,

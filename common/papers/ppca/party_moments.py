@@ -1,4 +1,4 @@
-"""Moments of several parties, noised by each and pooled: as released, and as Gu et al. print it.
+"""Moments of several parties, noised by each and pooled: in the released and the printed form.
 
 ``mu`` and ``M`` are the mean and the mean of products. A party's own covariance is ``M - mu mu^T``;
 the paper averages those (``within``), which drops the variance between the parties' means; pooling
@@ -7,14 +7,14 @@ the raw moments first keeps it.
 The released form is the federation's path (`dppca.common.privacy.release`) without its documents:
 integer rows, exact packed sums, integer noise for their joint sensitivity, sums of noised vectors.
 The noise can also be drawn *once*, on the parties' sum: one replaced row moves the sum no more than
-it moves its party's part, so that costs the same and leaves a variance m times as small. But
-anybody who adds the parts sees them bare. The federation's curator may not; only summation that
-hides the parts, or a curator who may see rows, can do it.
+it moves its party's part, so it costs the same and its variance is m times smaller. But the party
+that adds the parts sees them without noise. The federation's curator must not; this requires
+summation that hides the parts, or a curator who may see rows.
 
 The printed form draws Laplace noise of scale ``2 p / (n_i epsilon)`` in floating point, on every
-entry of mean and second moment. Step 2 of the algorithm has p^2 entries of the latter, so (i, j)
-and (j, i) differ; of such a matrix the symmetric part is taken, since another has no orthonormal
-eigenvectors. Or one triangle is noised and mirrored.
+entry of mean and second moment. Step 2 of the algorithm noises all p^2 entries of the latter, so
+(i, j) and (j, i) differ; the symmetric part of that matrix is used, because other matrices have no
+orthonormal eigenvectors. Alternatively, one triangle is noised and mirrored.
 
 Source: Gu et al. (2022), algorithm 1, steps 1 to 5.
 """
@@ -45,7 +45,7 @@ Caution = Callable[[Calibration, Sequence[int]], None]
 
 @dataclass(frozen=True, slots=True)
 class PooledMoments:
-    """What the curator decomposes, and what decoding needs besides.
+    """Moments for the curator's decomposition and for decoding.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class PooledMoments:
     entry_noise: float
 
     def moved(self, offset: NDArray[np.float64]) -> PooledMoments:
-        """The moments of ``x - offset``, offset of shape (p,)."""
+        """Return the moments of ``x - offset``, offset of shape (p,)."""
         across = np.outer(offset, self.mean)
         second = self.second - across - across.T + np.outer(offset, offset)
         return PooledMoments(self.mean - offset, second, self.covariance, self.entry_noise)
@@ -73,16 +73,10 @@ class PooledMoments:
 
 @dataclass(frozen=True, slots=True)
 class ReleasedMoments:
-    """Pooled moments, and the public law of their noise.
+    """Pooled moments in coded units, and the public law of their noise.
 
-    Attributes
-    ----------
-    pooled
-        In coded units.
-    calibration
-        Calibration of one vector of packed sums.
-    noised_rows
-        Rows behind each vector that was noised: each party's, or all rows once.
+    ``calibration`` is for one vector of packed sums; ``noised_rows`` are the rows behind each
+    noised vector: each party's, or all rows once.
     """
 
     pooled: PooledMoments
@@ -90,7 +84,7 @@ class ReleasedMoments:
     noised_rows: tuple[int, ...]
 
     def edge(self, schema: Schema, covariance: Covariance) -> NoiseEdge:
-        """The largest eigenvalue that the noise alone would give; the same for the same inputs."""
+        """Largest eigenvalue of the noise alone, simulated; the same for the same inputs."""
         return noise_edge(
             schema.layout,
             law=self.calibration.law,
@@ -119,11 +113,11 @@ def release_moments(
     codes
         Integer rows, shape (n_rows, p).
     calibrate
-        From the sensitivity of the packed sums to each party's noise.
+        Function from the sensitivity of the packed sums to each party's noise.
     once
-        Whether noise is drawn once, on the parties' sum; ``covariance`` is then the pooled one.
+        Draw noise once, on the parties' sum; ``covariance`` is then the pooled one.
     caution
-        Called before noise is drawn, with its law and the rows behind each vector.
+        Called before noise is drawn, with its calibration and the rows behind each vector.
 
     Raises
     ------
@@ -183,11 +177,8 @@ def publish_moments(
 ) -> PooledMoments:
     """Moments of rows in [0, 1], shape (n_rows, p), with the paper's noise, in the same units.
 
-    Parameters
-    ----------
-    both_triangles
-        Whether all p^2 entries of the second moment have noise of their own, as the algorithm's
-        step 2 prints, or one triangle's, mirrored.
+    With ``both_triangles`` all p^2 entries of the second moment have noise of their own, as step 2
+    of the algorithm prints; otherwise one triangle has, mirrored.
     """
     n_rows, p = rows.shape
     mean, second = np.zeros(p), np.zeros((p, p))

@@ -9,21 +9,21 @@ Published
         2 p / (n_i epsilon)                                                                     (1)
 
     on each entry of the mean and of the second moment; the covariance within parties; k by the
-    contribution rate of the signed eigenvalues. For columns of numbers or yes and no that spends
-    ``epsilon (p + 3)/4`` where one triangle is noised and mirrored (``mirrored``, our reading), and
+    contribution rate of the signed eigenvalues. For numeric and binary columns that spends
+    ``epsilon (p + 3)/4`` if one triangle is noised and mirrored (``mirrored``, our reading), and
     ``epsilon (p + 1)/2`` with the p^2 draws of step 2 (``independent``); for indicators far less
-    (`dppca.common.papers.ppca.unit_interval`). The latents s are *raw rows*, ``whitened`` (our
-    reading) or ``literal`` (`dppca.common.papers.ppca.latent_rows`): whatever noise is in U_k,
+    (`dppca.common.papers.ppca.unit_interval`). The latents s come from *raw rows*, ``whitened``
+    (our reading) or ``literal`` (`dppca.common.papers.ppca.latent_rows`): however noisy U_k is,
     those synthetic rows are not private.
 Sound
     The federation's release: rows centred on the public schema, packed exact integer sums, exact
-    noise for their joint sensitivity (Laplace, or Gaussian where a delta is given), pooled
-    covariance, latents drawn from N(0, I). All of it may leave. Noise is each party's own
-    (``each``), or drawn ``once`` on their sum, which nobody may then see the parts of.
+    noise for their joint sensitivity (Laplace, or Gaussian if a delta is given), pooled covariance,
+    latents drawn from N(0, I). All of it may leave. Noise is each party's own (``each``), or drawn
+    ``once`` on their sum, whose parts then must stay hidden.
 
-Limits: epsilon is each party's, and that of a person whose rows are at one party only. Coded rows
-(numerics and binaries in [-1/2, 1/2], indicators in [0, 1]) are not confined to their units;
-decoded ones are valid under the schema, at some loss where a relation lives inside a categorical.
+Limits: epsilon is each party's, and holds for a person whose rows are at one party only. Coded rows
+(numerics and binaries in [-1/2, 1/2], indicators in [0, 1]) may leave these ranges; decoded ones
+are valid under the schema, at some loss for relations inside a categorical.
 
 Source: Gu, Zhang and Yang (2022), "Multi-party High-Dimensional Related Data Publishing via
 Probabilistic Principal Component Analysis and Differential Privacy", algorithm 1, theorem 4.
@@ -97,14 +97,14 @@ class PPCADPMH(
     variant
         ``sound`` or ``published``.
     schema
-        `Schema` of the columns. A frame that has columns of its names is then read as an owner's
-        file is, labels as text; anything else has a column per attribute, of numbers or codes.
+        `Schema` of the columns. A frame with columns of its names is read like an owner's file,
+        labels as text; anything else has a column per attribute, of numbers or codes.
     bounds
-        In place of a schema where all columns are numbers: (lower, upper), public, numbers or
-        arrays (d,).
+        Instead of a schema, if all columns are numbers: (lower, upper), public, numbers or arrays
+        (d,).
     contribution_rate, n_components
-        How many components are kept: a share of the eigenvalues' sum, or a number, or, in the sound
-        form, ``"above-noise"``: those above the simulated edge of it
+        Number of components: by a share of the eigenvalues' sum, or directly, or, in the sound
+        form, ``"above-noise"``: those above the simulated noise edge
         (`dppca.common.numerics.spectrum.noise_edge`).
     covariance
         ``pooled`` or ``within``; None for ``within`` as printed and ``pooled`` if sound.
@@ -115,17 +115,17 @@ class PPCADPMH(
         ``mirrored`` or ``independent`` as printed, ``each`` or ``once`` if sound; None for the
         first of either.
     trace_scaling
-        Whether variances are scaled down to the signed trace
-        (`dppca.common.numerics.spectrum.ppca`).
+        Scale variances down to the signed trace (`dppca.common.numerics.spectrum.ppca`).
     shrinkage
-        Whether what the noise added to the eigenvalues is taken off, as a federation's owners do
-        (`dppca.common.numerics.spectrum.shrinkage`); of the sound form.
+        Remove the noise's contribution from the eigenvalues, as a federation's owners do
+        (`dppca.common.numerics.spectrum.shrinkage`); sound form only.
     max_rows_per_person
-        The most rows that one person may have at one party, where the schema does not say it;
-        there is no default.
+        The most rows that one person may have at one party, if the schema does not give it; there
+        is no default.
     allow_constant
-        Whether constant columns are meant.
+        Accept constant columns.
     entropy
+        Maker of the sound form's entropy; None for the operating system's.
         Maker of the sound form's entropy; None for the operating system's.
     random_state
         Seeds the synthetic rows, and the published form's noise.
@@ -141,20 +141,20 @@ class PPCADPMH(
     eigenvalues_, components_
         Descending, (p,), and the kept eigenvectors as rows, (k, p).
     noise_edge_
-        `NoiseEdge`, where ``above-noise`` or ``shrinkage`` asks for it, else None.
+        `NoiseEdge`, if ``above-noise`` or ``shrinkage`` needs it, else None.
     model_
         `PPCAModel`.
     synthetic_
-        As many rows as were given, (n_rows, p), in coded units; the rows of a party are where its
-        own were.
+        As many rows as were given, (n_rows, p), in coded units; the rows of a party have the
+        positions of its own rows.
     decoded_
-        The same rows as the schema allows them, (n_rows, n_attributes), in the form of X: with
-        labels, in a frame of the same library, where X was a frame; made when they are asked for.
+        The same rows as the schema allows them, (n_rows, n_attributes), in the form of X: for a
+        frame a frame of the same library, with labels; computed on access.
     explained_variance_, explained_variance_ratio_
-        Eigenvalues of the kept components, (k,), and their share of the sum that
-        ``contribution_rate`` is a share of. Noise is part of them.
+        Eigenvalues of the kept components, (k,), noise included, and their share of the sum that
+        ``contribution_rate`` refers to.
     guarantee_
-        What is private, how far, and what is not.
+        The attributes that are private, epsilon and delta, and the rest.
     """
 
     source: ClassVar[str] = SOURCE
@@ -188,7 +188,8 @@ class PPCADPMH(
         Raises
         ------
         SettingError, DataError, RangeError
-            A setting, a row, or the size of the integers; the message says what to change.
+            A setting, a row or the size of the integers is not allowed; the message says what to
+            change.
         """
         form = resolve_settings(self)
         rows = check_table(
@@ -226,45 +227,42 @@ class PPCADPMH(
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Scores of rows in the released components, (n_rows, k): as private, or not, as X is."""
+        """Return scores of rows in the released components, (n_rows, k): private only if X is."""
         scores: NDArray[np.float64] = (self._coded(X) - self.mean_) @ self.components_.T
         return scores
 
     def inverse_transform(self, X: ArrayLike) -> Any:
-        """Rows that scores (n_rows, k) stand for, in the form of the fitted ones.
+        """Convert scores (n_rows, k) to rows, in the form of the fitted ones.
 
         Each is the row of valid values that is nearest to ``Y components_ + mean_``, on its own.
-
-        Raises
-        ------
-        DataError
-            There are other numbers of scores than components, or values that are not finite.
+        Raise `DataError` if the number of scores differs from that of components or a value is not
+        finite.
         """
         coded = check_scores(self, X) @ self.components_ + self.mean_
         columns = decode_columns(self.schema_, nearest_columns(coded, self.schema_.layout))
         return self._form.show(columns, self.schema_)
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Log-likelihood of each row under the released model, (n_rows,): as private as X is.
+        """Log-likelihood of each row under the released model, (n_rows,): private only if X is.
 
-        In coded units; no variance is taken for less than that of rounding to the schema's grid.
+        Rows are in coded units; variances are at least that of rounding to the schema's grid.
         """
         rounding = 4.0**-self.schema_.resolution_bits / 12.0
         return log_density(self.model_, self._coded(X), least_variance=rounding)
 
     def score(self, X: ArrayLike, y: object = None) -> float:  # noqa: ARG002 - the protocol
-        """Mean log-likelihood of rows under the released model, as `score_samples` gives it."""
+        """Mean log-likelihood of rows under the released model; see `score_samples`."""
         return float(self.score_samples(X).mean())
 
     @property
     def explained_variance_(self) -> NDArray[np.float64]:
-        """See the class."""
+        """Eigenvalues of the kept components; see the class."""
         check_is_fitted(self)
         return self.eigenvalues_[: len(self.components_)]
 
     @property
     def explained_variance_ratio_(self) -> NDArray[np.float64]:
-        """See the class."""
+        """Their share of the eigenvalues' sum; see the class."""
         kept, every = self.explained_variance_, self.eigenvalues_
         signed = check_variant(self.variant) is Variant.PUBLISHED
         total: NDArray[np.float64] = kept / (every if signed else np.maximum(every, 0.0)).sum()
@@ -275,7 +273,7 @@ class PPCADPMH(
         return len(self.components_)
 
     def sample(self, n_rows: int, *, random_state: Any = None) -> NDArray[np.float64]:
-        """More rows of the released model, (n_rows, p), in coded units, at no further cost."""
+        """Draw more rows of the released model, (n_rows, p), in coded units, at no further cost."""
         seed = check_random_state(random_state).randint(2**31)
         size = check_positive_int("n_rows", n_rows)
         return sample(self.model_, size, rng=np.random.default_rng(seed))
@@ -287,14 +285,10 @@ class PPCADPMH(
         return self._decoded(self.synthetic_, self._decoding_seed)
 
     def decode(self, coded_rows: ArrayLike, *, random_state: Any = None) -> Any:
-        """Rows of `sample` as a table that the schema allows, in the form of ``decoded_``.
+        """Convert rows of `sample` to a table that the schema allows, in the form of ``decoded_``.
 
-        Marginals are met on the rows given together: decode many at once.
-
-        Raises
-        ------
-        SettingError
-            The rows are not of shape (n_rows, p), n_rows >= 1, or not finite.
+        Marginals are met over the rows given together: decode many at once. Raise `SettingError` if
+        the rows are not finite or not of shape (n_rows, p), n_rows >= 1.
         """
         check_is_fitted(self)
         rows, p = np.asarray(coded_rows, np.float64), len(self.mean_)

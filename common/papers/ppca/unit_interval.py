@@ -1,15 +1,15 @@
-"""What noise on the moments of rows in [0, 1] really costs, which Gu et al. (2022) do not derive.
+"""Cost of noise on the moments of rows in [0, 1], not derived by Gu et al. (2022).
 
-A party gives out, of rows coded in [0, 1], the mean and the second moment, every entry noised on
-its own. One row x -> y moves them, times the number of rows, by
+A party releases, of rows coded in [0, 1], the mean and the second moment, with noise on every
+entry. One row x -> y moves them, times the number of rows, by
 
     L1 = sum_i |x_i - y_i| + sum_(i<=j) h_ij |x_i x_j - y_i y_j|                                (1)
 
-with ``h_ii = 1`` and, for two columns, h = 1 where one triangle is noised and mirrored and h = 2
-where both entries are noised. For Q scalars (numerics and binaries) and c categoricals coded as
+with ``h_ii = 1`` and, for two columns, h = 1 if one triangle is noised and mirrored and h = 2 if
+both entries are noised. For Q scalars (numerics and binaries) and c categoricals coded as
 indicators, t of which change: put M = max(x, y) and m = min(x, y) of each scalar. A product moves
-by ``M M' - m m'`` at most, met where all scalars rise together; everything grows with M, so M = 1.
-With ``Y = sum m`` and ``Y2 = sum m^2`` there remains
+by at most ``M M' - m m'``, with equality if all scalars rise together; everything grows with M, so
+M = 1. With ``Y = sum m`` and ``Y2 = sum m^2`` there remains
 
     L1 = 2Q + h C(Q,2) + h c Q + 4t + 2h [C(c,2) - C(c-t,2)]
          - (1 + h (c - 2t)) Y - (1 - h/2) Y2 - (h/2) Y^2                                        (2)
@@ -19,10 +19,10 @@ which is concave: s binaries stay at 1, and all q numerics take the same m,
     m = clip((2ht - hc - 1 - hs) / (2 - h + hq), 0, 1).                                         (3)
 
 For scalars alone m = 0 everywhere: ``p (p + 3)/2``, or ``p (p + 1)`` with h = 2. Indicators cost
-far less, as a categorical has one of them whatever its number of labels.
+far less, because a categorical sets only one of them, for any number of labels.
 
-Limits: rows attain the maximum, but for numerics off the grid. Mean *and* second moment are taken
-for given out, as the paper's proof does.
+Limits: rows attain the maximum, except numerics off the grid. Mean *and* second moment count as
+released, as in the paper's proof.
 
 Source: derived for this project, for algorithm 1 of Gu, Zhang and Yang (2022); their theorem 4 has
 p/n for each of the two.
@@ -37,12 +37,9 @@ from dppca.common.privacy.sensitivity import BoxShape
 
 
 def unit_interval_l1(shape: BoxShape, *, both_triangles: bool) -> Fraction:
-    """The largest (1) of a schema's rows, of n times the moments; the weight of sums is 1.
+    """Largest (1) over a schema's rows, for n times the moments; the weight of sums is 1.
 
-    Parameters
-    ----------
-    both_triangles
-        Whether entries (i, j) and (j, i) have noise of their own: h = 2.
+    ``both_triangles`` gives entries (i, j) and (j, i) noise of their own: h = 2.
     """
     staying = range(shape.n_scalars - shape.n_numeric + 1)
     changed = range(shape.n_categoricals + 1)
