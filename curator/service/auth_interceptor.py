@@ -139,7 +139,9 @@ class AuthInterceptor(ServerInterceptor):
             try:
                 async with self._admitted(method, messages, context) as (certificate, incoming):
                     request = incoming if many else await _only_message(incoming)
-                    if not yields:  # such as the health service's Watch, which writes its responses itself
+                    if (
+                        not yields
+                    ):  # such as the health service's Watch, which writes its responses itself
                         await behaviour(request, context)
                         return
                     async with aclosing(behaviour(request, context)) as responses:

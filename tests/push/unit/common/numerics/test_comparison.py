@@ -15,7 +15,7 @@ BINARY = {"name": "b", "type": "binary", "values": ["no", "yes"]}
 
 def _schema(**numeric: Any) -> Schema:
     x = {"name": "x", "type": "numeric", "lower": 0, "upper": 10, **numeric}
-    return Schema.from_document({"max_rows_per_person": 1, "attributes": [x, BINARY]}, stored=False)
+    return Schema.from_document({"max_rows_per_person": 1, "attributes": [x, BINARY]})
 
 
 def _cells(schema: Schema, values: list[float]) -> list[int]:
@@ -53,7 +53,7 @@ def test_cells_are_put_together_where_they_are_many_and_a_spike_keeps_its_own(
 
 def test_labels_and_unit_ball_rows_are_in_the_cells_of_their_codes() -> None:
     attributes = [{"name": n, "type": "numeric", "centre": 0, "scale": 1} for n in "xy"]
-    schema = Schema.from_document({"row_norm": {}, "attributes": attributes}, stored=False)
+    schema = Schema.from_document({"row_norm": {}, "attributes": attributes})
     rng = np.random.default_rng(1)
     columns = list(rng.uniform(-1, 1, (2, 300)))
     rows = encode(schema, columns)
