@@ -14,31 +14,14 @@ _LARGEST_PORT = 65_535
 class Limits:
     """Caps on the size, number and duration of calls: options of ``dppca-curator serve``.
 
-    They bound the memory for uploads: gRPC holds at most one message of 8 MiB for each call, and at
-    most two chunks of each upload wait for the disk.
-
-    Attributes
-    ----------
-    max_contribution_bytes
-        Size of one packed vector; 8192 coded columns are 268 MB.
-    max_synthetic_bytes
-        Size of one owner's rows in one form.
-    max_wait_s
-        Longest wait of a call for the result; owners ask again.
-    idle_timeout_s
-        Longest pause of an upload.
-    max_upload_s
-        Longest time for one upload.
-    max_uploads, max_uploads_per_owner
-        Concurrent uploads, in all and of one owner. Above them owners wait and retry.
-    max_calls, max_calls_per_party
-        Concurrent calls of all kinds; an owner that waits for a result has one. An eighth of
-        ``max_calls`` is reserved for operators.
-    max_connections
-        Concurrent connections of all callers; a further one is closed at once. The proxy in front
-        (``deploy/proxy``) passes fewer, and counts by address.
-    handshake_s
-        Time that a new connection has for TLS and the HTTP/2 preface.
+    `dppca.curator.cli` describes each. They bound the memory for uploads: gRPC holds at most one
+    message of 8 MiB for each call, and at most two chunks of each upload wait for the disk. A
+    contribution is one packed vector; 8192 coded columns are 268 MB. Above the caps of uploads
+    owners wait and retry; a call for the result waits at most ``max_wait_s``, and owners ask again.
+    An owner that waits for a result has one call; an eighth of ``max_calls`` is reserved for
+    operators. A connection above ``max_connections``, of all callers, is closed at once; the proxy
+    in front (``deploy/proxy``) passes fewer, and counts by address. ``handshake_s`` is a new
+    connection's time for TLS and the HTTP/2 preface.
     """
 
     max_contribution_bytes: int = 512 << 20
@@ -63,22 +46,11 @@ class Limits:
 class DaemonConfig:
     """Settings of one daemon.
 
-    Attributes
-    ----------
-    state
-        Folder of the store; created if missing.
-    host, port
-        Address to listen on; port 0 takes any free port.
-    credentials
-        Folder with certificate.pem, key.pem, ca.pem, and crl.pem if a certificate is revoked.
-    port_file
-        File that receives ``HOST:PORT`` once calls are served.
-    tick_s
-        Interval between checks of deadlines and of the credentials folder.
-    grace_s
-        Time for running calls to finish after SIGTERM.
-    metrics_port
-        HTTP port for metrics and probes, on ``metrics_host``; None serves none.
+    ``state`` is the store's folder, created if missing. ``port`` is for gRPC, and ``metrics_port``
+    for metrics and probes over HTTP, None without them; 0 takes any free port. ``credentials`` has
+    certificate.pem, key.pem, ca.pem, and crl.pem if a certificate is revoked. ``port_file``
+    receives ``HOST:PORT`` once calls are served. Deadlines and credentials are checked every
+    ``tick_s``; running calls may finish within ``grace_s`` after SIGTERM.
     """
 
     state: Path

@@ -52,16 +52,10 @@ CONNECTIONS_OF_ADDRESS = 32
 def serve(config: DaemonConfig) -> None:
     """Run until SIGTERM or SIGINT.
 
-    Raises
-    ------
-    IdentityError
-        The credentials are not a curator's, or out of date.
-    StoreVersionError
-        A newer version of the software wrote the store; it is unchanged.
-    StoreError
-        The state folder is in use or cannot be written.
-    SettingError
-        The address cannot be listened on, or the system allows fewer descriptors than needed.
+    Raise `IdentityError` if the credentials are not a curator's, or out of date;
+    `StoreVersionError` if a newer version of the software wrote the store, which is unchanged;
+    `StoreError` if the state folder is in use or cannot be written; `SettingError` if the address
+    cannot be listened on, or the system allows fewer descriptors than needed.
     """
     asyncio.run(_serve(config))
 
@@ -127,10 +121,7 @@ async def _serve(config: DaemonConfig) -> None:
 
 
 def provide_descriptors(limits: Limits) -> None:
-    """Raise this process's limit to one descriptor for each connection plus a reserve.
-
-    `SettingError` is raised if the system allows fewer.
-    """
+    """Raise the descriptor limit for all connections; or raise `SettingError` if it is too low."""
     needed = limits.max_connections + OTHER_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= needed:

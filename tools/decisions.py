@@ -45,10 +45,7 @@ class Decision:
 
 
 def read_decisions() -> list[Decision]:
-    """Return all decisions, ordered by number.
-
-    Raise `ValueError` if a page does not begin like a decision, or if two have one number.
-    """
+    """Return all decisions by number; raise `ValueError` for a bad page or a number twice."""
     decisions = sorted([*_pages(), *_sections()], key=lambda each: each.numbers)
     numbers = [number for each in decisions for number in each.numbers]
     repeated = sorted({number for number in numbers if numbers.count(number) > 1})

@@ -237,7 +237,6 @@ def _default(name: str, field: FieldInfo) -> str:
 
 
 def _describe(annotation: object) -> str:
-    """Describe a type in words."""
     for named, words in _NAMED:
         if annotation is named:
             return words

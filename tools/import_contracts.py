@@ -14,14 +14,8 @@ from importlinter.domain.contract import Contract, ContractCheck
 class AllowedContract(Contract):
     """Modules may import each other, the standard library, and allowed packages.
 
-    Options
-    -------
-    modules
-        Modules and packages.
-    allowed
-        Packages that each of them may import besides.
-    allowed_in
-        Exceptions for single modules: ``module -> package``.
+    Each of ``modules`` (modules and packages) may import ``allowed`` packages; ``allowed_in`` has
+    exceptions for single modules, ``module -> package``.
     """
 
     type_name = "allowed"

@@ -172,7 +172,6 @@ def _section(kind: type) -> str:
 
 
 def _describe(annotation: object) -> str:
-    """Describe a type in words."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.NotRequired:
         return _describe(arguments[0])
@@ -198,7 +197,6 @@ def _describe(annotation: object) -> str:
 
 
 def _meaning(hint: object) -> str:
-    """Return the last text of an annotation."""
     if typing.get_origin(hint) is typing.NotRequired:
         return _meaning(typing.get_args(hint)[0])
     meaning: str = hint.__metadata__[-1]  # type: ignore[attr-defined] # a key without one: an error

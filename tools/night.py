@@ -62,21 +62,10 @@ def _fuzzer() -> str | None:
 class Suite:
     """One part of the night tier.
 
-    Attributes
-    ----------
-    shows
-        Subject of the suite, for the page.
-    command
-        Arguments of Python; by default pytest on the folder of ``tests/night`` with the suite's
-        name.
-    python
-        The interpreter, below the root.
-    prepare
-        Target of the Makefile to make before.
-    missing
-        Returns the requirement that this machine lacks, or None.
-    parallel
-        True if two of its tests may run at once.
+    ``shows`` is its subject, for the page. Python (``python``, below the root) runs ``command``, by
+    default pytest on the folder of ``tests/night`` with the suite's name, after ``make prepare``.
+    ``missing`` returns the requirement that this machine lacks, or None; ``parallel`` means that
+    two of its tests may run at once.
     """
 
     shows: str

@@ -29,10 +29,7 @@ def read_notebook(path: Path) -> Any:
 
 
 def run_notebook(path: Path) -> Any:
-    """Run a notebook; return it with its outputs.
-
-    Raise `nbclient.exceptions.CellExecutionError` if a cell fails.
-    """
+    """Run a notebook and return it with its outputs; a cell that fails raises its error."""
     from nbclient import NotebookClient
 
     notebook = read_notebook(path)

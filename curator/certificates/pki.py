@@ -66,13 +66,7 @@ class MadeCertificate:
 
 
 def init_authority(folder: Path, *, name: str, days: int, now: datetime) -> MadeCertificate:
-    """Create an authority: a key (mode 0600) and ``ca.pem``, which every party receives.
-
-    Raises
-    ------
-    SettingError
-        The folder already holds an authority.
-    """
+    """Create a key (mode 0600) and ``ca.pem``, for all parties; or raise `SettingError`."""
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = (
         begin_certificate(name, None, key.public_key(), *_term(days, now))
@@ -96,19 +90,10 @@ def issue(
 ) -> MadeCertificate:
     """Create a key, a certificate and ``ca.pem`` for the curator or an operator.
 
-    Parameters
-    ----------
-    folder
-        Folder of the authority.
-    hosts
-        Names and addresses that owners dial; at least one for a curator, none for an operator.
-    output
-        Folder for ``certificate.pem``, ``key.pem`` (mode 0600) and ``ca.pem``.
-
-    Raises
-    ------
-    SettingError
-        An owner (its key must not be made here), a bad name or host, or files that exist.
+    ``folder`` is the authority's; ``output`` receives ``certificate.pem``, ``key.pem`` (mode 0600)
+    and ``ca.pem``. ``hosts`` are the names and addresses that owners dial: at least one for a
+    curator, none for an operator. Raise `SettingError` for an owner (its key must not be made
+    here), a bad name or host, or files that exist.
     """
     if identity.role is Role.OWNER:
         raise SettingError(
@@ -136,19 +121,10 @@ def sign_request(
 ) -> MadeCertificate:
     """Certify an owner from its signing request.
 
-    Parameters
-    ----------
-    request
-        PEM, written by ``dppca-owner init``.
-    name
-        Owner that the operator expects; None accepts any owner.
-
-    Raises
-    ------
-    IdentityError
-        Not a request, a bad signature, another name or role than expected, or a weak key.
-    SettingError
-        The output exists already.
+    ``request`` is PEM, written by ``dppca-owner init``; ``name`` is the owner that the operator
+    expects, None for any owner. Raise `IdentityError` for a file that is no request, a bad
+    signature, another name or role than expected, or a weak key, and `SettingError` if the output
+    exists already.
     """
     try:
         document = x509.load_pem_x509_csr(request)

@@ -94,8 +94,6 @@ def revoke(
 
     Parameters
     ----------
-    folder
-        Folder of the authority.
     party
         Revoke all certificates of this party that have not expired.
     serial

@@ -28,12 +28,9 @@ def log_event(
 ) -> None:
     """Log one event with its fields.
 
-    Parameters
-    ----------
-    limit
-        Key of an event that a caller can cause at will: the caller, if known, and the event's kind.
-        At most 60 lines of one key are written in a minute, and the next line reports how many were
-        dropped. None writes every line.
+    ``limit`` is the key of an event that a caller can cause at will: the caller, if known, and the
+    event's kind. At most 60 lines of one key are written in a minute, and the next line reports how
+    many were dropped. None writes every line.
     """
     unlogged = 0 if limit is None else _LIMITER.take(limit)
     if unlogged is not None:
@@ -42,10 +39,7 @@ def log_event(
 
 
 class LineLimiter:
-    """Limits the lines of one kind that a caller can cause in a minute, and counts the rest.
-
-    ``most`` is the number of lines of one kind in a minute; ``clock`` is monotonic, in seconds.
-    """
+    """Writes at most ``most`` lines of one kind in a minute and counts the rest."""
 
     def __init__(self, most: int, *, clock: Callable[[], float]) -> None:
         self._most = most

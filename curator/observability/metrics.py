@@ -79,10 +79,7 @@ class Metrics:
         )
 
     def ended(self, method: str, *, code: str, reason: str | None, seconds: float) -> None:
-        """Count a call that ended.
-
-        ``code`` names the gRPC status code, ``reason`` the error's class; None without an error.
-        """
+        """Count a call that ended, with its gRPC status code and its error's class, if any."""
         self._calls.labels(method, code).inc()
         self._seconds.labels(method).observe(seconds)
         if reason is not None:
@@ -108,16 +105,10 @@ class Metrics:
     ) -> None:
         """Also report the contents of a store and the state of its daemon.
 
-        Parameters
-        ----------
-        ready, writable
-            Return True while calls are served, and if the last write to the store succeeded.
-        stopped
-            Return the number of studies that a defect stopped.
-        expiries
-            Return when each certificate in use expires; names such as ``curator``, aware times.
-        now
-            Return the current time, aware.
+        ``ready`` and ``writable`` return True while calls are served, and if the last write to the
+        store succeeded; ``stopped`` returns the number of studies that a defect stopped;
+        ``expiries`` returns when each certificate in use expires, by names such as ``curator``.
+        Times are aware.
         """
         self.registry.register(_StateCollector(store, ready, writable, stopped, expiries, now))
 
@@ -147,7 +138,6 @@ class _StateCollector(Collector):
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the current gauges."""
         records = self._store.studies()
         states = Tally(record.state for record in records)
         studies = GaugeMetricFamily(f"{PREFIX}_studies", "Studies by state.", labels=["state"])

@@ -52,10 +52,7 @@ class OperatorClient(CuratorConnection):
     def create(self, study: Study) -> bool:
         """Create a study; return True if the curator already had this very document.
 
-        Raises
-        ------
-        ConflictError
-            Another document has the name; the message lists the fields that differ.
+        Raise `ConflictError`, which lists the different fields, if another document has the name.
         """
         request = pb.CreateStudyRequest(document=study.canonical_bytes())
         try:
@@ -124,14 +121,10 @@ class OperatorClient(CuratorConnection):
     def download_components(self, name: str, path: Path) -> int:
         """Write a study's verified result file and its envelope; return the file's size in bytes.
 
-        Raises
-        ------
-        NotReadyError, StudyStateError
-            The result does not exist yet, or will never exist.
-        UploadError
-            The download differs from its announced size or digest.
-        ArtefactError, ReceiptError, SignatureError, AlteredError
-            The result does not verify (`dppca.common.attestation.verify`).
+        Raise `NotReadyError` or `StudyStateError` if the result does not exist yet, or will never
+        exist; `UploadError` if the download differs from its announcement; `ArtefactError`,
+        `ReceiptError`, `SignatureError` or `AlteredError` if it does not verify
+        (`dppca.common.attestation.verify`).
         """
         study = study_from_canonical(self.show(name).document)
         digest = bytes.fromhex(study.digest)
@@ -167,9 +160,9 @@ class OperatorClient(CuratorConnection):
         return len(signed.content)
 
     def download_synthetic(self, name: str, form: Form, path: Path) -> int:
-        """Write all published rows of one form as an Arrow IPC stream; return its size in bytes.
+        """Write all published rows of one form as an Arrow IPC stream; return its bytes.
 
-        `NotReadyError` is raised if nothing has been published.
+        Raise `NotReadyError` if nothing has been published.
         """
         digest = bytes.fromhex(self.show(name).summary.digest)
         request = pb.DownloadSyntheticRequest(study_digest=digest, form=form_to_wire(form))

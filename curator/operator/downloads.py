@@ -35,14 +35,9 @@ def require_format(path: Path) -> None:
 def require_proved(stream: Path, *, ca: bytes) -> None:
     """Verify a downloaded stream's claims before it is rewritten and signed.
 
-    ``ca`` is the PEM of the authority that certified the parties.
-
-    Raises
-    ------
-    ArtefactError
-        The stream is damaged, or would need more work than its size justifies.
-    ReceiptError, SignatureError, AlteredError
-        Its claims do not follow from signed components.
+    ``ca`` is the PEM of the authority that certified the parties. Raise `ArtefactError` if the
+    stream is damaged, or would need more work than its size justifies, and `ReceiptError`,
+    `SignatureError` or `AlteredError` if its claims do not follow from signed components.
     """
     _check_headers(stream)
     try:
@@ -56,12 +51,8 @@ def require_proved(stream: Path, *, ca: bytes) -> None:
 def write_table(stream: Path, output: Path, signer: Signer) -> int:
     """Rewrite an Arrow IPC stream batch by batch and sign it; return the number of rows.
 
-    Raises
-    ------
-    ArtefactError
-        The stream is damaged.
-    SettingError
-        The output cannot be written, or a spreadsheet would run a cell of the CSV file.
+    Raise `ArtefactError` if the stream is damaged, and `SettingError` if the output cannot be
+    written, or a spreadsheet would run a cell of the CSV file.
     """
     n_rows = 0
     try:

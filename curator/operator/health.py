@@ -25,21 +25,10 @@ def ask_health(
 ) -> str:
     """Ask once, without retries; return the answered status.
 
-    Parameters
-    ----------
-    address
-        ``HOST:PORT``; the host must be in the curator's certificate.
-    timeout_s
-        Limit for connection and answer together.
-    live
-        Accept any answer; otherwise only ``SERVING``.
-
-    Raises
-    ------
-    UnreachableError
-        No answer in time, or, unless ``live``, another status than ``SERVING``.
-    IdentityError
-        The certificate was refused.
+    ``address`` is ``HOST:PORT`` with a host of the curator's certificate; ``timeout_s`` limits
+    connection and answer together; ``live`` accepts any answer, otherwise only ``SERVING``. Raise
+    `UnreachableError` for another status or no answer in time, and `IdentityError` if the
+    certificate was refused.
     """
     with open_channel(address, credentials) as channel:
         stub: Any = health_pb2_grpc.HealthStub(channel)  # its stubs do not know Check

@@ -17,16 +17,10 @@ _ROUNDING = 1e-6  # relative, for eigenvalues written in decimals
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """Eigenvalues of the joint covariance, and their source.
+    """Eigenvalues of the joint covariance, and their source in a few words.
 
-    Attributes
-    ----------
-    eigenvalues
-        Shape (p,), descending, none negative, the first above 0; squared coded units.
-    source
-        Description in a few words.
-    is_best_case
-        True if no table under the schema has more variance.
+    The eigenvalues have shape (p,) and descend; none is negative, and the first is above 0; squared
+    coded units. ``is_best_case`` means that no table under the schema has more variance.
     """
 
     eigenvalues: NDArray[np.float64]
@@ -55,10 +49,8 @@ def power_law(layout: Layout, exponent: float, share: float) -> Assumption:
 def given_eigenvalues(layout: Layout, values: Sequence[float], source: str) -> Assumption:
     """Sort given eigenvalues; missing and negative ones count as 0.
 
-    Raises
-    ------
-    SettingError
-        Not finite, none above 0, more than columns, or more variance than the schema allows.
+    Raise `SettingError` if they are not finite, none is above 0, there are more than columns, or
+    they have more variance than the schema allows.
     """
     ordered = np.sort(np.asarray(values, dtype=np.float64).ravel())[::-1]
     p = layout.n_columns

@@ -59,17 +59,9 @@ def compare_choices(
 ) -> tuple[Choice, ...]:
     """Return the study as written, followed by the alternatives of its schema.
 
-    Parameters
-    ----------
-    asked
-        Calibration of the study: its mechanism, epsilon and delta are kept.
-    targets
-        Names of attributes that could become targets, besides the study's own.
-
-    Raises
-    ------
-    SettingError
-        A name of no attribute, too many names, or a schema that has no targets (`row_norm`).
+    The mechanism, epsilon and delta of ``asked``, the study's calibration, are kept; ``targets``
+    are attributes that could become targets, besides the study's own. Raise `SettingError` for a
+    name of no attribute, too many names, or a schema that has no targets (`row_norm`).
     """
     written = study.table
     _check_targets(written, targets)
@@ -225,7 +217,6 @@ def _product_noise(table: Schema, asked: Calibration, owner_rows: Sequence[int])
 def _beside(
     written: Schema, table: Schema, factor: float
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Gains and costs of a schema whose products have ``factor`` times the noise as written."""
     factors = {"products": factor}
     for name in dict.fromkeys([*written.targets, *table.targets]):
         weights = [each.target_weight if name in each.targets else 1 for each in (written, table)]

@@ -65,10 +65,7 @@ class PlanForecast:
 
 @dataclass(frozen=True, slots=True)
 class PlanNeed:
-    """Needs of one mechanism for k components to capture 0.9.
-
-    All are None if a millionth of the study's noise is still too much.
-    """
+    """Needs of one mechanism to capture 0.9; None if a millionth of the noise is too much."""
 
     mechanism: Annotated[str, "noise"]
     epsilon: Annotated[Decimal | None, "smallest epsilon that is enough, three digits"]

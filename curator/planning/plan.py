@@ -109,7 +109,6 @@ class StudyPlan:
         return f"{beside}; so a delta would buy less than one part more"
 
     def __repr__(self) -> str:
-        """Return a few lines for people."""
         most = 8
         lines = [
             f"  {noise} noise, epsilon {epsilon}, delta {delta}: {captured or 'nothing'} of the "
@@ -175,10 +174,8 @@ def make_plan(
         Attributes whose products may weigh more: compared as choices besides the study's own.
     colluders
         t, to show ``trust: aggregate`` beside a study that does not have it; None leaves it out.
-    grid
-        Epsilons besides the study's own.
-    advance
-        Called after each forecast.
+    grid, advance
+        Epsilons besides the study's own; function to call after each forecast.
 
     Raises
     ------

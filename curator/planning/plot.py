@@ -27,10 +27,7 @@ _STYLES = dict(zip(LAWS, cycle([(BLUE, "o", "-"), (ORANGE, "s", "--")]), strict=
 
 
 def plot_plan(path: Path, plan: StudyPlan) -> None:
-    """Draw a plan; the file's suffix sets the format (.png, .svg, .pdf).
-
-    Raise `SettingError` if matplotlib is missing.
-    """
+    """Draw a plan as .png, .svg or .pdf; raise `SettingError` if matplotlib is missing."""
     check_plotting()
     figure = new_figure(10, 4.2)
     left, right = figure.subplots(1, 2)

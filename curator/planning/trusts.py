@@ -87,7 +87,6 @@ def _forecast(
     asked: Calibration,
     advance: Callable[[], None],
 ) -> PlanForecast:
-    """Forecast the study under another trust at its own epsilon."""
     forecaster = Forecaster(study, rows, assumption, type(asked.law), asked.delta, asked, advance)
     return forecaster.line(asked.epsilon)
 

@@ -139,9 +139,7 @@ class AuthInterceptor(ServerInterceptor):
             try:
                 async with self._admitted(method, messages, context) as (certificate, incoming):
                     request = incoming if many else await _only_message(incoming)
-                    if (
-                        not yields
-                    ):  # such as the health service's Watch, which writes its responses itself
+                    if not yields:  # such as Watch of the health service, which writes itself
                         await behaviour(request, context)
                         return
                     async with aclosing(behaviour(request, context)) as responses:
@@ -238,7 +236,6 @@ def _without_traceback(error: AbortError) -> AbortError:
 
 
 def _party_text(identity: Identity) -> str:
-    """Format a party for the log."""
     return f"{identity.role.value}:{identity.name}"
 
 
@@ -247,7 +244,6 @@ def _is_owner(certificate: PeerCertificate) -> bool:
 
 
 async def _only_message(incoming: AsyncIterator[Any]) -> Any:
-    """Return the only message of a unary call."""
     try:
         async with asyncio.timeout(FIRST_MESSAGE_S):
             message = await anext(incoming, None)

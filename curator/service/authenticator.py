@@ -56,13 +56,8 @@ class Authenticator:
     """Holds the daemon's credentials and decides who may call.
 
     ``folder`` has certificate.pem, key.pem, ca.pem and, if a certificate is revoked, crl.pem;
-    ``clock`` returns the current time, aware.
-
-    Raises
-    ------
-    IdentityError
-        The credentials are not a curator's, or out of date; or crl.pem is not a list of their
-        authority.
+    ``clock`` returns the current time, aware. Raise `IdentityError` if the credentials are not a
+    curator's, or out of date, or if crl.pem is not a list of their authority.
     """
 
     def __init__(self, folder: Path, *, clock: Callable[[], datetime] = utc_now) -> None:
@@ -75,10 +70,7 @@ class Authenticator:
         self._warn_own_expiry()
 
     def admit(self, auth_context: Mapping[str, Iterable[bytes]]) -> PeerCertificate:
-        """Return the accepted certificate of a call's peer.
-
-        Raise `IdentityError` if there is none, or if it names no party, has expired, or is revoked.
-        """
+        """Return a peer's certificate; raise `IdentityError` if it is missing, bad or revoked."""
         x509_certificate = peer_certificate(auth_context)
         peer = PeerCertificate(
             parse_identity(x509_certificate),

@@ -43,17 +43,11 @@ _Context = ServicerContext[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The party that makes a call.
+    """The party that makes a call, with its certificate in PEM.
 
-    Attributes
-    ----------
-    remaining_s
-        Seconds until the client's deadline; None if it set none.
-    certificate
-        PEM of its certificate.
-    concern
-        Callback that records the study's name for the log and the list of refusals, called once the
-        caller is known to be allowed to see the study.
+    ``remaining_s`` is the time until the client's deadline; None if it set none. ``concern``
+    records the study's name for the log and the list of refusals, and is called once the caller is
+    known to be allowed to see the study.
     """
 
     identity: Identity
@@ -132,8 +126,6 @@ def streams(
 
 
 class _Boundary:
-    """One call from its beginning to its end."""
-
     def __init__(self, method: str, context: _Context, refusals: RecentRefusals) -> None:
         self._method = method
         self._context = context

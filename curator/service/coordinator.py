@@ -84,19 +84,10 @@ _T = TypeVar("_T")
 class StudyCoordinator:
     """All studies of one daemon. Create and use it in a running event loop.
 
-    Parameters
-    ----------
-    store
-        Open store; `close` closes it.
-    signer
-        Returns the curator's current signer, because its key may change; it acknowledges
-        contributions, countersigns receipts and seals results.
-    clock
-        Returns the current time, aware.
-    check_s
-        Interval between tests that the store can be written.
-    stall_s
-        Longest wait of a step for the disk before the store counts as not writable.
+    `close` also closes ``store``. ``signer`` returns the curator's current signer, because its key
+    may change; it acknowledges contributions, countersigns receipts and seals results. ``clock``
+    returns the current time, aware. The store is tested every ``check_s``, and counts as not
+    writable once a step has waited for the disk longer than ``stall_s``.
     """
 
     def __init__(
@@ -298,7 +289,7 @@ class StudyCoordinator:
     async def continue_ledger(
         self, owner: str, chain: LedgerHead, known: bytes
     ) -> Settlement | None:
-        """Let an owner continue with another chain; return None if it is the recorded one."""
+        """Let an owner continue with another chain; return None if no other one is recorded."""
 
         def step() -> Settlement | None:
             history = self.store.history(owner)
@@ -403,7 +394,6 @@ class StudyCoordinator:
         log_event("study aborted", study=before.study.name, reason=aborted.reason, **late)
 
     async def _seal(self, record: StudyRecord) -> None:
-        """Seal the contributions that have arrived by now."""
         checkpoint("seal")
         set_digest = await asyncio.to_thread(digest_set, self.store, record)
 

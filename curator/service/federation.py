@@ -370,7 +370,6 @@ class FederationService(rpc.FederationServicer):
 
     @asynccontextmanager
     async def _open_upload(self, caller: Caller) -> AsyncIterator[Spool]:
-        """Take a place for a caller's upload, and open a file for its bytes."""
         with self._upload_limiter.take(caller.name):
             async with open_spool(self._studies.store, self._threads) as spool:
                 yield spool

@@ -67,12 +67,8 @@ class GroupCommit:
     def commit(self, pending: PendingContribution) -> tuple[StudyRecord, UploadDecision]:
         """Return the study and the durable verdict; others that wait for the study are stored too.
 
-        Raises
-        ------
-        DppcaError
-            It is refused (`dppca.curator.study.admission`).
-        StoreError
-            It could not be stored.
+        Raise the contribution's error if it is refused (`dppca.curator.study.admission`), and
+        `StoreError` if it could not be stored.
         """
         if pending.outcome is None:
             group = self._take_group(pending)
@@ -100,10 +96,7 @@ class GroupCommit:
         return group
 
     def _store_all(self, group: list[PendingContribution]) -> None:
-        """Decide on each, store the accepted ones in one transaction, then set each outcome.
-
-        If it raises, no outcome is set.
-        """
+        """Store all that are accepted in one transaction, then set every outcome."""
         digest = group[0].header.study_digest
         record = self._store.study(digest)
         if record is None:

@@ -60,10 +60,7 @@ class OpeningSpool:
         self.spool.sync()
 
     def read(self, study: Study) -> SignedOpening:
-        """Return the opening, once all bytes have come.
-
-        Raise `UploadError` or `LimitError` if it does not fit the study, or names another sum.
-        """
+        """Return the complete opening; raise `UploadError` or `LimitError` if it does not fit."""
         said = SignedOpening.read_head(self.head, make_terms(study))
         if said.total_sha256 != self.spool.sha256:
             raise UploadError(f"the sum of {said.opener} is not the one that it signed")
@@ -80,10 +77,7 @@ def require_identity(study: Study, owner: str, certificate: bytes) -> None:
 
 
 def check_upload(path: Path, study: Study, header: Header) -> None:
-    """Check a masked contribution in a file; its vector is hashed in pieces.
-
-    For the errors, see `dppca.curator.study.admission.require_masked`.
-    """
+    """Check a masked contribution in a file, in pieces; for the errors, see `require_masked`."""
     terms = make_terms(study)
     try:
         with path.open("rb") as file:
@@ -112,10 +106,7 @@ def set_for(store: SqliteStore, record: StudyRecord, opener: str) -> Iterator[by
 
 
 def read_seals(store: SqliteStore, record: StudyRecord, opener: str) -> Iterator[SignedSeal]:
-    """Yield one opener's part of each contribution, in the order of the owners' names.
-
-    Raise `StoreError` if a contribution cannot be read, or is damaged.
-    """
+    """Yield one opener's part of each contribution, by owner; raise `StoreError` for damage."""
     terms = make_terms(record.study)
     place, size = terms.openers.index(opener), seal_bytes(terms)
     for contribution in record.contributions:

@@ -30,16 +30,10 @@ _Key = tuple[str, str, str, str]
 class Refusal:
     """Calls of one party that one rule has refused.
 
-    Attributes
-    ----------
-    time_s, times
-        Time of the last of them, in seconds since 1970 UTC, and their number.
-    party
-        ``ROLE:NAME``, such as ``owner:hospital``; empty without a valid certificate.
-    study
-        Empty if the call named none that the party may see.
-    method, error, sentence
-        Name of the RPC, of the error's class, and that class's public sentence.
+    ``time_s`` is the time of the last of them, in seconds since 1970 UTC, and ``times`` their
+    number. ``party`` is ``ROLE:NAME``, such as ``owner:hospital``, empty without a valid
+    certificate; ``study`` is empty if the call named none that the party may see. ``sentence`` is
+    the public one of the class ``error``.
     """
 
     time_s: int

@@ -70,13 +70,8 @@ async def receive_chunks(
 ) -> None:
     """Write the rest of an upload to a spool, durably.
 
-    Raises
-    ------
-    UploadError
-        Anything but the announced chunks in their order; a pause above ``idle_timeout_s``, or more
-        than ``max_upload_s`` in all.
-    StoreError
-        The disk is full.
+    Raise `UploadError` for anything but the announced chunks in their order, a pause above
+    ``idle_timeout_s``, or more than ``max_upload_s`` in all; `StoreError` if the disk is full.
     """
     end = time.monotonic() + limits.max_upload_s
     loop = asyncio.get_running_loop()

@@ -51,18 +51,9 @@ _REFERRED = (
 class Backup:
     """Contents of a backup.
 
-    Attributes
-    ----------
-    version
-        Version of the store's tables.
-    created_s
-        Seconds since 1970 UTC.
-    studies, contributions, files
-        Numbers of each.
-    file_bytes
-        Size of all files together.
-    database_sha256
-        Digest of ``curator.sqlite``, in hexadecimal.
+    ``version`` is of the store's tables; ``created_s`` counts seconds since 1970 UTC;
+    ``file_bytes`` is the size of all files together; ``database_sha256`` is the digest of
+    ``curator.sqlite``, in hexadecimal.
     """
 
     version: int
@@ -80,16 +71,10 @@ Advance = Callable[[int], None]
 def back_up(state: Path, to: Path, *, now_s: int, advance: Advance = lambda _: None) -> Backup:
     """Copy the store in ``state`` to the new folder ``to``; a daemon may serve it meanwhile.
 
-    ``advance`` is called with the number of bytes after each copied piece.
-
-    Raises
-    ------
-    SettingError
-        There is no store, or ``to`` exists.
-    StoreVersionError
-        A newer version of the software wrote it.
-    StoreError
-        A file is damaged, or the disk cannot be read or written. There is no ``to`` then.
+    ``advance`` is called with the number of bytes after each copied piece. Raise `SettingError` if
+    there is no store, or ``to`` exists; `StoreVersionError` if a newer version of the software
+    wrote the store; `StoreError` if a file is damaged, or the disk cannot be read or written. After
+    an error there is no ``to``.
     """
     if not (state / DATABASE).is_file():
         raise SettingError(f"{state} holds no store: give the --state of the daemon")
@@ -118,18 +103,10 @@ def back_up(state: Path, to: Path, *, now_s: int, advance: Advance = lambda _: N
 def restore(backup: Path, state: Path, *, advance: Advance = lambda _: None) -> Backup:
     """Create a store from a backup, comparing every byte with its digest.
 
-    ``state`` must hold no store; it is created if missing.
-
-    Raises
-    ------
-    SettingError
-        There is a store in ``state`` already.
-    ArtefactError
-        ``backup`` is no backup, not whole, or damaged. ``state`` holds no store then.
-    StoreVersionError
-        A newer version of the software made it.
-    StoreError
-        The disk cannot be read or written, or a daemon uses ``state``.
+    ``state`` is created if missing. Raise `SettingError` if it holds a store already;
+    `ArtefactError` if ``backup`` is no backup, not whole, or damaged, which leaves no store in
+    ``state``; `StoreVersionError` if a newer version of the software made it; `StoreError` if the
+    disk cannot be read or written, or a daemon uses ``state``.
     """
     manifest = _manifest(backup)
     if list(state.glob(f"{DATABASE}*")):

@@ -65,12 +65,9 @@ class SqliteStore:
     def __init__(self, folder: Path) -> None:
         """Open or create the store.
 
-        Raises
-        ------
-        StoreVersionError
-            Another version of the software wrote it; it is unchanged.
-        StoreError
-            Another process uses it, it is no store, or the disk cannot be used.
+        Raise `StoreVersionError` if another version of the software wrote it, which leaves it
+        unchanged, and `StoreError` if another process uses it, it is no store, or the disk cannot
+        be used.
         """
         self._blobs = Blobs(folder)
         with ExitStack() as undo:
@@ -122,14 +119,9 @@ class SqliteStore:
     def save(self, record: StudyRecord, *uploads: Spool) -> None:
         """Store the new parts of a study in one transaction.
 
-        Parameters
-        ----------
-        record
-            The stored study after one or more steps of `dppca.curator.study.lifecycle`,
-            `dppca.curator.study.admission` or `dppca.curator.study.openings`.
-        uploads
-            Complete spools, from `spool`, to which the steps refer. After a failure they may be
-            given again.
+        ``record`` is the stored study after one or more steps of `dppca.curator.study.lifecycle`,
+        `dppca.curator.study.admission` or `dppca.curator.study.openings`. ``uploads`` are complete
+        spools, from `spool`, to which the steps refer; after a failure they may be given again.
         """
         digest = record.digest
         before = self._records[digest]

@@ -35,12 +35,8 @@ _BUSY_TIMEOUT_S = 5.0
 def connect(path: Path) -> sqlite3.Connection:
     """Open or create the database.
 
-    Raises
-    ------
-    StoreVersionError
-        Another version of the software wrote it; it is unchanged.
-    StoreError
-        It is no store, or the disk cannot be used.
+    Raise `StoreVersionError` if another version of the software wrote it, which leaves it
+    unchanged, and `StoreError` if it is no store, or the disk cannot be used.
     """
     try:
         create_private(path)
@@ -151,8 +147,6 @@ def contribution_row(study: bytes, contribution: Contribution) -> tuple[object, 
 
 
 def _with_parts(database: sqlite3.Connection, study: bytes, record: StudyRecord) -> StudyRecord:
-    """Add the stored messages of a study's parties."""
-
     def select(columns: str, rest: str = "") -> list[tuple[Any, ...]]:
         query = f"SELECT {columns} WHERE study = ? {rest}"
         return database.execute(query, (study,)).fetchall()

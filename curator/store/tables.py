@@ -96,12 +96,8 @@ CREATE TABLE openings (
 def has_tables(database: sqlite3.Connection, path: Path) -> bool:
     """Return True if an open store has its tables, False for an empty file; nothing is changed.
 
-    Raises
-    ------
-    StoreVersionError
-        Another version of the software wrote it.
-    StoreError
-        It is a database of another program.
+    Raise `StoreVersionError` if another version of the software wrote it, and `StoreError` if it is
+    a database of another program.
     """
     (version,) = database.execute("PRAGMA user_version").fetchone()
     (mark,) = database.execute("PRAGMA application_id").fetchone()

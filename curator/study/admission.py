@@ -99,13 +99,8 @@ def admit(
     """Decide on a contribution by its header (rules 1 to 7).
 
     ``header`` is signed by its owner, but not trusted; ``history`` is this owner's, over all
-    studies.
-
-    Raises
-    ------
-    UnknownStudyError, SchemaMismatchError, ConflictError, StudyStateError, UploadError, LimitError,
-    ChainError, TooManyRowsError
-        For the rule that is broken.
+    studies. Raise `UnknownStudyError`, `SchemaMismatchError`, `ConflictError`, `StudyStateError`,
+    `UploadError`, `LimitError`, `ChainError` or `TooManyRowsError` for the rule that is broken.
     """
     study, owner = record.study, header.owner
     require_named(record, owner)
@@ -137,10 +132,7 @@ def contribute(
     calibration: Calibration,
     now: datetime,
 ) -> tuple[StudyRecord, UploadDecision]:
-    """Decide like `admit`; return the study with the contribution, or unchanged if it was stored.
-
-    All bytes that the header announces must have come.
-    """
+    """Decide like `admit`, once all bytes have come; return the study with the contribution."""
     verdict = admit(record, header, history, calibration=calibration, now=now)
     if verdict is UploadDecision.ALREADY_STORED:
         return record, verdict
@@ -154,9 +146,7 @@ def contribute(
 def admit_publication(record: StudyRecord, owner: str, header: SyntheticHeader) -> UploadDecision:
     """Decide on synthetic rows by their header.
 
-    Raises
-    ------
-    UnknownStudyError, StudyStateError, ConflictError, UploadError
+    Raise `UnknownStudyError`, `StudyStateError`, `ConflictError` or `UploadError`.
     """
     require_named(record, owner)
     stored = record.find_publication(owner, header.form)
@@ -211,14 +201,9 @@ def require_masked(study: Study, header: Header, upload: Upload, payload_sha256:
     """Raise unless a masked upload matches its owner's signature and its receipt.
 
     The payload of ``upload`` may be left out; ``payload_sha256`` is the digest of the masked
-    vector, 32 bytes.
-
-    Raises
-    ------
-    UploadError
-        It is another owner's, or does not match its statement or its receipt.
-    SignatureError
-        The statement is not signed by the owner's key in the study.
+    vector, 32 bytes. `UploadError` means that it is another owner's, or does not match its
+    statement or its receipt; `SignatureError` that the owner's key in the study did not sign the
+    statement.
     """
     owner = header.owner
     if upload.statement.owner != owner:

@@ -51,18 +51,9 @@ def aggregate(
 ) -> Result:
     """Pool releases, decompose, count the components to keep.
 
-    Parameters
-    ----------
-    contributions
-        At least one, in the order of the owners' names.
-    vectors
-        Their packed vectors in the same order, each int64 of shape (D,); read one at a time and not
-        used again: the next may occupy the same memory.
-
-    Raises
-    ------
-    StudyStateError
-        No owner contributed.
+    ``contributions`` are in the order of the owners' names; ``vectors`` are their packed vectors in
+    the same order, each int64 of shape (D,). Each is read once and not used again: the next may
+    occupy the same memory. Raise `StudyStateError` if no owner contributed.
     """
     if not contributions:
         raise StudyStateError(f"no owner has contributed to study {study.name}")
@@ -77,19 +68,11 @@ def aggregate_masked(
     uploads: Iterable[Upload],
     openings: Iterable[Opening],
 ) -> Result:
-    """Aggregate a study with ``trust: aggregate``; the result is like that of `aggregate`.
+    """Aggregate a study with ``trust: aggregate``; the result is like that from `aggregate`.
 
-    Parameters
-    ----------
-    uploads
-        Uploads of exactly the sealed set; read one at a time, like ``openings``.
-    openings
-        Openings that together contain every stream once.
-
-    Raises
-    ------
-    GarbledSumError
-        They do not fit: a party did not follow the protocol.
+    ``uploads`` are exactly the sealed set, and ``openings`` together contain every stream once;
+    both are read one at a time. Raise `GarbledSumError` if they do not fit: a party did not follow
+    the protocol.
     """
     pooled = unmask(make_terms(study), uploads, openings)
     return _decomposed(study, calibration, contributions, pooled, None)

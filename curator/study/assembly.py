@@ -22,19 +22,10 @@ _SECTIONS = ("identities", "openers")
 def assemble_study(text: str, parts: Iterable[tuple[str, str]]) -> tuple[str, Study]:
     """Return the study file with the owners' keys, and the study that it describes.
 
-    Parameters
-    ----------
-    text
-        A study file (YAML) with ``trust: aggregate``, without keys.
-    parts
-        For each owner a source, for messages, and the output of ``dppca-owner identity``: lines of
-        YAML, or its ``--json``.
-
-    Raises
-    ------
-    StudyError
-        A part is not valid, an owner comes twice, a key is not the owner's, or the whole is no
-        study.
+    ``text`` is a study file (YAML) with ``trust: aggregate``, without keys. ``parts`` has for each
+    owner a source, for messages, and the output of ``dppca-owner identity``: lines of YAML, or its
+    ``--json``. Raise `StudyError` if a part is not valid, an owner comes twice, a key is not the
+    owner's, or the whole is no study.
     """
     base = _mapping(text, "the study file")
     given = [name for name in _SECTIONS if name in base]

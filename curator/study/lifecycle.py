@@ -98,16 +98,9 @@ class NextAction(Enum):
 def create(existing: StudyRecord | None, study: Study, *, now: datetime) -> StudyRecord:
     """Return a new study, or the stored one if it is the same document.
 
-    ``existing`` is the stored study of that name, if any.
-
-    Raises
-    ------
-    ConflictError
-        Another document has the name.
-    StudyError
-        The deadline, or the time to open, has passed already; or a key does not fit.
-    RangeError
-        The study's integers could leave 64 bits.
+    ``existing`` is the stored study of that name, if any. Raise `ConflictError` if that is another
+    document, `StudyError` if the deadline or the time to open has passed, or a key does not fit,
+    and `RangeError` if the study's integers could leave 64 bits.
     """
     if existing is not None:
         if existing.study.digest == study.digest:
@@ -173,12 +166,8 @@ def close(record: StudyRecord) -> StudyRecord:
 def abort(record: StudyRecord, reason: str) -> StudyRecord:
     """Return the study ended without a result.
 
-    Raises
-    ------
-    StudyStateError
-        The study is neither open, sealed nor aborted already.
-    InputError
-        No reason, or one above `MAX_REASON_LENGTH` characters.
+    Raise `StudyStateError` unless it is open, sealed or aborted already, and `InputError` without a
+    reason, or for one above `MAX_REASON_LENGTH` characters.
     """
     require_reason(reason)
     state = next_state(record, Transition.ABORT)
@@ -188,10 +177,7 @@ def abort(record: StudyRecord, reason: str) -> StudyRecord:
 
 
 def abort_late(record: StudyRecord, *, now: datetime) -> StudyRecord:
-    """Abort a study that waited too long for owners or openers.
-
-    Raise `StudyStateError` if it is not late, or if they have come.
-    """
+    """Abort a study that waited too long; raise `StudyStateError` if it did not."""
     _require_due(record, NextAction.ABORT, record.contributions, now)
     return abort(record, OPENERS_REASON if record.state is StudyState.SEALED else QUORUM_REASON)
 
@@ -215,10 +201,7 @@ def require_reason(reason: str) -> None:
 
 
 def require_result(record: StudyRecord) -> StoredResult:
-    """Return the result file of a study.
-
-    Raise `NotReadyError` if the study is open or sealed, `StudyStateError` if it was aborted.
-    """
+    """Return the result file; raise `NotReadyError` before it, `StudyStateError` if aborted."""
     if record.state is StudyState.ABORTED:
         raise StudyStateError(f"study {record.study.name} was aborted: {record.reason}")
     if record.state is StudyState.SEALED:

@@ -76,10 +76,8 @@ def admit_opening(
 ) -> OpeningDecision:
     """Decide on an opening by its header; ``ACCEPT`` means that its bytes are to be received.
 
-    Raises
-    ------
-    StudyStateError, PermissionDeniedError, NotReadyError, LimitError, UploadError
-        For the rule that is broken.
+    Raise `StudyStateError`, `PermissionDeniedError`, `NotReadyError`, `LimitError` or `UploadError`
+    for the rule that is broken.
     """
     terms = require_opener(record, opener)
     if _find_message(record, opener, header.sha256) is not None:
@@ -108,13 +106,9 @@ def store_opening(
 ) -> tuple[StudyRecord, OpeningDecision]:
     """Decide on an opening whose bytes have come; return the study with it, or unchanged.
 
-    The sum must have the digest ``said.total_sha256``, and all bytes the header's.
-
-    Raises
-    ------
-    ConflictError, SignatureError
-        It differs from the stored one, is for another set, or is not signed; others like
-        `admit_opening`.
+    The sum must have the digest ``said.total_sha256``, and all bytes the header's. Raise
+    `ConflictError` or `SignatureError` if it differs from the stored one, is for another set, or is
+    not signed, and the errors of `admit_opening`.
     """
     terms = require_opener(record, opener)
     if _find_message(record, opener, header.sha256) is not None:
@@ -149,11 +143,8 @@ def store_opening(
 def store_vote(record: StudyRecord, opener: str, content: bytes, *, now: datetime) -> StudyRecord:
     """Decide on a vote; return the study with it, or unchanged.
 
-    Raises
-    ------
-    StudyStateError, PermissionDeniedError, NotReadyError, UploadError, LimitError, ConflictError,
-    SignatureError
-        For the rule that is broken.
+    Raise `StudyStateError`, `PermissionDeniedError`, `NotReadyError`, `UploadError`, `LimitError`,
+    `ConflictError` or `SignatureError` for the rule that is broken.
     """
     terms = require_opener(record, opener)
     sealing = require_sealed(record)

@@ -66,21 +66,11 @@ class MessageHeader:
 
 
 def check_messages(path: Path, *, n_columns: int, small_batches: int = SMALL_BATCHES) -> int:
-    """Refuse a stream that would need more work or memory than its size justifies.
+    """Return the rows of all batches according to their headers.
 
-    ``small_batches`` is the number of batches that may have fewer than `BATCH_ROWS` rows.
-
-    Returns
-    -------
-    int
-        Rows of all batches according to their headers.
-
-    Raises
-    ------
-    UploadError
-        A limit is passed.
-    Exception
-        One of `FAULTS` if the file is no such stream.
+    ``small_batches`` is the number of batches that may have fewer than `BATCH_ROWS` rows. Raise
+    `UploadError` for a stream that would need more work or memory than its size justifies, and one
+    of `FAULTS` if the file is no such stream.
     """
     n_rows = n_batches = n_dictionaries = work = 0
     dictionaries: dict[int, int] = {}
@@ -122,7 +112,6 @@ def _require_plain(header: MessageHeader, *, first: bool) -> None:
 
 
 def _headers(path: Path, *, n_columns: int) -> Iterator[tuple[MessageHeader, int]]:
-    """Yield every message, and its end in the file."""
     cap = HEADER_BYTES + HEADER_BYTES_PER_COLUMN * n_columns
     with pa.memory_map(str(path)) as source:
         while True:

@@ -20,9 +20,9 @@ from dppca.curator.study.study_record import Sealing, StudyRecord
 
 @lru_cache(maxsize=128)
 def make_terms(study: Study) -> Terms:
-    """Return the holders of keys and streams in a study; raise `StudyError` if keys do not fit.
+    """Return the holders of keys and streams, cached; raise `StudyError` if keys do not fit.
 
-    Parsing a thousand keys takes a tenth of a second, so recent studies' terms are cached.
+    Parsing a thousand keys takes a tenth of a second.
     """
     return Terms.from_study(study)
 
@@ -41,10 +41,7 @@ def require_opener(record: StudyRecord, caller: str) -> Terms:
 
 
 def require_sealed(record: StudyRecord) -> Sealing:
-    """Return the sealed set of a study.
-
-    Raise `NotReadyError` if the study still waits for owners, `StudyStateError` if it was aborted.
-    """
+    """Return the sealed set; raise `NotReadyError` before it, `StudyStateError` if aborted."""
     if record.state is StudyState.ABORTED:
         raise StudyStateError(f"study {record.study.name} was aborted: {record.reason}")
     if record.sealing is None:

@@ -119,16 +119,10 @@ class StoredVote:
 class StoredOpening:
     """An opener's sum over the sealed set, checked.
 
-    Attributes
-    ----------
-    streams
-        Places in `Terms.holders`, ascending; no other opening of the study has them.
-    n_bytes, sha256
-        Size and digest (32 bytes) of the sum; the digest is its name on disk.
-    signature
-        The opener's signature (DER), for `Purpose.OPENING`.
-    message_sha256
-        Digest of the whole message, 32 bytes; it identifies a repeated message.
+    ``streams`` are places in `Terms.holders`, ascending; no other opening of the study has them.
+    ``n_bytes`` and ``sha256`` (32 bytes, its name on disk) describe the sum. ``signature`` is the
+    opener's (DER), for `Purpose.OPENING`; ``message_sha256`` (32 bytes) identifies a repeated
+    message.
     """
 
     opener: str
@@ -148,20 +142,10 @@ by_streams = attrgetter("opener", "streams")
 class StudyRecord:
     """A study and all its events.
 
-    Attributes
-    ----------
-    contributions
-        By owner's name, ascending: the order in which they are pooled.
-    publications
-        By owner's name and form, ascending.
-    result
-        The result file; set from ``DECOMPOSED`` on.
-    reason
-        Reason for an abort; empty otherwise.
-    sealing
-        The sealed set; with ``trust: aggregate`` from ``SEALED`` on.
-    votes, openings
-        By opener's name, and streams, ascending.
+    ``contributions`` are in the order of owners' names, in which they are pooled, ``publications``
+    of owners' names and forms, ``votes`` and ``openings`` of openers' names and streams, all
+    ascending. ``result`` is set from ``DECOMPOSED`` on, and ``sealing`` with ``trust: aggregate``
+    from ``SEALED`` on; ``reason`` is the reason for an abort, empty otherwise.
     """
 
     study: Study
@@ -224,16 +208,9 @@ class StudyRecord:
 class Settlement:
     """A recorded chain that was set aside (`dppca.curator.study.settlement`).
 
-    Attributes
-    ----------
-    settled_s
-        Seconds since 1970 UTC.
-    by
-        ``operator:NAME`` or ``owner:NAME``.
-    seen, chain
-        The chain that was set aside, and its replacement; None for nothing.
-    releases
-        Number of the owner's releases that were held then.
+    ``settled_s`` counts seconds since 1970 UTC; ``by`` is ``operator:NAME`` or ``owner:NAME``;
+    ``seen`` was set aside and ``chain`` replaced it, None for nothing; ``releases`` is the number
+    of the owner's releases that were held then.
     """
 
     settled_s: int
@@ -253,15 +230,9 @@ class Settlement:
 class OwnerHistory:
     """The curator's record of an owner, over all studies.
 
-    Attributes
-    ----------
-    chain
-        The longest ledger chain since the last settlement; None before the first contribution, and
-        while a settlement has set it aside.
-    releases
-        Identifiers of its releases, 16 bytes each.
-    settlements
-        In order; one of each kind.
+    ``chain`` is the longest ledger chain since the last settlement; None before the first
+    contribution, and while a settlement has set it aside. ``releases`` are identifiers of 16 bytes
+    each; ``settlements`` are in order, one of each kind.
     """
 
     chain: LedgerHead | None = None
@@ -272,10 +243,7 @@ class OwnerHistory:
     def replay(
         cls, contributed: Sequence[tuple[bytes, LedgerHead]], settlements: Sequence[Settlement]
     ) -> Self:
-        """Build a history from releases, each with a chain, and settlements, both in order.
-
-        The time grows with their number.
-        """
+        """Build a history from releases with chains and settlements, in order; linear time."""
         chain, waiting = None, deque(settlements)
         for held, (_, said) in enumerate(contributed, 1):
             chain = _longer(chain, said)

@@ -50,11 +50,8 @@ _BATCH_ROWS = 1 << 13
 def check_rows(path: Path, schema: Schema, form: Form, *, n_rows: int) -> None:
     """Check a stored upload.
 
-    Raises
-    ------
-    UploadError
-        Not an Arrow IPC stream, other columns than the study's, values outside the schema, or
-        another number of rows than announced.
+    Raise `UploadError` for a file that is not an Arrow IPC stream, other columns than the study's,
+    values outside the schema, or another number of rows than announced.
     """
     n_read = 0
     fields = table_schema(schema, form)

@@ -54,10 +54,7 @@ def choose_aggregation(
 
 
 def write_draft(study: Study, aggregation: Aggregation) -> str:
-    """Return the study file to which ``study assemble`` adds the owners' keys.
-
-    ``study`` has ``trust: owner``.
-    """
+    """Return a study of ``trust: owner`` as the file to which ``study assemble`` adds keys."""
     document = study.model_dump(mode="json", by_alias=True, exclude_none=True)
     trust = {"trust": Trust.AGGREGATE.value, "colluders": aggregation.colluders}
     draft = {

@@ -52,7 +52,6 @@ _image_option = click.option(
 
 
 def _row_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options for owners and their rows."""
     options = [
         click.option(
             "--owner",
@@ -91,7 +90,6 @@ def _row_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _trust_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that give a simulated study ``trust: aggregate``."""
     number = click.IntRange(min=0)
     options = [
         click.option(

@@ -16,10 +16,7 @@ _NAME = "rows.csv"
 
 
 def write_rows(folder: Path) -> dict[str, int]:
-    """Write ``FOLDER/OWNER/rows.csv`` for each owner; return each owner's number of rows.
-
-    Raise `SettingError` or `DataError` if the rows are missing, or not those that the demo knows.
-    """
+    """Write ``FOLDER/OWNER/rows.csv`` for each owner; return each owner's number of rows."""
     owners = demo_study().owners
     table = demo_table()
     division = divide(table, owners=len(owners), seed=SEED)

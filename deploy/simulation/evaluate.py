@@ -42,15 +42,8 @@ class Utility:
 def compute_pooled_covariance(schema: Schema, rows: NDArray[np.int32]) -> NDArray[np.float64]:
     """Covariance of coded rows without noise, about their mean if a release has one.
 
-    Parameters
-    ----------
-    rows
-        Shape (n_rows, p), units of ``2**-g``.
-
-    Returns
-    -------
-    ndarray of float64, shape (p, p)
-        In the units of the components' eigenvalues.
+    ``rows`` have shape (n_rows, p), units of ``2**-g``; the result has shape (p, p), in the units
+    of the components' eigenvalues.
     """
     layout = replace(schema.layout, histograms=())  # which a covariance does not use
     moments = empty_moments(layout)
@@ -107,16 +100,10 @@ def evaluate(
 ) -> Utility:
     """Train on real and on synthetic rows, test on held-out real rows.
 
-    Parameters
-    ----------
-    training, held_out
-        Real rows from `encode`, units of ``2**-g``.
-    coded
-        Synthetic rows in coded coordinates, real units, shape (n, p).
-    decoded
-        Decoded synthetic rows, coded again by `encode`, units of ``2**-g``.
-    released_mean
-        Shape (p,), coded units; None if the release has no sums.
+    ``training`` and ``held_out`` are real rows from `encode`, and ``decoded`` are decoded synthetic
+    rows, coded again by `encode`, in units of ``2**-g``. ``coded`` are synthetic rows in coded
+    coordinates, real units, shape (n, p). ``released_mean`` has shape (p,), coded units; None if
+    the release has no sums.
     """
     from dppca.common.estimators.utility import (  # scikit-learn takes its time to import
         extract_features,

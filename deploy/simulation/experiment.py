@@ -82,14 +82,12 @@ class ExperimentRequest:
         Attribute that classifiers predict; None trains none.
     seed
         Selects the held-out rows and divides a single file; further repeats use the next numbers.
-    output
-        Folder for results; created if missing.
+    output, replace
+        Folder for results, created if missing; True overwrites an earlier trial in it.
     repeats
         Number of runs, each with its own noise and held-out rows.
     keep
         True keeps the folders of sites and curator in the output folder, with rows and keys.
-    replace
-        True overwrites an earlier trial in the output folder.
     aggregation
         Settings of ``trust: aggregate``; None if each owner adds all of the noise.
     """
@@ -111,12 +109,8 @@ def with_owners(study: Study, owners: int | Sequence[str]) -> Study:
     """Return the study with other owners, each of which adds all noise.
 
     Fields of ``trust: aggregate`` are left out: they contain the keys of other owners. ``owners``
-    are names, or a number for ``owner-1``, ``owner-2`` and so on.
-
-    Raises
-    ------
-    SettingError, StudyError
-        No owners; a quorum above their number.
+    are names, or a number for ``owner-1``, ``owner-2`` and so on. Raise `SettingError` without
+    owners, and `StudyError` for a quorum above their number.
     """
     names = [f"owner-{i + 1}" for i in range(owners)] if isinstance(owners, int) else [*owners]
     if not names:
@@ -140,12 +134,8 @@ def simulate(
 ) -> SimulationReport:
     """Run a study, once or repeatedly; write and return its report.
 
-    Parameters
-    ----------
-    on_step
-        Called after each command of a party, from one thread at a time.
-    federation
-        Driver that runs the parties; by default as processes of this machine.
+    ``on_step`` is called after each command of a party, from one thread at a time; ``federation``
+    runs the parties, by default as processes of this machine.
     """
     _require_place(request)
     with telling_full_disk(request.output, instead=ANOTHER_OUTPUT):
@@ -219,10 +209,7 @@ def _run_once(
 def write_report(
     request: ExperimentRequest, run: FederationRun, held: Holdings, *, started: float
 ) -> SimulationReport:
-    """Compare the results of a run with the rows, and write the report.
-
-    ``started`` is a time of `time.monotonic`.
-    """
+    """Compare a run's results with the rows and write the report; ``started`` is monotonic."""
     schema, output = request.study.table, request.output
     check_report()
     report = _evaluate(

@@ -94,10 +94,7 @@ def scree_figure(
 def component_figures(
     schema: Schema, result: Result, *, rows: NDArray[np.float64]
 ) -> dict[str, Figure]:
-    """Plot loadings, and a biplot of synthetic rows if two components were kept.
-
-    ``rows`` are synthetic, shape (n, p), coded units.
-    """
+    """Plot loadings, and with two components a biplot of coded synthetic rows, shape (n, p)."""
     figures = {
         "loadings": loadings_figure(
             schema, result.vectors, result.eigenvalues, result.header.noise_edge
@@ -112,10 +109,7 @@ def component_figures(
 def marginal_figure(
     schema: Schema, real: Sequence[ValueCounts], synthetic: Sequence[ValueCounts]
 ) -> Figure:
-    """Plot every attribute's distribution among real training rows and decoded synthetic ones.
-
-    ``real`` and ``synthetic`` count the uncoded values of each attribute.
-    """
+    """Plot each attribute's uncoded values among real training rows and decoded synthetic ones."""
     panels = [
         make_panel(schema, index, *counts)
         for index, counts in enumerate(zip(real, synthetic, strict=True))

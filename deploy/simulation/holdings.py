@@ -59,16 +59,8 @@ class Division:
 class Holdings:
     """Rows of a trial; tables are ``pyarrow.Table``.
 
-    Attributes
-    ----------
-    owners
-        Each owner's rows.
-    held_out
-        Rows that no owner ever sees.
-    like
-        A file in the owners' format.
-    alarms
-        Alarms about a file as a whole, as its steward would see them.
+    ``owners`` has each owner's rows, and no owner ever sees ``held_out``. ``like`` is a file in the
+    owners' format; ``alarms`` are about a file as a whole, as its steward would see them.
     """
 
     owners: Mapping[str, Any]
@@ -88,19 +80,9 @@ def hold_rows(
 ) -> Holdings:
     """Read the rows and divide them.
 
-    Parameters
-    ----------
-    data
-        One file, which is divided among ``owners``; or a file for each of them.
-    split
-        Division of a single file: ``iid`` or ``by:COLUMN``.
-    hold_out
-        False leaves all rows with the owners.
-
-    Raises
-    ------
-    SettingError, DataError
-        An error of `read_cells` or `divide`; or files of owners do not fit together.
+    ``data`` is one file, which ``split`` (``iid`` or ``by:COLUMN``) divides among ``owners``, or a
+    file for each of them. ``hold_out`` False leaves all rows with the owners. Raise `SettingError`
+    or `DataError` like `read_cells` and `divide`, or if files of owners do not fit together.
     """
     names = [attribute.name for attribute in schema.attributes]
     if isinstance(data, Path):
@@ -142,21 +124,11 @@ def count_groups(path: Path, schema: Schema, column: str) -> int:
 
 
 def read_cells(path: Path, schema: Schema, *, column: str = "") -> tuple[Any, list[str]]:
-    """Read a data file like a site.
+    """Read a data file like a site; return its cells and the messages to a site's steward.
 
-    ``column`` is an additional column that the schema does not name.
-
-    Returns
-    -------
-    pyarrow.Table
-        Cells as they are in the file, a column for each attribute and the additional one.
-    list of str
-        Messages of a site to its steward about the file as a whole.
-
-    Raises
-    ------
-    DataError
-        An error of `open_table` or `Table.cells`.
+    The table has the unconverted cells of each attribute, and of ``column``, which the schema need
+    not name; the messages are about the file as a whole. Raise `DataError` like `open_table` and
+    `Table.cells`.
     """
     import pyarrow as pa
 
@@ -202,14 +174,8 @@ def divide(
     """Hold a fifth out and divide the rest; the division is deterministic in the seed.
 
     ``table`` is a ``pyarrow.Table``, ``owners`` a number, ``split`` is ``iid`` or ``by:COLUMN``;
-    ``hold_out`` False divides all rows.
-
-    Raises
-    ------
-    SettingError
-        Too few rows or values for the number of owners, or an unknown split.
-    DataError
-        The table has no such column.
+    ``hold_out`` False divides all rows. Raise `SettingError` for too few rows or values for the
+    number of owners, or an unknown split, and `DataError` if the table has no such column.
     """
     n_rows = table.num_rows
     n_held_out = round(HELD_OUT_SHARE * n_rows) if hold_out else 0

@@ -69,12 +69,8 @@ def make_parties(
 ) -> Parties:
     """Create the parties of a study with ``trust: owner``.
 
-    ``aggregation`` makes it a study with ``trust: aggregate``, of owners with new keys.
-
-    Raises
-    ------
-    StudyError
-        Numbers of owners, openers and colluders do not fit.
+    ``aggregation`` makes it a study with ``trust: aggregate``, of owners with new keys. Raise
+    `StudyError` if the numbers of owners, openers and colluders do not fit.
     """
     if aggregation is None:
         return Parties(study, {}, {})
@@ -95,18 +91,10 @@ def run_study(
 ) -> tuple[Result, ReleaseRequest]:
     """Release every owner's sums and pool them; return the result, and the request with the charge.
 
-    Parameters
-    ----------
-    moments
-        Exact sums over each owner's rows. *Not* private.
-    entropy
-        `OperatingSystemEntropy`; another source is for tests.
-
-    Raises
-    ------
-    StudyError, RangeError, TooManyRowsError
-        The study cannot begin, its integers could leave 64 bits, or an owner has more rows than its
-        part of ``max_rows``.
+    ``moments`` are exact sums over each owner's rows, *not* private; ``entropy`` other than
+    `OperatingSystemEntropy` is for tests. Raise `StudyError`, `RangeError` or `TooManyRowsError` if
+    the study cannot begin, its integers could leave 64 bits, or an owner has more rows than its
+    part of ``max_rows``.
     """
     study, noise = parties.study, calibrate(parties.study)
     record = lifecycle.create(None, study, now=now)
@@ -199,7 +187,6 @@ def _openings(parties: Parties, uploads: list[Upload]) -> list[Opening]:
 def _identity(
     study: str, owner: str, key: ec.EllipticCurvePrivateKey, secret: OpenerKey | None
 ) -> str:
-    """Return the output of ``dppca-owner identity``."""
     opener = None
     if secret is not None:
         signature = sign(key, Purpose.OPENER, secret.public)

@@ -63,16 +63,9 @@ SIMULATED = (
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRelease:
-    """Release of one owner, and its charge.
+    """Release of one owner from ``n_rows`` rows, with its claim of epsilon and delta.
 
-    Attributes
-    ----------
-    n_rows
-        Number of its rows.
-    epsilon, delta
-        Claim of the release.
-    charge
-        Charge to the owner's ledger in the field; a simulation charges no ledger.
+    ``charge`` is what the owner's ledger would be charged; a simulation charges no ledger.
     """
 
     name: str
@@ -183,7 +176,6 @@ class Simulation:
         return marginal_figure(self.study.table, real, synthetic)
 
     def __repr__(self) -> str:
-        """Return a few lines for people."""
         components, promise = self.components, self.guarantee
         lines = [
             *(f"{line} †" for line in self.alarms),
@@ -352,7 +344,6 @@ def _alarms(schema: Schema, rows: list[Column]) -> list[str]:
 def _divide(
     owners: Mapping[str, Any], schema: Schema, *, hold_out: bool, seed: int
 ) -> tuple[dict[str, list[Column]], list[Column]]:
-    """Return each owner's training rows, and the held-out rows of all owners."""
     rng = np.random.default_rng(seed)
     training: dict[str, list[Column]] = {}
     kept_back: list[list[Column]] = []

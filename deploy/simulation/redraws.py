@@ -48,10 +48,7 @@ class Draw:
 def draw_again(
     request: ExperimentRequest, *, count: int, on_draw: Callable[[], None]
 ) -> list[Draw]:
-    """Repeat a study of ``trust: owner`` on the rows that `simulate` gives its owners.
-
-    ``request`` has a target; ``count`` is the number of draws; ``on_draw`` is called after each.
-    """
+    """Repeat a study of ``trust: owner`` with a target on the rows of `simulate`'s owners."""
     study, schema, target = request.study, request.study.table, request.target
     assert target is not None  # noqa: S101 - see the docstring
     entropy = OperatingSystemEntropy()

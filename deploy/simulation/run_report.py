@@ -165,7 +165,6 @@ def make_markdown(report: SimulationReport) -> str:
 
 
 def _code(name: str) -> str:
-    """Format a name as code, for a cell of a table."""
     return f"`{one_line(name).replace('|', chr(92) + '|')}`"
 
 

@@ -66,10 +66,7 @@ class SimulatedOwner:
 
 @dataclass(frozen=True, slots=True)
 class FederationRun:
-    """Results of a run; the files hold released results only.
-
-    ``study`` is the study that was run, with its owners' keys if they have any.
-    """
+    """Results of a run, released only; ``study`` has its owners' keys if they have any."""
 
     study: Study
     owners: tuple[SimulatedOwner, ...]
@@ -117,20 +114,18 @@ def run_federation(
 
     Parameters
     ----------
-    study
-        A study with ``trust: owner``.
-    aggregation
-        Makes it a study with ``trust: aggregate``, once the owners have keys.
+    study, aggregation
+        A study with ``trust: owner``; settings that give it ``trust: aggregate`` once the owners
+        have keys.
     rows
         Each owner's data file; it becomes the only data file of the owner's site.
     held_out
         Real rows that no owner gets.
     target
         Attribute for which each owner trains a classifier; None trains none.
-    folder
-        Folder for keys, sites, ledgers and the curator's state; empty except for these files.
-    output
-        Existing folder for the operator's downloads.
+    folder, output
+        Folder for keys, sites, ledgers and the curator's state, empty except for these files;
+        existing folder for the operator's downloads.
     on_step
         Called after each command.
 

@@ -39,22 +39,10 @@ ENDED = (StudyState.DECOMPOSED, StudyState.CLOSED)
 class SiteState:
     """State of a site.
 
-    Attributes
-    ----------
-    charges
-        Reservations in the ledger, of this study or any other.
-    stored
-        Stored release of the study; None without one.
-    sent
-        True if the ledger says that the curator has acknowledged it.
-    openings
-        Openings in the ledger, of this study or any other.
-    sums
-        Sums that were opened for the study; None without any.
-    keys
-        Opener keys in files.
-    result
-        The result file; empty without one.
+    ``charges`` and ``openings`` are counted in the ledger, for this study or any other. ``stored``
+    is the study's release, and ``sums`` are those opened for it; None without. ``sent`` means that
+    the ledger has the curator's acknowledgement. ``keys`` are opener keys in files; ``result`` is
+    the result file, empty without one.
     """
 
     charges: int = 0
@@ -86,7 +74,6 @@ class CuratorState:
 
     @property
     def openings(self) -> dict[str, bytes]:
-        """SHA-256 of each opener's sum."""
         stored = () if self.record is None else self.record.openings
         return {each.opener: each.sha256 for each in stored}
 

@@ -81,7 +81,6 @@ class CompletedCommand:
 
     @property
     def message(self) -> str:
-        """Message of the error."""
         error = (self.document or {}).get("error")
         return str(error["message"]) if error else self.said[-500:]
 
@@ -130,7 +129,6 @@ class Parties:
         self.curator.start(*clock.program, CURATOR_COMMANDS, "serve", fault=fault)
 
     def operate(self, *arguments: str) -> CompletedCommand:
-        """Run ``dppca-curator study …`` as the operator, to its end."""
         connection = ("--curator", self.curator.address)
         credentials = ("--credentials", str(self.folder / "operator"))
         program = ("-P", "-m", CURATOR_COMMANDS, "study", *arguments, *connection, *credentials)
@@ -170,12 +168,10 @@ class Parties:
         process.wait(WAIT_S)
 
     def cut(self, party: str, *, on: bool) -> None:
-        """Cut a party off from the others, or reconnect it."""
         for relay in self._links(party):
             relay.is_cut = on
 
     def slow(self, party: str, *, on: bool) -> None:
-        """Make a party's links slow, or fast again."""
         for relay in self._links(party):
             relay.is_slow = on
 
@@ -189,7 +185,6 @@ class Parties:
                 resource.prlimit(process.pid, resource.RLIMIT_FSIZE, limits)
 
     def lose_key(self, owner: str) -> None:
-        """Remove an owner's opener keys."""
         for key in (self.sites[owner].folder / "openers").glob("*.key"):
             key.unlink()
 

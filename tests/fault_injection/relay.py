@@ -36,7 +36,6 @@ class Relay:
         self._thread.start()
 
     def close(self) -> None:
-        """End every connection; a second call does nothing."""
         if self._loop.is_closed():
             return
         asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()

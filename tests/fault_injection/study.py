@@ -70,8 +70,6 @@ _STUCK_AFTER_S = 3
 
 
 class Kind(StrEnum):
-    """Kind of a fault."""
-
     KILL = "kill"
     CUT = "cut"
     SLOW = "slow"
@@ -83,8 +81,6 @@ class Kind(StrEnum):
 
 
 class End(StrEnum):
-    """End of a study."""
-
     ALL = "with a result of all owners"
     QUORUM = "at the deadline, with a result of the others"
     ABORTED = "without a result and with a reason"
@@ -104,10 +100,9 @@ class Fault:
         Its steps in order; empty: from the beginning. Only a curator has more than one.
     lasts_s
         None: until the next step that has it, or until the study has ended.
-    charges
-        Expected number of the owner's charges; None: it depends on timing.
-    has_result
-        True if the owner can fetch the result in the end.
+    charges, has_result
+        Expected number of the owner's charges, None if it depends on timing; True if the owner can
+        fetch the result in the end.
     """
 
     party: str
@@ -141,12 +136,8 @@ class Fault:
 class FaultyStudy:
     """A study and the faults in it; run it once.
 
-    Attributes
-    ----------
-    sites_before, curator_before
-        State of a party at its fault.
-    is_open_after_deadline
-        True if the study had not ended once its deadline had passed.
+    ``sites_before`` and ``curator_before`` have a party's state at its fault;
+    ``is_open_after_deadline`` is True if the study had not ended once its deadline had passed.
     """
 
     parties: Parties
@@ -313,7 +304,6 @@ class FaultyStudy:
         wait_until(comes, said=lambda: f"{fault} never came to {step}")
 
     def _look(self, fault: Fault) -> None:
-        """Read a party's state at its fault."""
         copy = self.parties.folder / f"{fault.host}-before-{len(self.curator_before)}"
         self.parties.copy(fault.host, copy)
         if fault.party == CURATOR:

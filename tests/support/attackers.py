@@ -65,10 +65,7 @@ class Enrolled:
 
 
 class Crowd:
-    """Holds ``size`` connections, answers settings and pings, and replaces closed ones.
-
-    ``most`` bounds the connections in all, so that a test ends.
-    """
+    """Holds ``size`` connections, answers settings and pings, and opens at most ``most`` in all."""
 
     def __init__(self, opened: Callable[[], socket.socket], *, size: int, most: int) -> None:
         self._opened = opened
@@ -102,7 +99,6 @@ class Crowd:
         return len(self._held)
 
     def wait_until_closed(self, n: int) -> None:
-        """Wait until the other side has closed ``n`` connections."""
         wait_until(lambda: self.ended >= n, said=lambda: (self.ended, self.held))
 
     def _run(self) -> None:

@@ -78,7 +78,6 @@ class Watched:
 
 @contextmanager
 def watched(browser: Browser, **options: Any) -> Iterator[Watched]:
-    """Open a new window without cookies."""
     context = browser.new_context(**options)
     context.set_default_timeout(SOON_MS)
     seen = Watched(context.new_page())
@@ -95,21 +94,17 @@ def watched(browser: Browser, **options: Any) -> Iterator[Watched]:
 
 @dataclass
 class Served:
-    """A command that serves a page."""
-
     address: str
     process: subprocess.Popen[bytes]
     log: int
 
     def said(self) -> str:
-        """Return all output of the command."""
         return os.pread(self.log, 1 << 20, 0).decode()
 
 
 def serve_page(
     live: Processes, module: str, arguments: Sequence[object], *, fault: str | None = None
 ) -> Served:
-    """Start a command, and read the address that it prints."""
     log = os.memfd_create("page")  # read without moving the place where the command writes
     process = live.start(["-P", "-m", module, *arguments], stdout=log, stderr=log, fault=fault)
     served = Served("", process, log)

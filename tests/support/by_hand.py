@@ -15,10 +15,7 @@ _HAND = (ROOT / "docs/reference/receipts.md").read_text().split("## By hand")[1]
 
 
 def check_by_hand(folder: Path, name: str) -> list[str]:
-    """OpenSSL's output about a file in a folder: key, signature, certificate and its names.
-
-    The page's example is about components; for another file its first half is run.
-    """
+    """OpenSSL's output about a file; the page's example is cut for files without components."""
     if shutil.which("openssl") is None:
         miss("OpenSSL", "apt-get install openssl")
     (block,) = re.findall(r"^```python\n(.*?)^```$", _HAND, re.MULTILINE | re.DOTALL)

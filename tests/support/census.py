@@ -65,7 +65,6 @@ def sign_document(receipt: Mapping[str, Any], signer: Signer) -> bytes:
 
 
 def with_receipt(header: Header, **fields: Any) -> Header:
-    """Replace some fields of a header's receipt."""
     document = header.release.receipt.document() | fields
     envelope = sign_document(document, nobody())
     changed = SignedRelease(header.owner, read_moment_receipt(document), envelope)
@@ -73,7 +72,6 @@ def with_receipt(header: Header, **fields: Any) -> Header:
 
 
 def arrow(table: pa.Table, **options: Any) -> bytes:
-    """Encode a table as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
         writer.write_table(table)

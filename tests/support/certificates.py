@@ -84,7 +84,6 @@ def sign_release(owner: str, receipt: MomentReceipt, credentials: Credentials) -
 
 
 def write_credentials(folder: Path, credentials: Credentials) -> Path:
-    """Write a credentials folder for the command lines."""
     folder.mkdir(parents=True, exist_ok=True)
     files = CredentialFolder(folder)
     files.ca.write_bytes(credentials.ca)
@@ -94,7 +93,6 @@ def write_credentials(folder: Path, credentials: Credentials) -> Path:
 
 
 def taken_of(header: Any, *, owner: str) -> Taken:
-    """Acknowledgement by a curator that has stored a contribution, from the header on the wire."""
     receipt = unchecked_receipt(header.envelope)
     return Taken(
         study_digest=receipt.study_digest,

@@ -25,7 +25,6 @@ _BLOCK = 32 << 20
 
 
 def docker(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    """Run one command of the engine's command line."""
     return subprocess.run(
         ["docker", *arguments], capture_output=True, text=True, check=check, timeout=WAIT_S
     )
@@ -66,7 +65,6 @@ class Demo:
         )
 
     def container(self, service: str) -> dict[str, Any]:
-        """The engine's description of a service's container."""
         name = self.compose("ps", "--all", "--quiet", service).stdout.strip()
         found: dict[str, Any] = json.loads(docker("inspect", name).stdout)[0]
         return found

@@ -27,8 +27,6 @@ def far_moment() -> str:
 
 
 class Curator(LocalCurator):
-    """A curator that hands out connections to it."""
-
     def __init__(self, folder: Path, *, authority: Authority | None = None) -> None:
         self.authority = authority or new_authority()
         issued = self.authority.issue(Role.CURATOR, "hub")
@@ -50,7 +48,6 @@ class Curator(LocalCurator):
         wait_until(lambda: not any((self.state / "incoming").iterdir()))
 
     def stop(self) -> None:
-        """Close all connections, and kill the curator if it lives."""
         for party in self._parties:
             party.close()
         if self.was_started:

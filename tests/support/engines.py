@@ -109,12 +109,10 @@ class DaskCluster:
 
     @property
     def engine(self) -> str:
-        """Value of `--engine`."""
         return self.address.replace("tcp://", "dask://")
 
     @property
     def printed(self) -> str:
-        """All output of scheduler and workers."""
         return "".join(path.read_text() for path in sorted(self.folder.glob("*.log")))
 
     def start_worker(self, *more: str, environment: Mapping[str, str] | None = None) -> None:

@@ -26,7 +26,6 @@ def claim(
     kind: Claim = Claim.COMPONENTS,
     name: str = "file",
 ) -> bytes:
-    """Return an envelope with these claims about a file."""
     return sign_file(name, content, kind, document, signer).envelope
 
 
@@ -39,6 +38,5 @@ def sign_again(
 
 
 def releases_in(document: dict[str, Any]) -> list[SignedRelease]:
-    """The owners' releases in the claims of a result."""
     listed = [(each["owner"], canonical_json(each["envelope"])) for each in document["releases"]]
     return [SignedRelease(name, unchecked_receipt(said), said) for name, said in listed]

@@ -47,7 +47,6 @@ ALL = SITE_ONLY | MAY_LEAVE | PUBLISHED
 
 
 def each(makers: Iterable[str]) -> pytest.MarkDecorator:
-    """Estimators by name, as an argument ``make`` of a test."""
     names = list(makers)
     return pytest.mark.parametrize("make", [ALL[name] for name in names], ids=names)
 

@@ -80,8 +80,6 @@ class MaskedSite:
 
 @dataclass
 class MaskedSites:
-    """All sites of one study at one curator."""
-
     made: MaskedStudy
     sites: dict[str, MaskedSite] = field(default_factory=dict)
 
@@ -97,12 +95,10 @@ class MaskedSites:
         return self.sites[name]
 
     def contribute(self, *names: str) -> None:
-        """Contribute from the named owners, or from all."""
         for name in names or self.sites:
             self.sites[name].contribute()
 
     def until_sealed(self) -> None:
-        """Wait until the curator has sealed the set."""
         wait_until(lambda: state_from_wire(self.wait(wait_s=0).state) is not StudyState.OPEN)
 
     def end(self) -> pb.GetResultResponse:
@@ -151,8 +147,6 @@ MASKED_BUDGET = 'epsilon: "3.0", delta: "1e-6", aggregate: {colluders: 1}'
 
 @dataclass(frozen=True)
 class MaskedFederation:
-    """Sites and their study, which the curator has; the first are openers."""
-
     curator: Curator
     sites: list[OwnerSite]
     study: Study
@@ -166,7 +160,6 @@ class MaskedFederation:
         return [site for site in self.sites if site.name in self.terms.openers]
 
     def contribute(self, *sites: OwnerSite) -> None:
-        """Contribute from some sites, or from all."""
         for site in sites or self.sites:
             code, document = site.run(
                 "contribute", self.study.name, "--yes", "--digest", self.study.digest
@@ -178,7 +171,6 @@ class MaskedFederation:
         return state_from_wire(self.curator.operator().end(self.study).state).value
 
     def state(self) -> str:
-        """The study's current state."""
         answer = self.curator.operator().result(self.study, wait_s=0)
         return state_from_wire(answer.state).value
 

@@ -26,8 +26,6 @@ from tests.support.site_openers import SiteOpener
 
 @dataclass
 class HonestOpener:
-    """An opener that keeps its state by the rules."""
-
     who: Federation
     name: str
     bound: str | None = None

@@ -14,22 +14,11 @@ _PIECE = 16 << 10
 
 @dataclass
 class ConnectProxy:
-    """A proxy on loopback.
+    """A proxy on loopback that records the targets ``asked`` for and all bytes within tunnels.
 
-    Attributes
-    ----------
-    login
-        Required ``NAME:PASSWORD``; empty for none.
-    refusal
-        Status line of a refusal; empty to connect.
-    silent
-        True if it answers nothing at all.
-    cut_after
-        Bytes of the client after which a tunnel is cut; None for never.
-    asked
-        Targets that clients asked for.
-    passed
-        All bytes within tunnels, both ways.
+    ``login`` is a required ``NAME:PASSWORD``, empty for none; ``refusal`` is the status line of a
+    refusal, empty to connect; ``silent`` answers nothing at all; a tunnel is cut after
+    ``cut_after`` bytes of the client, None for never.
     """
 
     login: str = ""
@@ -42,7 +31,6 @@ class ConnectProxy:
     _sockets: list[socket.socket] = field(default_factory=list)
 
     def serve(self, listener: socket.socket) -> None:
-        """Accept connections until the listener is closed."""
         while True:
             try:
                 client, _ = listener.accept()
@@ -52,7 +40,6 @@ class ConnectProxy:
             threading.Thread(target=self._answer, args=[client], daemon=True).start()
 
     def close(self) -> None:
-        """End every tunnel."""
         for each in list(self._sockets):
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)

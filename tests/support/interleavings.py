@@ -77,10 +77,7 @@ class Job:
 
 
 class SteppedLoop(asyncio.SelectorEventLoop):
-    """An event loop that waits for no thread and no clock.
-
-    A test moves ``now``; ``jobs`` are those whose answer was not handed over, oldest first.
-    """
+    """An event loop without threads or time: a test moves ``now``, and ``jobs`` wait for it."""
 
     def __init__(self, now: datetime) -> None:
         self.now, self.jobs = now, list[Job]()
@@ -151,7 +148,6 @@ class SteppedLoop(asyncio.SelectorEventLoop):
             self.go_on(jobs[0])
 
     def finish(self, job: Job) -> None:
-        """Do one job and hand over its answer."""
         while job in self.jobs:
             self.go_on(job)
 
@@ -169,13 +165,9 @@ class SteppedLoop(asyncio.SelectorEventLoop):
 class SteppedCurator:
     """A daemon's coordinator over a store in a folder, and parties that call it.
 
-    Parameters
-    ----------
-    begun
-        Studies and the owners that have contributed, oldest first; a study of ``trust: aggregate``
-        is `MASKED`'s. They are stored in the folder unless it has a store.
-    now
-        First time of the clock.
+    ``begun`` has studies and the owners that have contributed, oldest first; a study of ``trust:
+    aggregate`` is `MASKED`'s. They are stored in the folder unless it has a store. ``now`` is the
+    clock's first time.
     """
 
     def __init__(
@@ -235,14 +227,12 @@ class SteppedCurator:
                 self._call(self._vote(opener))
 
     def open(self, *openers: str) -> None:
-        """Open the wanted streams of each for `MASKED_STUDY`."""
         record = self.store.study(_MASKED_DIGEST)
         for opener in openers:
             if record is not None and (wanted := wanted_streams(record, opener)):
                 self._call(self._open(opener, wanted))
 
     def abort(self, study: Study) -> None:
-        """Abort by an operator."""
         self._call(self._abort(study))
 
     def require_sound(self) -> None:
@@ -306,7 +296,6 @@ class SteppedCurator:
 
 
 def _keep(folder: Path, begun: Mapping[Study, Sequence[str]]) -> None:
-    """Store studies and contributions."""
     with ExitStack() as stack:
         store = stack.enter_context(closing(SqliteStore(folder)))
         for study, owners in begun.items():
@@ -343,13 +332,11 @@ def _release(study: Study, owner: str) -> tuple[bytes, Header]:
 
 @cache
 def ballot(opener: str, owners: tuple[str, ...]) -> bytes:
-    """A vote for the set of some owners of `MASKED_STUDY`."""
     return MASKED.vote(opener, owners).to_bytes()
 
 
 @cache
 def opening_of(opener: str, streams: tuple[int, ...], owners: tuple[str, ...]) -> Opening:
-    """An opening of the set of some owners of `MASKED_STUDY`."""
     return MASKED.opening(opener, streams, owners=owners)
 
 

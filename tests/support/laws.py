@@ -129,7 +129,6 @@ def wrapped_pvalue(samples: NDArray[np.int64]) -> float:
 
 
 def low_bits_pvalue(samples: NDArray[np.int64]) -> float:
-    """Return the p-value of ten low bits that are uniform."""
     return float(stats.chisquare(np.bincount(samples & 1023, minlength=1024)).pvalue)
 
 

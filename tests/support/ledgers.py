@@ -75,10 +75,7 @@ def history_of(*entries: Entry) -> History:
 
 
 def tamper(path: Path, *statements: str, **changes: Any) -> None:
-    """Change a ledger's file like a skilled attacker: triggers off and on again.
-
-    ``changes`` are the parameters of the statements.
-    """
+    """Change a ledger's file like a skilled attacker, with its triggers off and on again."""
     with closing(sqlite3.connect(path, isolation_level=None)) as direct:
         triggers = direct.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
         guards = triggers.fetchall()

@@ -58,8 +58,6 @@ OPEN_BY = "2100-01-01T00:00:00+00:00"
 
 @dataclass(frozen=True)
 class MaskedStudy(Secrets):
-    """A study document and the secrets behind it."""
-
     study: Study
 
 
@@ -124,7 +122,6 @@ def make_masked_release(made: MaskedStudy, owner: str, *, seed: int = 0) -> Mask
 
 
 def noised_sum(made: MaskedStudy, owners: Iterable[str], *, seed: int = 0) -> NDArray[np.int64]:
-    """Sum of the masked releases of some owners."""
     total = np.zeros(made.study.table.layout.n_entries, np.int64)
     for owner in owners:
         entropy = SeededEntropy(_number(owner, seed))
@@ -174,7 +171,6 @@ class MaskedRecords:
 
     @cached_property
     def complete(self) -> StudyRecord:
-        """The study, open, with all contributions."""
         record = lifecycle.create(None, self.made.study, now=NOW)
         noise = calibrate(self.made.study)
         for owner, release in self.releases.items():
@@ -197,7 +193,6 @@ class MaskedRecords:
         return record
 
     def opened(self, record: StudyRecord, opening: Opening) -> StudyRecord:
-        """The study with a wanted opening."""
         header, said = header_for(self.made, opening), opening.without_total()
         after, verdict = store_opening(record, opening.opener, header, said, now=NOW)
         assert verdict is OpeningDecision.ACCEPT

@@ -34,7 +34,6 @@ def object_store(patch: pytest.MonkeyPatch) -> Iterator[pyarrow.fs.FileSystem]:
 
 
 def upload(system: pyarrow.fs.FileSystem, folder: Path, *, below: str) -> str:
-    """Copy a folder into the bucket; return its URI."""
     root = f"{BUCKET}/{below}"
     pyarrow.fs.copy_files(str(folder), root, destination_filesystem=system)
     return f"s3://{root}"

@@ -22,8 +22,6 @@ def read_blocks(page: Path) -> dict[str, str]:
 
 @dataclass
 class PageShell:
-    """A shell in a folder, with the commands and the page's variables."""
-
     folder: Path
     blocks: Mapping[str, str]
     variables: dict[str, str] = field(default_factory=dict)

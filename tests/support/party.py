@@ -109,7 +109,6 @@ class Party:
         return self.signed_components(study).content
 
     def signed_components(self, study: Study) -> SignedFile:
-        """The result file and its envelope."""
         request = pb.DownloadComponentsRequest(study_digest=bytes.fromhex(study.digest))
         parts = list(self.federation.DownloadComponents(request, timeout=WAIT_S))
         content = b"".join(part.chunk.content for part in parts)

@@ -44,10 +44,7 @@ def run_watched(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end and return its output.
-
-    Raise `AssertionError` with the output if it hung; it is then killed with all its processes.
-    """
+    """Run a command to its end and return its output; kill all its processes if it hangs."""
     line = [str(part) for part in command]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(

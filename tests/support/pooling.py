@@ -42,7 +42,6 @@ def pooled_result(
 
 
 def contribution_of(owner: str, release: Release | MaskedRelease) -> Contribution:
-    """A curator's record of a release."""
     header = header_of(release, owner, ledger_length=1, ledger_head=bytes(32))
     return Contribution(header.release, header.n_bytes, header.chain, 0)
 

@@ -47,23 +47,19 @@ class PostgresServer:
             yield connection
 
     def run(self, *statements: str) -> None:
-        """Run statements as the superuser."""
         self.run_in("postgres", *statements)
 
     def run_in(self, database: str, *statements: str) -> None:
-        """Run statements in one of the server's databases."""
         with self.connection(database) as connection, closing(connection.cursor()) as cursor:
             for statement in statements:
                 cursor.execute(statement)
 
     def value(self, query: str) -> Any:
-        """Return the first value of a query."""
         with self.connection() as connection, closing(connection.cursor()) as cursor:
             cursor.execute(query)
             return cursor.fetchone()[0]
 
     def load(self, table: str, rows: pa.Table) -> None:
-        """Append rows to an existing table."""
         with self.connection() as connection, closing(connection.cursor()) as cursor:
             cursor.adbc_ingest(table, rows, mode="append")
 
@@ -77,10 +73,7 @@ class PostgresServer:
 
 @contextmanager
 def postgres_server(*, tls: tuple[int, bytes, bytes] | None = None) -> Iterator[PostgresServer]:
-    """Start a server; without one to start, skip the test, or fail in CI.
-
-    For ``tls`` see `start_server`.
-    """
+    """Start a server; without one, skip the test, or fail in CI. For ``tls`` see `start_server`."""
     programs = find_programs()
     if programs is None:
         miss("a PostgreSQL server", "apt-get install postgresql")

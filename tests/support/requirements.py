@@ -9,10 +9,7 @@ import pytest
 
 
 def miss(what: str, remedy: str) -> NoReturn:
-    """End a test that cannot run here: the summary names the missing program and the remedy.
-
-    With ``CI=true`` all must be present, and the test fails.
-    """
+    """Skip a test, naming the missing program and the remedy; fail it if ``CI=true``."""
     message = f"needs {what}: {remedy}"
     if os.environ.get("CI") == "true":
         pytest.fail(message)

@@ -54,8 +54,6 @@ N_ROWS = 600
 
 @dataclass(frozen=True, slots=True)
 class OwnerSite:
-    """A site's folder and the command that works on it."""
-
     folder: Path
     name: str
 
@@ -82,7 +80,6 @@ class OwnerSite:
 
 
 def error_of(answer: tuple[int, Any]) -> tuple[int, str]:
-    """Exit code and message of a failed command."""
     code, document = answer
     assert document["error"]["exit_code"] == code
     return code, document["error"]["message"]
@@ -195,7 +192,6 @@ class ProvedSite:
 
     @property
     def signed(self) -> SignedFile:
-        """The result file and its envelope."""
         return read_signed(self.components)
 
     @property

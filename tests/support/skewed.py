@@ -25,8 +25,6 @@ from typing import Any
 
 
 class _State:
-    """Current error of the clock, in seconds."""
-
     offset_s = 0.0
 
 

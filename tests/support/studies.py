@@ -45,7 +45,7 @@ _OF_PRIVACY = ("mechanism", "epsilon", "delta", "trust", "colluders")
 
 
 def study_document(attributes: Attributes, /, **changes: Any) -> dict[str, Any]:
-    """A document with one owner and Laplace noise at epsilon 1; with a delta Gaussian noise.
+    """A document of one owner at epsilon 1, Laplace or, with a delta, Gaussian noise.
 
     Changes are fields of the study, of its schema or of its privacy.
     """

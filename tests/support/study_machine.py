@@ -40,7 +40,6 @@ class StudyMachine(RuleBasedStateMachine):
         return [self.earlier[-2:][0], self.record]
 
     def set_digest(self) -> bytes:
-        """Digest of the set that would be sealed now."""
         raise NotImplementedError
 
     @rule()

@@ -26,16 +26,10 @@ class EntryType(StrEnum):
 class Entry:
     """One column.
 
-    Attributes
-    ----------
-    lower, upper
-        Bounds as text for a study file; None if the dictionary gives none.
-    labels
-        Labels in the data, of a `LABEL` or an `ORDINAL`; empty if none are listed.
-    unknown
-        Extra label for values that are missing or not listed.
-    note
-        Meaning of the column, for the reader of the draft.
+    ``lower`` and ``upper`` are bounds as text for a study file, None if the dictionary gives none.
+    ``labels`` are those in the data, of a `LABEL` or an `ORDINAL`, empty if none are listed;
+    ``unknown`` is an extra label for values that are missing or not listed. ``note`` is the meaning
+    of the column, for the reader of the draft.
     """
 
     name: str
@@ -69,13 +63,7 @@ IDENTIFIER = "it identifies people"
 
 
 def make_dictionary(form: str, columns: Sequence[Entry | Omission]) -> Dictionary:
-    """Separate entries from omissions.
-
-    Raises
-    ------
-    SettingError
-        Two columns have one name, or a study can use no column.
-    """
+    """Separate entries from omissions; raise `SettingError` for equal names or no entry."""
     numbers: dict[str, int] = {}
     for number, column in enumerate(columns, start=1):
         first = numbers.setdefault(column.name, number)

@@ -28,11 +28,8 @@ _ROWS = [
 def read_dictionary(path: Path) -> Dictionary:
     """Read a public data dictionary.
 
-    Raises
-    ------
-    SettingError
-        The file cannot be read, is too large, or is no dictionary; the message begins with its
-        name and quotes none of its content.
+    Raise `SettingError` if the file cannot be read, is too large, or is no dictionary; the message
+    begins with its name and quotes none of its content.
     """
     if path.suffix.lower() in _ROWS:
         raise SettingError(

@@ -56,10 +56,7 @@ _TWO = {"yesno": ("No", "Yes"), "truefalse": ("False", "True")}
 def read_table(text: str) -> Dictionary:
     """Read a dictionary separated by commas, semicolons or tabs; the header decides which.
 
-    Raises
-    ------
-    SettingError
-        The header is of no dictionary, or a line does not match it.
+    Raise `SettingError` if the header is of no dictionary, or a line does not match it.
     """
     header = text.partition("\n")[0]
     separator = max(",;\t", key=header.count)

@@ -26,12 +26,8 @@ from dppca.deploy.simulation.runner import FederationRun, SimulatedOwner, owner_
 def report_folder(folder: Path) -> SimulationReport:
     """Write the report of a folder from `folder.write_folder` into ``results``.
 
-    Raises
-    ------
-    NotReadyError
-        The study has not been run to its end.
-    ArtefactError
-        The folder is of another kind, or its rows are gone.
+    Raise `NotReadyError` if the study has not run to its end, `ArtefactError` if the folder is of
+    another kind, or its rows are missing.
     """
     started = time.monotonic()
     trial = _read(folder / TRIAL)
@@ -83,7 +79,6 @@ def read_run(folder: Path, *, target: str | None) -> FederationRun:
 
 
 def _find_rows(folder: Path) -> Path:
-    """Return the file of an owner's rows."""
     files = sorted(folder.iterdir()) if folder.is_dir() else []
     if len(files) != 1:
         raise ArtefactError(

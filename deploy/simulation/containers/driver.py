@@ -46,15 +46,7 @@ class ContainerFederation:
         output: Path,
         on_step: Callable[[], None],
     ) -> FederationRun:
-        """Run a study from keys to synthetic rows; for the arguments, see `run_federation`.
-
-        Raises
-        ------
-        SettingError
-            Too few or too many owners.
-        DppcaError
-            An error of `run_folder`.
-        """
+        """Run a study like `run_federation`; raise `SettingError` for a bad number of owners."""
         topology = Topology(study, target, image=self.image, aggregation=aggregation)
         place = folder / "compose"
         write_folder(place, topology, rows, held_out=None if target is None else held_out)

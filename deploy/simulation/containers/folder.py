@@ -100,21 +100,10 @@ def write_folder(
 ) -> None:
     """Write the compose file, study, rows and an empty folder for results.
 
-    Parameters
-    ----------
-    folder
-        A missing or empty folder.
-    topology
-        Its names of row files are set here.
-    rows
-        Each owner's data file, which is moved here.
-    held_out
-        Rows that no owner has, on which models are tried, also moved; None if none are tried.
-
-    Raises
-    ------
-    SettingError
-        The folder is not empty, or cannot be written; or there are too few or too many owners.
+    ``folder`` is missing or empty. The files in ``rows``, one for each owner, are moved here, and
+    so is ``held_out``, rows that no owner has, on which models are tried; None tries none. The
+    topology's names of these files are set here. Raise `SettingError` if the folder is not empty,
+    or cannot be written, or if there are too few or too many owners.
     """
     n_owners = len(topology.study.owners)
     if not LEAST_OWNERS <= n_owners <= MOST_OWNERS:
@@ -160,12 +149,8 @@ def write_study(
     """Write a folder that ``docker compose up`` runs; return the owners' holdings.
 
     If there is a target, a fifth of the rows is held out for the report (`answer`). ``data`` is CSV
-    (gzip or not) or Parquet: all rows, which are divided, or a file for each owner.
-
-    Raises
-    ------
-    SettingError, DataError
-        An error of `write_folder` or `divide`; or the target is no label.
+    (gzip or not) or Parquet: all rows, which are divided, or a file for each owner. Raise
+    `SettingError` or `DataError` like `write_folder` and `divide`, or if the target is no label.
     """
     study = topology.study
     if topology.target is not None:

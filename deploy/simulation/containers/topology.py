@@ -53,18 +53,13 @@ class Topology:
         Its owners are owner-1 to owner-M: see `dppca.deploy.simulation.experiment.with_owners`.
     target
         Attribute for which each owner trains a classifier; None for no classifier.
-    rows
-        Name of each owner's data file, in ``./rows/OWNER/``; None for the demo's rows, which an
-        image holds.
-    held_out
-        Name of the file of held-out rows, in ``./rows/``, on which models are tried; None if no
-        model is tried.
+    rows, held_out
+        File names in ``./rows``: each owner's data, None for the demo's rows, which an image holds;
+        and the held-out rows on which models are tried, None if no model is tried.
     study_file, result_folder
         Paths relative to the compose file; the folder is ``./results`` or a folder in it.
-    made_by
-        Origin of the file, for its head.
-    built_here
-        True if Compose may build the images: the file lies in a checkout.
+    made_by, built_here
+        Origin of the file, for its head; True if Compose may build the images, in a checkout.
     aggregation
         Makes it a study with ``trust: aggregate``, once the owners have keys.
     """

@@ -59,25 +59,10 @@ def run_folder(
 ) -> None:
     """Run a folder's compose file to its end, and always remove what it created.
 
-    Parameters
-    ----------
-    name
-        Name of the Compose project.
-    image
-        Image that is on the engine already; nothing is pulled.
-    on_step
-        Called at each step of a host.
-    say
-        Called with a line about each step.
-
-    Raises
-    ------
-    EngineError
-        The class names the engine's problem; or an object could not be removed.
-    UnreachableError
-        The study took more than `UP_TIMEOUT_S`.
-    DppcaError
-        The class with which a host failed.
+    ``name`` is the Compose project's; ``image`` must be on the engine already, nothing is pulled;
+    ``on_step`` is called at each step of a host, and ``say`` with a line about it. Raise
+    `EngineError`, whose class names the engine's problem, also if an object could not be removed;
+    `UnreachableError` after `UP_TIMEOUT_S`; or the class with which a host failed.
     """
     compose = [*compose_command(), "--project-name", name]
     with _connect() as client:
@@ -99,10 +84,7 @@ def run_folder(
 
 
 def compose_command() -> list[str]:
-    """Return the command of Compose on this machine: v2 if the engine has it, else 1.29.
-
-    Raise `EngineError` if there is none.
-    """
+    """Return the command of Compose, v2 or 1.29; raise `EngineError` if there is none."""
     plugin = shutil.which("docker") and subprocess.run(
         ["docker", "compose", "version"], capture_output=True, timeout=CALL_TIMEOUT_S
     )
@@ -128,10 +110,7 @@ class _Watch:
     _ended: set[str] = field(default_factory=set)
 
     def have_ended(self) -> bool:
-        """Report new steps; return True if all hosts have ended well.
-
-        Raise the error of the host that failed first.
-        """
+        """Report new steps; return True if all hosts ended well, raise the first host's error."""
         with _translated("looking at the containers"):
             hosts = _containers(self.client, self.name)
             failed = []
