@@ -1,1 +1,1 @@
-"""What this site has spent, and the releases it was spent on."""
+"""A site's ledger: its charges and the releases they paid for."""

@@ -1,6 +1,6 @@
-"""The chain of a ledger: what its entries say together, and whether a charge is admitted. Pure.
+"""Chain of a ledger: its verification, its totals, and the decision on a charge. Pure.
 
-Steps of one release, in this order and no other::
+Steps of one release, in this order only::
 
     reserve ──▶ (draw) ──▶ commit ──▶ sent
     the charge   nothing    the bytes  the curator has
@@ -10,24 +10,24 @@ Rules
 -----
 1. An entry holds the SHA-256 of the entry before it; the first holds zeros. Entries are numbered
    from 1 without a gap.
-2. A study is reserved at most once, whatever the data set, because a curator takes one release of
-   an owner for a study. So is a model, by the digest of all that it was asked for with. Asking
-   again finds the same reservation, which is never refunded. It is of one population and one
-   source: nothing is drawn under it for others, or where a budget that it counts for has been
-   lowered below what is spent.
+2. A study is reserved at most once for all data sets, because a curator takes one release of an
+   owner for a study. A model is reserved at most once too, by the digest of its whole request.
+   The same request again finds the same reservation, which is never refunded. A reservation has
+   one population and one source: nothing is drawn under it for others, or after a budget that it
+   counts for has been lowered below the amount spent.
 3. A release is committed at most once, after its reservation; sent at most once, after that.
-4. A release that a curator holds and the ledger had lost is recovered at most once, and so is one
-   that is disowned. A recovery charges what its release cost, whatever the budget, unless the
-   release's reservation stands already. Nothing is reserved or committed for its study afterwards.
+4. A release that a curator holds and the ledger had lost is recovered or disowned, each at most
+   once. A recovery charges the cost of its release, regardless of the budget, unless the release's
+   reservation is in the ledger. Nothing is reserved or committed for its study afterwards.
 5. A population's totals are E, the sum of charged epsilons, and R, the sum of charged rhos, of all
-   charges that it is tied to (`dppca.owner.ledger.populations`). A reservation is admitted where
+   charges that it is tied to (`dppca.owner.ledger.populations`). A reservation is admitted if
    E + epsilon(R, delta*) <= epsilon* holds *with* it, for the budget (epsilon*, delta*) that the
-   policy gives at that time, and for that of every other population it would count for.
+   policy gives at that time, and for the budget of every other population it would count for.
 6. Opener keys have rules of their own (`dppca.owner.ledger.openers`); their entries charge nothing.
 
-Limits: the chain shows that entries were changed, swapped, or taken from the middle. That the last
-ones were taken away, or that this is a whole new chain, it cannot show: the ledger's mark does, and
-what curators say that they hold (`dppca.owner.ledger.mark`).
+Limits: the chain shows that entries were changed, swapped, or removed from the middle. It cannot
+show that the last ones were removed, or that the whole chain is another one: the ledger's mark and
+the curators' records show that (`dppca.owner.ledger.mark`).
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ from dppca.owner.ledger.openers import OpenerRecord, misplaced, record_with
 from dppca.owner.ledger.populations import Account, Population, follow_ties, tie
 
 FIRST = bytes(32)
-"""What the first entry holds in place of the hash of one before it."""
+"""Stands in the first entry for the hash of the entry before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """An entry as it was found in a file; nothing about it is believed."""
+    """An entry as it was found in a file; not yet verified."""
 
     sequence: object
     document: object
@@ -75,16 +75,16 @@ class LedgerRow:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What a verified chain says; not changed once it was handed out.
+    """Content of a verified chain; not changed once it was handed out.
 
     Attributes
     ----------
     heads
         The hash of each entry, in order.
     reserved, commitments, deliveries, recoveries, disowned
-        By release, in order.
+        Entries by release, in order.
     openers
-        By opener key.
+        Records by opener key.
     """
 
     heads: list[bytes] = field(default_factory=list)
@@ -105,7 +105,7 @@ class History:
 
     @property
     def head(self) -> bytes:
-        """The hash of the last entry; `FIRST` of an empty chain."""
+        """Hash of the last entry; `FIRST` for an empty chain."""
         return self.heads[-1] if self.heads else FIRST
 
     @property
@@ -114,7 +114,7 @@ class History:
         return tuple(self.reserved.values())
 
     def copy(self) -> History:
-        """The same history, to be extended by `add`."""
+        """Copy of the history that `add` may extend."""
         return History(*(getattr(self, each.name).copy() for each in fields(self)))
 
     def add(self, entry: Entry, head: bytes) -> None:
@@ -141,20 +141,20 @@ class History:
             self.deliveries[entry.release_id] = entry
 
     def extends(self, length: int, head: bytes) -> bool:
-        """Whether the chain goes on from one of this length and head."""
+        """Return True if the chain starts with a chain of this length and head."""
         return not length or (length <= self.length and self.heads[length - 1] == head)
 
     def reservation_for(self, request_digest: str) -> Reservation | None:
-        """The one reservation under a digest, if there is one."""
+        """Reservation under a request's digest, if there is one."""
         return self._reserved.get(request_digest)
 
     def commitment_for(self, request_digest: str) -> Commitment | None:
-        """The stored release under a digest, if there is one."""
+        """Stored release under a request's digest, if there is one."""
         reservation = self.reservation_for(request_digest)
         return None if reservation is None else self.commitments.get(reservation.release_id)
 
     def settled_for(self, request_digest: str) -> Recovery | Disowning | None:
-        """The recovery or disowning of a release under a digest, if there is one."""
+        """Recovery or disowning of a release under a request's digest, if there is one."""
         return self._settled.get(request_digest)
 
     def contribution_for(self, request_digest: str) -> Commitment | Recovery | None:
@@ -164,14 +164,14 @@ class History:
         return recovered or self.commitment_for(request_digest)
 
     def is_held(self, request_digest: str) -> bool:
-        """Whether a curator is known to hold that release."""
+        """Return True if a curator is known to hold the release under a request's digest."""
         contribution = self.contribution_for(request_digest)
         return isinstance(contribution, Recovery) or (
             contribution is not None and contribution.release_id in self.deliveries
         )
 
     def knows(self, study_digest: str, release_id: bytes) -> bool:
-        """Whether a release that a curator holds is accounted for; by its study where nameless."""
+        """Return True if a release is accounted for; without ``release_id``, check by study."""
         if release_id:
             return any(release_id in m for m in (self.commitments, self.recoveries, self.disowned))
         known = self.commitment_for(study_digest) or self.settled_for(study_digest)
@@ -179,38 +179,33 @@ class History:
 
     @property
     def charges(self) -> tuple[Reservation | Recovery, ...]:
-        """What counts: every reservation, and every recovery of a release that has none."""
+        """Charges that count: every reservation, and every recovery of a release without one."""
         recovered = (r for key, r in self.recoveries.items() if key not in self.reserved)
         return (*self.reserved.values(), *recovered)
 
     def find_charges(
         self, name: str, populations: Collection[Population] = ()
     ) -> tuple[Reservation | Recovery, ...]:
-        """What counts for the people whom a name stands for.
+        """Charges that count for the people whom a name of a population or data set stands for.
 
-        Parameters
-        ----------
-        name
-            Name of a population or data set.
-        populations
-            Those of the policy, which tie names too.
+        ``populations`` are those of the policy, which tie names too.
         """
         tied = self._tied(tie(name), populations)
         return tuple(c for c in self.charges if not tied.isdisjoint(c.request.account.ties))
 
     def total(self, name: str, populations: Collection[Population] = ()) -> PrivacyCost:
-        """The sum of `find_charges`."""
+        """Sum of `find_charges`."""
         tied = self._tied(tie(name), populations)
         costs = (cost for each, cost in self._spent.items() if not tied.isdisjoint(each.ties))
         return sum(costs, NO_COST)
 
     def tied_to(self, name: str, populations: Collection[Population]) -> tuple[Population, ...]:
-        """The populations of the policy that have all charges with one of them in common."""
+        """Other populations of the policy that share all charges with the named one."""
         tied = self._tied(tie(name), populations)
         return tuple(p for p in populations if p.name != name and p.name in tied)
 
     def unclaimed(self, populations: Collection[Population]) -> tuple[str, ...]:
-        """Names that were charged and are tied to no population of the policy."""
+        """Names of charged populations that are tied to no population of the policy."""
         claimed = self._tied(tie(*(p.name for p in populations)), populations)
         left = (each.population.name for each in self._spent if claimed.isdisjoint(each.ties))
         return tuple(dict.fromkeys(left))
@@ -230,7 +225,7 @@ class History:
 
 
 def admit_charge(history: History, request: ReleaseRequest) -> Reservation | None:
-    """Decide on a charge: the reservation that is already there, or None where one may be made.
+    """Return the existing reservation of a request, or None if a new one may be made.
 
     Raises
     ------
@@ -242,7 +237,7 @@ def admit_charge(history: History, request: ReleaseRequest) -> Reservation | Non
     StudyStateError
         A curator holds a release for it that was recovered or disowned.
     LedgerError
-        It was reserved at another price than is asked now.
+        It was reserved at another price than this version charges.
     """
     require_unsettled(history, request.study, request.request_digest)
     reserved = history.reservation_for(request.request_digest)
@@ -254,7 +249,7 @@ def admit_charge(history: History, request: ReleaseRequest) -> Reservation | Non
 
 
 def _require_same(before: ReleaseRequest, request: ReleaseRequest) -> None:
-    """Refuse to draw anything but what was reserved; errors as in `admit_charge`."""
+    """Refuse a request that differs from the one reserved; errors as in `admit_charge`."""
     _require_account(before, request.account)
     if before.charge != request.charge:
         raise LedgerError(
@@ -270,7 +265,7 @@ def _require_same(before: ReleaseRequest, request: ReleaseRequest) -> None:
 
 
 def require_unsettled(history: History, study: str, request_digest: str) -> None:
-    """Refuse a study of which a curator holds what was recovered or disowned; `StudyStateError`."""
+    """Raise `StudyStateError` if the study's release at a curator was recovered or disowned."""
     settled = history.settled_for(request_digest)
     if settled is None:
         return
@@ -291,7 +286,7 @@ def require_unsettled(history: History, study: str, request_digest: str) -> None
 
 
 def require_data_set(charged: ReleaseRequest, data_set: str) -> None:
-    """Refuse another data set than the one that was charged; `SettingError`."""
+    """Raise `SettingError` unless the data set is the one that was charged."""
     if charged.data_set != data_set:
         raise SettingError(
             f"study {charged.study} was charged to data set {charged.data_set} and takes one "
@@ -300,7 +295,7 @@ def require_data_set(charged: ReleaseRequest, data_set: str) -> None:
 
 
 def _require_account(reserved: ReleaseRequest, account: Account) -> None:
-    """Refuse to draw from other rows, or for other people, than were charged; `SettingError`."""
+    """Raise `SettingError` unless rows and people are those that were charged."""
     before = reserved.account
     changed = []
     if before.population.name != account.population.name:
@@ -319,7 +314,7 @@ def _require_account(reserved: ReleaseRequest, account: Account) -> None:
 
 
 def require_claimed(history: History, populations: Collection[Population]) -> None:
-    """Refuse to charge anybody while it is not said whose rows were charged; `SettingError`."""
+    """Raise `SettingError` while the policy does not say whose rows some charge was for."""
     unclaimed = history.unclaimed(populations)
     if unclaimed:
         names = ", ".join(unclaimed)
@@ -332,18 +327,15 @@ def require_claimed(history: History, populations: Collection[Population]) -> No
 
 
 def is_finished(history: History, made: Reservation) -> bool:
-    """Whether a contribution is known to have arrived, or the bytes of another file are stored."""
+    """Return True if a contribution has arrived or is settled, or if a file's bytes are stored."""
     done = history.commitments if made.request.makes_file else history.deliveries
     return made.release_id in done or history.settled_for(made.request.request_digest) is not None
 
 
 def verify_chain(rows: Iterable[LedgerRow]) -> History:
-    """Verify a chain from its first entry and say what it amounts to.
+    """Verify a chain from its first entry and return its history.
 
-    Raises
-    ------
-    LedgerCorruptError
-        Names the first entry that is not what the chain demands.
+    Raise a `LedgerCorruptError` that names the first entry at fault.
     """
     history = History()
     for row in rows:
@@ -361,7 +353,7 @@ def enter(history: History, row: LedgerRow) -> None:
 
 
 def damaged(sequence: int, reason: str) -> LedgerCorruptError:
-    """The error for a ledger whose entry ``sequence`` is the first not to be what it should."""
+    """The error for a ledger in which ``sequence`` is the first entry at fault."""
     return LedgerCorruptError(
         f"the ledger is damaged at entry {sequence}: {reason}. Nothing is released until "
         "ledger.sqlite is restored from a copy no older than the last contribution"
@@ -369,7 +361,7 @@ def damaged(sequence: int, reason: str) -> LedgerCorruptError:
 
 
 def _read(row: LedgerRow, history: History) -> tuple[Entry, bytes]:
-    """The entry of a row, and its hash."""
+    """Entry of a row, and its hash."""
     number = history.length + 1
     document = row.document if isinstance(row.document, bytes) else b""
     head = hashlib.sha256(document).digest()
@@ -387,7 +379,7 @@ def _read(row: LedgerRow, history: History) -> tuple[Entry, bytes]:
 
 
 def _misplaced(history: History, entry: Entry) -> str | None:
-    """Which of rules 2, 3 and 6 an entry breaks, if any."""
+    """Reason why an entry breaks rule 2, 3, 4 or 6; None if it breaks none."""
     if isinstance(entry, OpenerEntry):
         return misplaced(history.openers, entry)
     if isinstance(entry, Reservation):
@@ -417,7 +409,7 @@ def _misplaced(history: History, entry: Entry) -> str | None:
 
 
 def _unsettled(history: History, entry: Recovery | Disowning) -> str | None:
-    """Which part of rule 4 an entry breaks, if any."""
+    """Reason why an entry breaks rule 4; None if it does not."""
     digest = entry.study_digest if isinstance(entry, Disowning) else entry.request.request_digest
     if history.knows(digest, entry.release_id):
         return "its release is known already"
@@ -436,7 +428,7 @@ def _unsettled(history: History, entry: Recovery | Disowning) -> str | None:
 
 
 def _require_room(history: History, request: ReleaseRequest, charge: PrivacyCost) -> None:
-    """Refuse a release if a budget does not cover what is spent and what it adds."""
+    """Refuse a release if a budget does not cover the amount spent together with its charge."""
     account = request.account
     own, populations = account.population, account.populations
     before = history.total(own.name, populations)

@@ -1,23 +1,22 @@
-"""The ledger's file: SQLite, append-only, one transaction per step.
+"""Ledger file in SQLite: append-only, with one transaction per step.
 
 Limits and choices
 ------------------
 * ``synchronous=EXTRA`` with a rollback journal: when `Ledger.reserve` or `Ledger.commit` returns,
   the step has reached the disk, and so has the removal of the journal that could undo it. The
-  whole ledger is one file, which a copy of that file backs up.
-* Triggers refuse to change or remove what was written, and to write out of order. They guard
-  against accidents; against malice there is the chain (`dppca.owner.ledger.chain`).
-* The bytes of a release and the entry that commits them are written in one transaction: there are
-  no bytes without an entry, and no entry without its bytes. Bytes that a crash kept from being
-  stored were never sent; they are drawn again under the same reservation. So are the sums of an
-  opener and the entry that says what it opened.
-* The chain is verified once while the lock is held, and extended by what is appended; stored
-  bytes are compared with their digests when they are read (`dppca.owner.ledger.reading`). What the
-  file is made of is in `dppca.owner.ledger.file`.
-* Nothing is reserved or committed in a ledger that its mark does not know as the newest, or that a
-  curator knows better (`dppca.owner.ledger.mark`): `Ledger.compare` and `Ledger.recover` are the
-  ways on.
-* The file is its owner's alone (mode 0600): who can read it could hold SQLite's lock.
+  whole ledger is one file, and a copy of that file is a backup.
+* Triggers refuse changes, removals and writing out of order. They guard against accidents; the
+  chain guards against malice (`dppca.owner.ledger.chain`).
+* One transaction writes the bytes of a release and the entry that commits them: neither exists
+  without the other. If a crash kept the bytes from being stored, they were never sent; they are
+  drawn again under the same reservation. The same holds for the sums of an opener and their entry.
+* The chain is verified once while the lock is held, and extended by each appended entry; stored
+  bytes are compared with their digests when they are read (`dppca.owner.ledger.reading`).
+  `dppca.owner.ledger.file` defines the file's structure.
+* Nothing is reserved or committed if the ledger contradicts its mark or a curator's record, or was
+  restored and not compared since (`dppca.owner.ledger.mark`). `Ledger.compare` and `Ledger.recover`
+  resolve this.
+* Only its owner may access the file (mode 0600): a reader could hold SQLite's lock.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ OpenerEntryT = TypeVar("OpenerEntryT", bound=OpenerEntry)
 
 @dataclass(frozen=True, slots=True)
 class StoredRelease:
-    """A committed release: exactly what is sent, each time it is sent."""
+    """A committed release: the exact bytes that are sent, each time it is sent."""
 
     reservation: Reservation
     commitment: Commitment
@@ -99,10 +98,10 @@ class StoredRelease:
 
 
 class LedgerReceipt(Protocol):
-    """What says what a release cost and how to check it."""
+    """Receipt that states the cost of a release and the means to check it."""
 
     def canonical_bytes(self) -> bytes:
-        """The one form in which it is stored."""
+        """Bytes of the receipt in canonical form."""
 
 
 class NoisedRelease(Protocol):
@@ -110,22 +109,22 @@ class NoisedRelease(Protocol):
 
     @property
     def digest(self) -> str:
-        """What it was reserved under."""
+        """Digest of the request that it was reserved under."""
 
     @property
     def release_id(self) -> bytes:
-        """Its reservation's."""
+        """Identifier of its reservation."""
 
     @property
     def n_rows(self) -> int:
-        """Rows that it was computed from; public."""
+        """Number of rows that it was computed from; public."""
 
     @property
     def receipt(self) -> LedgerReceipt:
-        """What it cost."""
+        """Receipt of its cost."""
 
     def payload(self) -> bytes:
-        """The bytes that may leave."""
+        """Bytes that may leave."""
 
 
 class Ledger:
@@ -140,24 +139,16 @@ class Ledger:
             self._leave(Mark(0, FIRST, 0, 0, Held() if self._mark is None else self._mark.held))
 
     def history(self) -> History:
-        """What the verified chain amounts to; `LedgerCorruptError` names the fault."""
+        """Return the verified history; `LedgerCorruptError` names the fault."""
         with self._reading() as history:
             return history
 
     def reserve(self, request: ReleaseRequest, *, release_id: bytes, now: datetime) -> Reservation:
-        """Charge a release to a population, before any noise is drawn; durable when it returns.
+        """Charge a release to a population, before any noise is drawn; durable on return.
 
-        Parameters
-        ----------
-        release_id
-            16 fresh random bytes; not used where the study has been reserved before.
-
-        Raises
-        ------
-        ChainError
-            The site is locked, or its ledger was restored and not compared since.
-        SettingError, BudgetExceededError, StudyStateError, LedgerError
-            See `admit_charge`; the ledger is unchanged.
+        ``release_id`` are 16 fresh random bytes; not used if the study has been reserved before.
+        Raise `ChainError` if the site is locked, or its ledger was restored and not compared since.
+        Other errors are those of `admit_charge`; the ledger is then unchanged.
         """
         with self._transaction() as history:
             self._require_newest(history)
@@ -169,15 +160,11 @@ class Ledger:
             return made
 
     def commit(self, release: NoisedRelease, *, now: datetime) -> StoredRelease:
-        """Store the bytes of a release that was reserved; durable when it returns.
+        """Store the bytes of a release that was reserved; durable on return.
 
-        Raises
-        ------
-        ChainError
-            As in `reserve`.
-        LedgerError
-            Its reservation is not here, or it was committed before; or the disk is full, and the
-            charge stands for the release that will be drawn again.
+        Raise `ChainError` as `reserve` does. Raise `LedgerError` if the ledger lacks its
+        reservation, if it was committed before, or if the disk is full; then the charge stands for
+        the release, which will be drawn again.
         """
         payload, receipt = release.payload(), release.receipt.canonical_bytes()
         with self._transaction() as history:
@@ -204,9 +191,9 @@ class Ledger:
         return StoredRelease(reservation, made, payload, receipt)
 
     def stored(self, request_digest: str) -> StoredRelease:
-        """The release committed under a digest: the bytes that may leave.
+        """Return the release committed under a digest, with the bytes that may leave.
 
-        `LedgerError` where there are none, `LedgerCorruptError` where their digest is another.
+        Raise `LedgerError` if there is none, `LedgerCorruptError` if the bytes have another digest.
         """
         with self._reading() as history:
             reservation = history.reservation_for(request_digest)
@@ -217,37 +204,27 @@ class Ledger:
         return StoredRelease(reservation, committed, payload, receipt)
 
     def mark_sent(self, release_id: bytes, *, now: datetime) -> None:
-        """Write down that the curator has acknowledged a release; once, however often it did."""
+        """Record once that the curator has acknowledged a release."""
         with self._transaction() as history:
             if release_id not in history.deliveries:
                 self._append(history, Delivery(history.length + 1, time_text(now), release_id))
 
     def offer(self, study: str, key_id: str, *, now: datetime) -> Offer:
-        """Enter a fresh opener key, before it is kept anywhere; durable when it returns.
+        """Record a fresh opener key, before it is kept anywhere; durable on return.
 
-        It may be entered in a ledger that was not compared yet: nothing is charged.
-
-        Raises
-        ------
-        ChainError
-            The site is locked.
-        LedgerError
-            The key was offered before, or the file cannot be written.
+        This is allowed in a ledger that was not compared yet: nothing is charged. Raise
+        `ChainError` if the site is locked, `LedgerError` if the key was offered before or the file
+        cannot be written.
         """
         made = Offer(0, time_text(now), key_id, study)
         return self._enter(made)
 
     def vote(self, study: Study, key_id: str, set_digest: str, *, now: datetime) -> None:
-        """Bind an opener key to a set, before its vote is sent; durable when it returns.
+        """Bind an opener key to a set, before its vote is sent; durable on return.
 
-        The same set again has no effect.
-
-        Raises
-        ------
-        OpeningRefusedError
-            The key, or the study, is bound to another set or key, or to none that was offered here.
-        ChainError, LedgerError
-            As in `offer`.
+        The same set again has no effect. Raise `OpeningRefusedError` if the key or the study is
+        bound to another set or key, or the key was never offered here; `ChainError` and
+        `LedgerError` as `reserve`.
         """
         made = Ballot(0, time_text(now), key_id, study.name, study.digest, set_digest)
         self._enter(made)
@@ -255,14 +232,10 @@ class Ledger:
     def open_set(
         self, study: Study, key_id: str, sums: Sums, *, n_owners: int, now: datetime
     ) -> None:
-        """Store the sums over the one set that an opener key opens, with the entry that says so.
+        """Store the sums over the one set that an opener key opens, together with its entry.
 
-        Durable when it returns. The same set again has no effect.
-
-        Raises
-        ------
-        OpeningRefusedError, ChainError, LedgerError
-            As in `vote`. Nothing is stored.
+        Durable on return. The same set again has no effect. Raises as `vote`; nothing is stored
+        then.
         """
         made = SetOpening(
             0,
@@ -277,7 +250,7 @@ class Ledger:
         self._enter(made, sums)
 
     def sums(self, key_id: str) -> Sums:
-        """The sums that an opener key has opened; raises as `stored`."""
+        """Return the sums that an opener key has opened; raises as `stored`."""
         with self._reading() as history:
             opened = history.openers.get(key_id)
             if opened is None or opened.opening is None:
@@ -286,17 +259,14 @@ class Ledger:
         return Sums(opened.opening.set_digest, totals)
 
     def mark_opened(self, key_id: str, *, now: datetime) -> None:
-        """Write down that the curator needs nothing more of an opening; once."""
+        """Record once that the curator needs no further part of an opening."""
         self._enter(OpeningDelivery(0, time_text(now), key_id))
 
     def compare(self, held: Held) -> None:
-        """Compare the ledger with what a curator says; durable when it returns.
+        """Compare the ledger with a curator's record; durable on return.
 
-        Raises
-        ------
-        ChainError
-            The ledger does not bear it out, or lacks entries that this site has written: the site
-            is locked, now and for later commands. Says what to do.
+        Raise `ChainError` if the ledger lacks part of the record, or entries that this site has
+        written: the site is locked, now and for later commands. The message says what to do.
         """
         history = self.history()
         mark = compared(self._mark, held, history)
@@ -308,19 +278,11 @@ class Ledger:
         require_borne_out(mark.held, history)
 
     def recover(self, entries: Iterable[Recovery | Disowning]) -> None:
-        """Enter what the steward has settled, all or nothing; the ledger counts as the newest then.
+        """Add the steward's entries in one transaction; the ledger counts as the newest afterwards.
 
-        What curators say is compared afterwards, by `compare`: until then the site stays locked.
-
-        Parameters
-        ----------
-        entries
-            Their numbers are given here.
-
-        Raises
-        ------
-        LedgerCorruptError
-            A release is known already, or reserved otherwise.
+        The site stays locked until `compare` has compared it with the curator's record. The entries
+        get their numbers here. Raise `LedgerCorruptError` if a release is known already or reserved
+        otherwise.
         """
         with self._transaction() as history:
             for entry in entries:
@@ -331,7 +293,7 @@ class Ledger:
         self._leave(Mark(history.length, history.head, 0, 0, held))
 
     def close(self) -> None:
-        """Close the file, and mark it as left where it is the newest as far as is known."""
+        """Close the file; mark it as closed if it is the newest as far as is known."""
         mark = self._mark if self._left else None
         if mark is not None and mark.changed_ns:
             mark = None  # nothing was written
@@ -344,7 +306,7 @@ class Ledger:
             write_mark(self._path, left(mark, self._path))
 
     def _leave(self, mark: Mark) -> None:
-        """Take a mark as that of the newest ledger, while this command is at work."""
+        """Take a mark for the mark of the newest ledger, while this command is at work."""
         self._mark, self._left = at_work(mark, self._path), True
         write_mark(self._path, self._mark)
 
@@ -364,7 +326,7 @@ class Ledger:
         require_borne_out(self._mark.held, history)
 
     def _enter(self, entry: OpenerEntryT, sums: Sums | None = None) -> OpenerEntryT:
-        """Enter what an opener key has done, unless the very same is there."""
+        """Record a step of an opener key, unless the same step is already recorded."""
         with self._transaction() as history:
             if isinstance(entry, Offer):
                 self._require_unlocked(history)
@@ -387,7 +349,7 @@ class Ledger:
         return made
 
     def _append(self, history: History, entry: Entry) -> None:
-        """Write an entry, and extend the history by what was written."""
+        """Write an entry, and extend the history by it."""
         document = to_document(entry, previous=history.head)
         head = hashlib.sha256(document).digest()
         self._connection.execute(
@@ -398,13 +360,13 @@ class Ledger:
 
     @contextmanager
     def _reading(self) -> Iterator[History]:
-        """The verified chain, and stored bytes of the same moment."""
+        """Read the verified chain and stored bytes in one transaction."""
         with self._begun("BEGIN"):
             yield verified(self._connection, self._path)
 
     @contextmanager
     def _transaction(self) -> Iterator[History]:
-        """All or nothing: a copy of the verified chain, which `_append` extends with the file."""
+        """Write in one transaction; yield a copy of the verified chain, which `_append` extends."""
         connection = self._connection
         if self._left and self._mark is not None and self._mark.changed_ns:
             self._leave(self._mark)
@@ -416,7 +378,7 @@ class Ledger:
 
     @contextmanager
     def _begun(self, begin: str) -> Iterator[None]:
-        """A transaction of SQLite, taken back unless it was committed."""
+        """Run an SQLite transaction; roll it back unless it was committed."""
         with sqlite_errors():
             self._connection.execute(begin)
             try:
@@ -430,13 +392,10 @@ class Ledger:
 def open_ledger(
     path: Path, *, lock: Path, wait_s: float = LOCK_WAIT_S, marked: bool = True
 ) -> Iterator[Ledger]:
-    """Open a site's ledger for writing, under the site's lock; make it where there is none.
+    """Open a site's ledger for writing, under the site's lock; create it if there is none.
 
-    Parameters
-    ----------
-    marked
-        Whether a ledger that is made now counts as the newest. False before the curator was asked:
-        it gets no mark, so it is compared before anything is charged to it.
+    If ``marked`` is False, a new ledger gets no mark, so it is compared with the curator before
+    anything is charged to it. Otherwise a new ledger counts as the newest.
 
     Raises
     ------
@@ -469,7 +428,7 @@ def open_ledger(
 
 
 def _same_before(openers: Openers, entry: OpenerEntryT) -> OpenerEntryT | None:
-    """The entry that says the same as one that is to be made, if there is one."""
+    """Existing entry with the same content as a new one, if there is one."""
     opener = openers.get(entry.key_id)
     if opener is None:
         return None
@@ -482,9 +441,9 @@ def _same_before(openers: Openers, entry: OpenerEntryT) -> OpenerEntryT | None:
 
 
 def compare_ledger(path: Path, held: Held, *, lock: Path) -> None:
-    """Compare a ledger with what a curator says (`Ledger.compare`), also where there is none.
+    """Compare a ledger, or its absence, with a curator's record (`Ledger.compare`).
 
-    No ledger is made by this. Raises as `open_ledger` and `Ledger.compare` do.
+    A missing ledger is not created. Raises as `open_ledger` and `Ledger.compare` do.
     """
     if path.exists():
         with open_ledger(path, lock=lock) as ledger:
@@ -498,14 +457,9 @@ def compare_ledger(path: Path, held: Held, *, lock: Path) -> None:
 
 
 def require_newest(path: Path) -> bool:
-    """Whether a ledger is as this site left it; False where it has to be compared first.
+    """Return True if a ledger is unchanged since this site left it; False if it must be compared.
 
-    Raises
-    ------
-    ChainError
-        The site is locked.
-    LedgerError, LedgerCorruptError
-        As `read_history`.
+    Raise `ChainError` if the site is locked; other errors are those of `read_history`.
     """
     history, mark = read_history(path), read_mark(path)
     if mark is None:

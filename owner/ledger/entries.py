@@ -1,10 +1,10 @@
 """Entries of the ledger: nine kinds of fact (`entry_documents` writes and reads them).
 
-No entry holds a size, path, time or hash of a file with rows: anybody who knows all rows but one
-could test guesses against a hash. The hash of a path says nothing of rows, and a charge holds it,
-so that rows are known again under another name. The number of rows and the hash of the *noised*
-vector leave anyway.
-Amounts are exact decimals, written out in full: a binary fraction never comes near them.
+No entry holds a size, path, time or hash of a file with rows: a reader who knows all rows but one
+could test guesses against a hash. The hash of a path reveals nothing of rows; a charge holds it so
+that the same rows are recognised under another name. The number of rows and the hash of the
+*noised* vector leave the site anyway. Amounts are exact decimals, written out in full; binary
+fractions are never used.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dppca.owner.ledger.populations import Account
 
 
 class ReleaseKind(StrEnum):
-    """What a release is made of."""
+    """Kind of content that a release has."""
 
     CONTRIBUTION = "contribution"
     """Noised moments, sent to a study's curator."""
@@ -34,17 +34,17 @@ class ReleaseKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRequest:
-    """A request for one release: its charge, and whom it is charged to.
+    """A request for one release: its charge and the account that is charged.
 
     Attributes
     ----------
     request_digest
-        SHA-256, hexadecimal, of all that is asked for; the release under it is drawn once. The
-        digest of the study for a contribution.
+        SHA-256, hexadecimal, of the whole request; the release under it is drawn once. The digest
+        of the study for a contribution.
     epsilon, delta
-        What the release will claim; ``charge`` is what counts.
+        The guarantee that the release will claim; ``charge`` is the amount that counts.
     name
-        What a file is called in messages; empty for a contribution.
+        Name of a file in messages; empty for a contribution.
     command
         The command, after ``dppca-owner``, that makes the file; empty for a contribution.
     query_sha256
@@ -52,8 +52,8 @@ class ReleaseRequest:
     engine
         The kind of cluster that read the rows, ``dask`` or ``spark``; empty for this machine.
     colluders, honest
-        For a masked contribution: owners that may collude with the curator, and owners on whose
-        shares of the noise ``epsilon`` rests, this one among them. None where it adds all of it.
+        For a masked contribution: owners that may collude with the curator, and owners (this one
+        included) on whose shares of the noise ``epsilon`` rests. None if it adds all of the noise.
     """
 
     kind: ReleaseKind
@@ -84,7 +84,7 @@ class ReleaseRequest:
         command: str = "",
         colluders: int | None = None,
     ) -> Self:
-        """The request for a release with noise of one law."""
+        """Build the request for a release with calibrated noise."""
         return cls(
             kind=kind,
             account=account,
@@ -107,12 +107,12 @@ class ReleaseRequest:
 
     @property
     def makes_file(self) -> bool:
-        """Whether the steward hands the release over as a file; otherwise it is sent."""
+        """True if the steward hands the release over as a file; False if it is sent."""
         return self.kind is not ReleaseKind.CONTRIBUTION
 
     @property
     def resume_command(self) -> str:
-        """The command that takes the release up where it stands, at no further charge."""
+        """Command that resumes the release at no further charge."""
         if self.kind is ReleaseKind.CONTRIBUTION:
             return f"`dppca-owner contribute {self.study}`"
         if self.command:
@@ -120,12 +120,12 @@ class ReleaseRequest:
         return f"`dppca-owner train {self.study}` with the options it was begun with"
 
     def cost_fields(self) -> CostFields:
-        """The claim and the charge as documents have them."""
+        """Fields of a document that state the claim and the charge."""
         return cost_fields(self.epsilon, self.delta, self.charge)
 
     @property
     def title(self) -> str:
-        """What the charge is for, in words."""
+        """Purpose of the charge, in words."""
         return f"{self.name + ' of ' if self.name else ''}study {self.study}"
 
 
@@ -133,14 +133,8 @@ class ReleaseRequest:
 class Reservation:
     """A charge that counts, made before any noise was drawn.
 
-    Attributes
-    ----------
-    sequence, time
-        Place and time of the entry.
-    release_id
-        16 bytes, drawn at random; names the one release this charge is for.
-    request
-        What was asked for, with the population and the budget that the policy gave then.
+    ``release_id``, 16 random bytes, names the one release that this charge is for. ``request``
+    includes the population and the budget that the policy gave then.
     """
 
     sequence: int
@@ -151,7 +145,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Commitment:
-    """A release whose bytes are stored: from here on it is sent, and sent as it is."""
+    """A release whose bytes are stored: from here on these bytes are sent unchanged."""
 
     sequence: int
     time: str
@@ -164,7 +158,7 @@ class Commitment:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The curator has acknowledged a release."""
+    """The curator's acknowledgement of a release."""
 
     sequence: int
     time: str
@@ -175,8 +169,8 @@ class Delivery:
 class Recovery:
     """A contribution of this site that a curator holds and the ledger had lost; charged from here.
 
-    Its bytes are not here. Where the ledger had kept the release's reservation, that is its charge,
-    and this adds none.
+    The ledger does not store its bytes. If the ledger had kept the release's reservation, that is
+    its charge, and the recovery adds none.
     """
 
     sequence: int
@@ -189,7 +183,7 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True)
 class Disowning:
-    """A contribution under this site's name that its steward says the site did not make.
+    """A contribution under this site's name that the site did not make, as its steward states.
 
     It charges nothing. The study counts as contributed to: a curator takes one release.
     """
@@ -204,14 +198,10 @@ class Disowning:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """An opener key was made for a study.
+    """An opener key that was made for a study.
 
-    Attributes
-    ----------
-    key_id
-        SHA-256 of the public key, hexadecimal.
-    study
-        Name of the study: its document, which holds the key, is made afterwards.
+    ``key_id`` is the SHA-256 of the public key, hexadecimal. The study is given by its name: its
+    document, which holds the key, is made afterwards.
     """
 
     sequence: int
@@ -222,7 +212,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """An opener key is bound to one set of uploads, by a vote; digests are hexadecimal."""
+    """A vote that binds an opener key to one set of uploads; digests are hexadecimal."""
 
     sequence: int
     time: str
@@ -234,14 +224,10 @@ class Ballot:
 
 @dataclass(frozen=True, slots=True)
 class SetOpening:
-    """An opener key has opened one set, and the sums of its streams are stored.
+    """The opening of one set with an opener key; the sums of its streams are stored with it.
 
-    Attributes
-    ----------
-    n_owners
-        Whose uploads the set holds.
-    sums_sha256
-        Digest of the stored sums, see `dppca.owner.ledger.openers.digest_sums`.
+    ``n_owners`` counts the owners whose uploads the set holds; ``sums_sha256`` is the digest of the
+    stored sums (`dppca.owner.ledger.openers.digest_sums`).
     """
 
     sequence: int
@@ -256,7 +242,7 @@ class SetOpening:
 
 @dataclass(frozen=True, slots=True)
 class OpeningDelivery:
-    """The curator needs nothing more of an opening."""
+    """The curator's acknowledgement that it needs no further part of an opening."""
 
     sequence: int
     time: str
@@ -270,7 +256,7 @@ Entry = Reservation | Commitment | Delivery | Recovery | Disowning | OpenerEntry
 def commitment(
     *, sequence: int, now: datetime, release_id: bytes, n_rows: int, payload: bytes, receipt: bytes
 ) -> Commitment:
-    """The entry that says these bytes are stored."""
+    """Entry for a release whose bytes are stored."""
     return Commitment(
         sequence=sequence,
         time=time_text(now),
@@ -283,5 +269,5 @@ def commitment(
 
 
 def time_text(now: datetime) -> str:
-    """An aware time, to the second."""
+    """Text of an aware time, to the second."""
     return now.isoformat(timespec="seconds")

@@ -1,6 +1,6 @@
-"""The canonical JSON of the ledger's entries: to bytes, which the chain covers, and back.
+"""Canonical JSON of the ledger's entries, which the chain covers: writing and reading.
 
-A document holds the entry's number, the kind, the time, and the SHA-256 of the document before it.
+A document holds the entry's number, its kind, its time, and the SHA-256 of the document before it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ VERSION = 1
 
 
 class EntryKind(StrEnum):
-    """Which step an entry records."""
+    """Kind of step that an entry records."""
 
     RESERVE = "reserve"
     COMMIT = "commit"
@@ -51,7 +51,7 @@ class EntryKind(StrEnum):
 
 
 class EntryDocument(TypedDict):
-    """An entry of a ledger; which keys it has follows from its kind."""
+    """An entry of a ledger; its kind determines which keys it has."""
 
     version: Annotated[int, "version of the form of entries"]
     sequence: Annotated[int, "number of the entry, from 1"]
@@ -107,7 +107,7 @@ _TYPES: dict[EntryKind, type[Entry]] = {
 }
 _KINDS = {kind: name for name, kind in _TYPES.items()}
 _KEYS = {"key_id": "opener_key", "n_owners": "owners"}
-"""Fields of entries whose key in a document is not their name."""
+"""Fields of entries whose key in a document differs from their name."""
 _REQUEST = {
     "model": "name",
     "command": "command",
@@ -127,11 +127,11 @@ _REQUEST = {
     "budget_epsilon": "account.population.budget.epsilon",
     "budget_delta": "account.population.budget.delta",
 }
-"""Keys of a request, and where their values are in one; absent where that is empty or None."""
+"""Keys of a request, and the attributes with their values; an empty value or None is left out."""
 
 
 def to_document(entry: Entry, *, previous: bytes) -> bytes:
-    """Canonical JSON of an entry that follows the document whose hash is ``previous``."""
+    """Canonical JSON of an entry that follows the document with the hash ``previous``."""
     document: dict[str, object] = {
         "version": VERSION,
         "previous": previous.hex(),
@@ -148,12 +148,10 @@ def to_document(entry: Entry, *, previous: bytes) -> bytes:
 
 
 def from_document(content: bytes, *, previous: bytes) -> Entry:
-    """Read an entry that follows the document whose hash is ``previous``.
+    """Read an entry that follows the document with the hash ``previous``.
 
-    Raises
-    ------
-    ValueError, TypeError, KeyError, ArithmeticError, DppcaError
-        It is no such entry, or not in canonical form.
+    Raise `ValueError`, `TypeError`, `KeyError`, `ArithmeticError` or `DppcaError` if it is no such
+    entry, or not in canonical form.
     """
     document = json.loads(content)
     kind = _TYPES[EntryKind(document["kind"])]

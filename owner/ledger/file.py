@@ -1,4 +1,4 @@
-"""The form of the ledger's file: tables, triggers, versions; and SQLite's errors as ours."""
+"""Structure of the ledger's file: tables, triggers, versions; translation of SQLite's errors."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _DEFINITIONS = (
 
 
 def make_private(path: Path) -> None:
-    """Create the file and its journals, readable by this account alone, where there is none."""
+    """Create the file, if it is missing, with access for this account alone."""
     try:
         create_private(path)
     except OSError as error:
@@ -51,13 +51,13 @@ def make_private(path: Path) -> None:
 
 
 def is_empty(connection: sqlite3.Connection) -> bool:
-    """Whether nothing was ever written: an empty file may become a ledger."""
+    """Return True if nothing was ever written: an empty file may become a ledger."""
     (count,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     return bool(count == 0)
 
 
 def create(connection: sqlite3.Connection) -> None:
-    """Make the tables and triggers, all or nothing."""
+    """Create all tables and triggers in one transaction."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         for definition in _DEFINITIONS:
@@ -71,7 +71,7 @@ def create(connection: sqlite3.Connection) -> None:
 
 
 def check_version(connection: sqlite3.Connection) -> None:
-    """Refuse a ledger of another version, and what is no ledger; an empty file may become one."""
+    """Refuse a ledger of another version and a file that is no ledger; accept an empty file."""
     if is_empty(connection):
         return
     (application,) = connection.execute("PRAGMA application_id").fetchone()
@@ -87,7 +87,7 @@ def check_version(connection: sqlite3.Connection) -> None:
 
 
 def check_form(connection: sqlite3.Connection) -> None:
-    """As `check_version`; and refuse tables or triggers that were changed."""
+    """Do `check_version`, and refuse tables or triggers that were changed."""
     check_version(connection)
     statements = connection.execute(
         "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL"
@@ -100,7 +100,7 @@ def check_form(connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def sqlite_errors() -> Iterator[None]:
-    """SQLite's errors as ours."""
+    """Translate SQLite's errors into this project's."""
     try:
         yield
     except sqlite3.Error as error:
@@ -112,7 +112,7 @@ def sqlite_errors() -> Iterator[None]:
 
 
 def _raise(error: sqlite3.Error) -> NoReturn:
-    # Without a code of SQLite's own (`getattr`) it is a misuse, not a matter of the file.
+    # An error without SQLite's own code (`getattr`) is a misuse; the file did not cause it.
     name = getattr(error, "sqlite_errorname", "")
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
         raise LedgerCorruptError(

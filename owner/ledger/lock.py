@@ -1,9 +1,9 @@
-"""One command at a time may write a site's ledger.
+"""Lock that lets only one command at a time write a site's ledger.
 
-The lock is the system's own (``flock``; ``LockFileEx`` on Windows), which drops it with the process
-that holds it, however that process ends: a killed command never leaves a site locked. The lock file
-is empty and stays. Limits: the folder must be on a file system whose locks are real (a local disk;
-NFS since version 4).
+The operating system provides the lock (``flock``; ``LockFileEx`` on Windows) and drops it when the
+process ends, however it ends: a killed command never leaves a site locked. The lock file is empty
+and stays. Limits: the folder must be on a file system with working locks (a local disk; NFS since
+version 4).
 """
 
 from __future__ import annotations
@@ -32,10 +32,7 @@ def lock_site(
 ) -> Iterator[None]:
     """Hold the site's lock while the block runs; wait for another command at most ``wait_s``.
 
-    Raises
-    ------
-    LedgerError
-        Another command holds it, or the file cannot be made.
+    Raise `LedgerError` if another command holds the lock or the file cannot be created.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE)

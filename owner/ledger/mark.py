@@ -1,22 +1,22 @@
-"""The mark beside the ledger: what tells a ledger in use from an old copy of it, or from none.
+"""Detection of an outdated ledger.
 
 A ledger cannot know that it is old. Two witnesses can:
 
-* *This site.* ``ledger.mark`` holds the chain's length and head as the last command left it, and
-  the inode and change time of ``ledger.sqlite``. No tool gives a restored or copied file the change
-  time of another, so a file that has it is the one that was left. A ledger that is not, or has no
-  mark, may be right; it is compared with a curator once before it is charged. One that lacks
-  entries which the mark knows is locked.
+* *This site.* ``ledger.mark`` holds the chain's length and head at the end of the last command, and
+  the inode and change time of ``ledger.sqlite``. No tool can give a restored or copied file that
+  change time, so a mismatch means that the file was restored, copied or replaced. Such a ledger, or
+  one without a mark, may still be right; it is compared with a curator once before it is charged.
+  A ledger that lacks entries which the mark knows is locked.
 * *A curator.* It says which releases of this site it holds, and which chain it has seen (`Held`).
-  What this ledger does not bear out is kept in the mark and locks the ledger, for every kind of
-  charge and across commands, until the ledger knows it: the newest copy was put back, or the
-  steward has recovered it (`dppca.owner.client.recovery`).
+  If this ledger lacks any of these, the mark keeps them and locks the ledger, for every kind of
+  charge and across commands, until the newest copy is back or the steward has recovered them
+  (`dppca.owner.client.recovery`).
 
-Limits: a machine that is set back as a whole (a snapshot of its disk, change times and all) looks
-as it was left; a curator sees it at the next contribution. A charge that no curator has seen and
-the mark has not outlived (a model, after which the whole folder was lost) is forgotten. On Windows
-a file has no change time, and the later of its making and last writing stands in for it: a folder
-whose files a tool overwrote in place, with their old times, looks as it was left too.
+Not detected: a whole machine that was reset to a snapshot, with its change times (a curator detects
+it at the next contribution); a charge that no curator has seen and whose mark is lost (a model,
+if the whole folder was lost after it). On Windows a file has no change time, and the later of its
+creation and last writing stands in for it: files that a tool overwrote in place, with their old
+times, are not detected either.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A contribution that a curator says it holds of this site.
+    """One contribution of this site in a curator's record.
 
-    ``release_id`` is empty where the curator is of a version that does not tell it.
+    ``release_id`` is empty if the curator's version does not report it.
     """
 
     study: str
@@ -51,30 +51,30 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a curator says of this site: contributions, and the chain it has seen (0: none)."""
+    """A curator's record of this site: contributions, and the chain it has seen (0: none)."""
 
     releases: tuple[Claimed, ...] = ()
     length: int = 0
     head: bytes = b""
 
     def unknown_to(self, history: History) -> tuple[Claimed, ...]:
-        """The contributions that a ledger does not know."""
+        """Contributions that the ledger does not contain."""
         return tuple(r for r in self.releases if not history.knows(r.study_digest, r.release_id))
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The mark's content.
+    """Content of the mark.
 
     Attributes
     ----------
     length, head
         Length and head of the chain.
     inode, changed_ns
-        Those of ``ledger.sqlite`` (of ``site.lock`` while there is no ledger); time 0 while a
-        command is at work, which a crash leaves behind.
+        Inode and change time of ``ledger.sqlite`` (of ``site.lock`` while there is no ledger); the
+        time is 0 while a command is at work, and stays 0 after a crash.
     held
-        What a curator has said and the ledger does not bear out.
+        The part of a curator's record that the ledger does not contain.
     """
 
     length: int
@@ -84,7 +84,7 @@ class Mark:
     held: Held = Held()
 
     def is_of(self, ledger: Path) -> bool:
-        """Whether the file is the one that was left."""
+        """Return True if inode and change time match; after a crash only the inode is compared."""
         witness = _witness(ledger)
         if not witness.exists():
             return False
@@ -93,12 +93,12 @@ class Mark:
 
 
 def mark_path(ledger: Path) -> Path:
-    """Where the mark of a ledger lies."""
+    """Path of a ledger's mark."""
     return ledger.with_suffix(".mark")
 
 
 def read_mark(ledger: Path) -> Mark | None:
-    """The mark of a ledger; None where there is none that can be read: then it is compared."""
+    """Return a ledger's mark, or None if it is missing or damaged; the ledger is then compared."""
     try:
         document: dict[str, Any] = json.loads(mark_path(ledger).read_bytes())
         releases = [(c["study"], c["study_digest"], c["release_id"]) for c in document["missing"]]
@@ -116,13 +116,13 @@ def read_mark(ledger: Path) -> Mark | None:
     except FileNotFoundError:
         return None
     except (ValueError, TypeError, KeyError):
-        return None  # as if it were gone, which asks for a comparison
+        return None  # treated as missing, so the ledger is compared
     except OSError as error:
         raise LedgerError(f"cannot read {mark_path(ledger)}: {error.strerror}") from error
 
 
 def write_mark(ledger: Path, mark: Mark) -> None:
-    """Replace the mark, whole or not at all; durable when it returns."""
+    """Replace the mark atomically; durable on return."""
     path = mark_path(ledger)
     held = mark.held
     content = json.dumps(
@@ -150,18 +150,18 @@ def write_mark(ledger: Path, mark: Mark) -> None:
 
 
 def at_work(mark: Mark, ledger: Path) -> Mark:
-    """The mark while a command writes the ledger."""
+    """Mark of a ledger while a command writes it."""
     return replace(mark, inode=_witness(ledger).stat().st_ino, changed_ns=0)
 
 
 def left(mark: Mark, ledger: Path) -> Mark:
-    """The mark of a ledger that is closed, or of a locked site that has none."""
+    """Mark of a ledger that is closed, or of a locked site that has none."""
     status = _witness(ledger).stat()
     return replace(mark, inode=status.st_ino, changed_ns=_changed_ns(status))
 
 
 def _changed_ns(status: os.stat_result) -> int:
-    """When a file was changed, by itself or in its attributes."""
+    """Time of the last change to a file's content or attributes."""
     return status.st_ctime_ns if HAS_MODES else max(status.st_ctime_ns, status.st_mtime_ns)
 
 
@@ -170,17 +170,17 @@ def _witness(ledger: Path) -> Path:
 
 
 def not_borne_out(held: Held, history: History) -> Held:
-    """What of a curator's words a ledger does not bear out; an empty `Held` where all is well."""
+    """The part of a curator's record that the ledger does not contain; an empty `Held` if none."""
     missing = held.unknown_to(history)
     good = history.extends(held.length, held.head)
     return Held(missing) if good else Held(missing, held.length, held.head)
 
 
 def compared(mark: Mark | None, held: Held, history: History) -> Mark:
-    """The mark of a ledger after a curator's words.
+    """Mark of a ledger after a comparison with a curator's record.
 
-    What was missing before stays missing, whichever curator answers now, until it is known; and
-    entries that the mark knows stay known.
+    A contribution that was missing stays missing, whichever curator answers now, until the ledger
+    knows it; entries that the mark knows stay known.
     """
     before = Held() if mark is None else mark.held
     releases = dict.fromkeys((*before.releases, *held.releases))
@@ -191,7 +191,7 @@ def compared(mark: Mark | None, held: Held, history: History) -> Mark:
 
 
 def require_own(mark: Mark, history: History) -> None:
-    """Raise `ChainError` unless a ledger has all entries that this site's mark knows."""
+    """Raise `ChainError` unless the ledger has all entries that this site's mark knows."""
     try:
         require_extends(history, length=mark.length, head=mark.head)
     except ChainError as error:
@@ -201,7 +201,7 @@ def require_own(mark: Mark, history: History) -> None:
 
 
 def require_borne_out(held: Held, history: History) -> None:
-    """Raise `ChainError` unless a ledger bears out what a curator has said."""
+    """Raise `ChainError` unless the ledger contains all of a curator's record."""
     missing = held.unknown_to(history)
     if missing:
         names = [each.study for each in missing]

@@ -1,21 +1,21 @@
-"""What a ledger says of this site's opener keys. Pure.
+"""State of this site's opener keys, as the ledger records it. Pure.
 
-An opener key is made for one study (`offer`), promises one set of uploads where the study has
-spares (`vote`), and opens one set (`open`), whose sums are stored by the same step; the curator
-acknowledges that (`opened`). Nothing of it is charged: an opening holds masks and nothing of a row.
+An opener key is made for one study (`offer`), promises one set of uploads if the study has spares
+(`vote`), and opens one set (`open`); the same step stores its sums. The curator acknowledges that
+(`opened`). None of this is charged: an opening holds masks and nothing of a row.
 
 Rules
 -----
 1. A key is offered once, votes once, opens once, and is acknowledged once, in this order.
 2. It votes and opens for the study that it was offered for, under one document of it.
-3. It opens the set that it voted for, if it did.
+3. It opens the set that it voted for, if it voted.
 4. A study's document is voted for, and opened, with one key.
 
-So one set is opened for a study and for a key, ever. `dppca.common.aggregation.opening` says why
-that is enough against a lying curator.
+So one set at most is ever opened for a study and for a key. `dppca.common.aggregation.opening` says
+why that is enough against a lying curator.
 
 Limits: a ledger from before an opening, restored with its key and taken for the newest, can be
-asked for a second set. So keys are destroyed with their use, and belong into no backup.
+asked for a second set. So keys are destroyed with their use and belong in no backup.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _STREAM = 4
 
 @dataclass(frozen=True, slots=True)
 class OpenerRecord:
-    """All that the ledger says of one opener key; None for what has not been."""
+    """The ledger's entries about one opener key; None for each step not yet made."""
 
     offer: Offer
     vote: Ballot | None = None
@@ -41,12 +41,12 @@ class OpenerRecord:
 
     @property
     def bound(self) -> Ballot | SetOpening | None:
-        """The set that the key is bound to."""
+        """Entry that binds the key to a set, if any."""
         return self.opening or self.vote
 
     @property
     def is_done(self) -> bool:
-        """Whether the curator has acknowledged the opening."""
+        """True if the curator has acknowledged the opening."""
         return self.delivery is not None
 
 
@@ -55,16 +55,13 @@ Openers = Mapping[str, OpenerRecord]
 
 
 def record_for(openers: Openers, study: Study, owner: str) -> OpenerRecord | None:
-    """What is known of the key that a study names for an owner; None where it is no opener of it.
-
-    A key that the ledger does not know (it was lost, say) is no opener's either.
-    """
+    """Record of the key that a study names for an owner; None if it names none that is known."""
     named = (study.openers or {}).get(owner)
     return None if named is None else openers.get(hashlib.sha256(named.key).hexdigest())
 
 
 def misplaced(openers: Openers, entry: OpenerEntry) -> str | None:
-    """Which rule an entry breaks, if any."""
+    """Reason why an entry breaks a rule; None if it breaks none."""
     opener = openers.get(entry.key_id)
     if isinstance(entry, Offer):
         return None if opener is None else "its opener key has been offered before"
@@ -97,7 +94,7 @@ def _misbound(openers: Openers, found: OpenerRecord, entry: Ballot | SetOpening)
 
 
 def record_with(openers: Openers, entry: OpenerEntry) -> OpenerRecord:
-    """The record of a key after an entry that is not misplaced."""
+    """Record of a key after an entry that breaks no rule."""
     if isinstance(entry, Offer):
         return OpenerRecord(entry)
     opener = openers[entry.key_id]
@@ -111,10 +108,7 @@ def record_with(openers: Openers, entry: OpenerEntry) -> OpenerRecord:
 def digest_sums(totals: Iterable[tuple[int, bytes]]) -> str:
     """SHA-256 of the sums of an opener's streams, hexadecimal.
 
-    Parameters
-    ----------
-    totals
-        Stream and the bytes of its sum, streams ascending.
+    ``totals`` are pairs of a stream and the bytes of its sum, streams ascending.
     """
     digest = hashlib.sha256()
     for stream, total in totals:

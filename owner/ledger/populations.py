@@ -1,35 +1,35 @@
-"""Whose rows a release is computed from, and what may be spent on them. Pure.
+"""Populations: the people whose rows a release is computed from, and their lifetime budgets. Pure.
 
 A lifetime budget belongs to people. A policy states *populations*, each with a budget, and every
-data set draws on one. The ledger cannot see people; it sees names and places, and it is told of
-each charge
+data set draws on one. The ledger cannot see people. It sees names and places, and each charge
+states
 
 * the population,
 * the data set,
-* the source: the SHA-256 of where the rows lie (a path, a database), never of what they hold.
+* the source: the SHA-256 of the rows' location (a path, a database), never of their content.
 
 Rules
 -----
-1. *Whatever was charged together, or is stated together, is of the same people, for good.* A charge
-   ties its population, its data set and its source to each other. So does a population in the
-   policy: its name, the names that it had (``was``), its data sets, and where they lie. What is
-   tied in steps is tied.
+1. *Names and sources that were charged together, or are stated together, stand for the same people,
+   for good.* A charge ties its population, its data set and its source to each other. So does a
+   population in the policy: its name, its former names (``was``), its data sets, and their
+   locations. Ties are transitive.
 2. A charge counts for every population that it is tied to. So a data set that gets another name or
-   another population takes its charges with it and leaves them where they were too, and a source
-   has its charges whatever it is called.
-3. A charge has to be covered by the budget of every population in the policy that it counts for.
-4. Where a charge in the ledger is tied to no population in the policy, nothing more is charged at
-   all until the policy says whose it is: a population that was charged cannot be left out.
+   another population takes its charges with it and also leaves them with the old one, and a source
+   keeps its charges under every name.
+3. The budget of every population in the policy that a charge counts for must cover the charge.
+4. If a charge in the ledger is tied to no population in the policy, nothing more is charged at all
+   until the policy says whose it is: a population that was charged cannot be left out.
 
-It follows that what is charged to one source under one address never exceeds the budget of the
-population that draws on it, whatever became of all names.
+It follows that the charges of one source under one address never exceed the budget of the
+population that draws on it, however the names have changed.
 
 Limits: ties are never undone, so a name that is used again for other people counts their charges
 together. A source that moves to another place while its data set and its population get other names
 looks new; rule 4 asks about the old one, and the policy may then answer wrongly. Two addresses of
 one database, a copy of a file, a hard link in a folder, and a pattern of files that was charged
 before under other names look like another source. A data set that was never charged is tied only
-while the policy states it. Raising a budget is the steward's to decide.
+while the policy states it. Raising a budget is the steward's decision.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ _SOURCE = "source "  # no name has a space
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """People, and the most that all releases computed from their rows may cost.
+    """A group of people, and the limit on the total cost of all releases computed from their rows.
 
     Attributes
     ----------
     name
-        A data set's name, where the policy gives the data set a budget of its own.
+        The data set's name if the policy gives the data set a budget of its own.
     who
-        The people, in one line of text; empty where the policy does not say it.
+        Description of the people in one line; empty if the policy gives none.
     was
         Names of populations and data sets under which these people were charged before.
     data_sets
-        Names of those that draw on it now.
+        Names of the data sets that draw on it now.
     sources
-        SHA-256, hexadecimal, of the places where their rows lie: addresses, and files there.
+        SHA-256, hexadecimal, of the locations of their rows: addresses, and files there.
     folders
-        Digests of the folders that hold these; an earlier charge may have been for all of one.
+        Digests of the folders that hold these; an earlier charge may have been for a whole folder.
     """
 
     name: str
@@ -72,23 +72,23 @@ class Population:
     folders: frozenset[str] = frozenset()
 
     def ties(self, charged: frozenset[str]) -> frozenset[str]:
-        """All that this statement ties together, where these sources have been charged."""
+        """Names and sources that this statement ties together, given the ``charged`` sources."""
         sources = self.sources | (self.folders & charged)
         return tie(self.name, *self.was, *self.data_sets, sources=sources)
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What a release is charged to.
+    """Data set, population and source that a release is charged to.
 
     Attributes
     ----------
     data_set
-        Its rows'.
+        Name of the rows' data set.
     population
-        That the data set draws on.
+        Population that the data set draws on.
     source
-        SHA-256, hexadecimal, of where the rows lie.
+        SHA-256, hexadecimal, of the rows' location.
     others
         All other populations of the policy. The ledger does not keep them.
     """
@@ -100,28 +100,28 @@ class Account:
 
     @property
     def ties(self) -> frozenset[str]:
-        """All that a charge to it ties together."""
+        """Names and sources that a charge to it ties together."""
         return tie(
             self.population.name, self.data_set, sources=[self.source] if self.source else []
         )
 
     def has_rows_of(self, other: Account) -> bool:
-        """Whether both read one source, by whatever names."""
+        """Return True if both read the same source, under any names."""
         return self.source != "" and self.source == other.source
 
     @property
     def populations(self) -> tuple[Population, ...]:
-        """All of the policy, the one that is charged first."""
+        """All populations of the policy; the one that is charged comes first."""
         return (self.population, *self.others)
 
 
 def tie(*names: str, sources: Iterable[str] = ()) -> frozenset[str]:
-    """Names and sources as one set, in which no source is taken for a name."""
+    """Names and sources as one set, in which no source can be taken for a name."""
     return frozenset((*names, *(_SOURCE + each for each in sources)))
 
 
 def follow_ties(start: frozenset[str], known: Iterable[frozenset[str]]) -> frozenset[str]:
-    """All that is tied to what ``start`` holds, in any number of steps."""
+    """All names and sources tied to any of ``start``, in any number of steps."""
     tied, waiting = start, list(known)
     while True:
         apart = [each for each in waiting if tied.isdisjoint(each)]
@@ -132,17 +132,17 @@ def follow_ties(start: frozenset[str], known: Iterable[frozenset[str]]) -> froze
 
 
 def spent(budget: Budget, total: PrivacyCost) -> Decimal | None:
-    """Epsilon of a total at the budget's delta; None where there is none (rho at delta 0)."""
+    """Epsilon of a total at the budget's delta; None if there is none (rho at delta 0)."""
     return None if _has_no_epsilon(budget, total) else budget.spent(total)
 
 
 def remaining(budget: Budget, total: PrivacyCost) -> Decimal | None:
-    """Epsilon left for pure releases; None as in `spent`."""
+    """Epsilon left for pure releases; None if the total has no epsilon (rho at delta 0)."""
     return None if _has_no_epsilon(budget, total) else budget.remaining(total)
 
 
 def admits_total(budget: Budget, total: PrivacyCost) -> bool:
-    """Whether a budget covers a total; it covers none that no finite epsilon describes."""
+    """Return True if a budget covers a total; it covers none that has no finite epsilon."""
     return not _has_no_epsilon(budget, total) and budget.admits(total)
 
 

@@ -1,9 +1,9 @@
-"""Reading a ledger: its chain is verified before anything is said of it, and stored bytes with use.
+"""Reading and verification of a ledger.
 
-A chain that this process has verified is not verified again while the file is the same: inode,
-size, change time, number of entries and last hash. So a command verifies it once, however often it
-asks, and a page that is open for days verifies it when it has grown. Stored bytes, which are long,
-are compared with their digests where they are sent or shown, and all of them by `read_archive`.
+The chain is verified before any use. It is not verified again in this process while inode, size,
+change time, number of entries and last hash of the file are the same. So a command verifies it
+once, and a page that is open for days verifies it when it has grown. Stored bytes, which are long,
+are compared with their digests when they are sent or shown, and all of them by `read_archive`.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _LAST_ENTRY = "SELECT sequence, digest FROM entries ORDER BY sequence DESC LIMIT
 
 _Stamp = tuple[object, ...]
 _verified: dict[Path, tuple[_Stamp, History]] = {}
-"""The chain that this process verified last, by the path of its file."""
+"""Chain that this process verified last, by the path of its file."""
 
 
 def read_history(path: Path) -> History:
-    """Verify the chain of a site's ledger and say what it amounts to; nothing is written or locked.
+    """Verify the chain of a site's ledger and return its history. Read-only; takes no lock.
 
     Raises
     ------
     LedgerVersionError
-        A newer version of the software wrote it.
+        Another version of the software wrote it.
     LedgerError
         The file cannot be read or is no ledger.
     LedgerCorruptError
-        It does not verify; the message names the first damaged entry.
+        Verification fails; the message names the first damaged entry.
     """
     with _reading(path) as connection:
         return History() if connection is None else verified(connection, path)
@@ -54,12 +54,7 @@ def read_history(path: Path) -> History:
 class LedgerArchive:
     """A verified ledger in full.
 
-    Attributes
-    ----------
-    rows
-        Every entry as it stands in the file.
-    receipts
-        Stored receipts (canonical JSON), by release.
+    ``rows`` are its entries as stored; ``receipts`` are canonical JSON, by release.
     """
 
     history: History
@@ -82,7 +77,7 @@ def read_archive(path: Path) -> LedgerArchive:
 
 
 def verified(connection: sqlite3.Connection, path: Path) -> History:
-    """Verify what a transaction reads of a ledger, or find it verified; `LedgerCorruptError`."""
+    """Verify the chain within a transaction, or reuse a result; raise `LedgerCorruptError`."""
     stamp = _stamp(path, *(connection.execute(_LAST_ENTRY).fetchone() or (0, FIRST)))
     known = _verified.get(path)
     if known is not None and known[0] == stamp:
@@ -94,12 +89,12 @@ def verified(connection: sqlite3.Connection, path: Path) -> History:
 
 
 def remember(path: Path, history: History) -> None:
-    """Take a chain as verified that this process has extended, when it has reached the disk."""
+    """Record as verified a chain that this process has extended and that has reached the disk."""
     _keep(path, _stamp(path, history.length, history.head), history)
 
 
 def read_release(connection: sqlite3.Connection, committed: Commitment) -> tuple[bytes, bytes]:
-    """The stored receipt and payload of a release; `LedgerCorruptError` if they were changed."""
+    """Stored receipt and payload of a release; raise `LedgerCorruptError` if they were changed."""
     query = "SELECT receipt, payload FROM releases WHERE release_id = ?"
     receipt, payload = connection.execute(query, (committed.release_id,)).fetchone()
     if _digest(payload) != committed.payload_sha256:
@@ -112,7 +107,7 @@ def read_release(connection: sqlite3.Connection, committed: Commitment) -> tuple
 def read_sums(
     connection: sqlite3.Connection, history: History, key_id: str
 ) -> tuple[tuple[int, bytes], ...]:
-    """The stored sums of a key that has opened a set, streams ascending; raises likewise."""
+    """Stored sums of a key that has opened a set, streams ascending; raises likewise."""
     opening = history.openers[key_id].opening
     assert opening is not None  # noqa: S101 - callers have seen to it
     query = "SELECT stream, total FROM sums WHERE opener_key = ? ORDER BY stream"
@@ -125,12 +120,12 @@ def read_sums(
 
 @contextmanager
 def _reading(path: Path) -> Iterator[sqlite3.Connection | None]:
-    """A transaction that reads a ledger, which was checked for its form; None where none is."""
+    """Open a reading transaction on a ledger of checked form; yield None if there is no ledger."""
     if not path.exists():
         yield None
         return
     with sqlite_errors():
-        # Not mode=ro: after a crash, reading means rolling back first.
+        # Not mode=ro: after a crash, a reader must first roll back.
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)
     with closing(connection), sqlite_errors():
         connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
@@ -144,12 +139,12 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection | None]:
 
 
 def _rows(connection: sqlite3.Connection) -> Iterator[LedgerRow]:
-    """Every entry as it stands in the file; nothing about it is believed."""
+    """Every entry as stored in the file; not yet verified."""
     return (LedgerRow(*row) for row in connection.execute(_ALL_ENTRIES))
 
 
 def _require_same_keys(connection: sqlite3.Connection, history: History) -> None:
-    """Refuse a ledger that stores what it never committed or opened, or has lost what it did."""
+    """Refuse stored bytes without an entry, and commitments without their bytes."""
     stored = {key for (key,) in connection.execute("SELECT release_id FROM releases")}
     if stored - history.commitments.keys():
         raise LedgerCorruptError(

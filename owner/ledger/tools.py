@@ -1,4 +1,4 @@
-"""What can be done with a verified ledger: write it out, compare it, and plan from it. Pure."""
+"""Export, comparison and planning from a verified ledger. Pure."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class LedgerEntry(EntryDocument):
 
 
 COLUMNS = tuple(key for key in LedgerEntry.__annotations__ if key != "version")
-"""Columns of an export as CSV: one line per entry, empty where an entry has no such field."""
+"""Columns of an export as CSV: one line per entry, empty if an entry has no such field."""
 
 
 def exported(rows: Iterable[LedgerRow]) -> list[LedgerEntry]:
-    """Entries in order: their fields, and the SHA-256 of the document that holds them.
+    """Entries in order, each with the SHA-256 of its document.
 
-    ``sha256`` is that of the canonical JSON of all other fields, and the next entry's
-    ``previous``: anybody who has the export can verify the chain.
+    ``sha256`` is the digest of the canonical JSON of all other fields, and equals the next entry's
+    ``previous``: every reader of the export can verify the chain.
     """
     entries: list[LedgerEntry] = []
     for row in rows:
@@ -51,7 +51,7 @@ def exported(rows: Iterable[LedgerRow]) -> list[LedgerEntry]:
 
 
 def as_csv(entries: Iterable[LedgerEntry]) -> str:
-    """Entries as CSV with a head."""
+    """Entries as CSV with a header line."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, restval="", extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
@@ -60,7 +60,7 @@ def as_csv(entries: Iterable[LedgerEntry]) -> str:
 
 
 def require_extends(history: History, *, length: int, head: bytes) -> None:
-    """Raise `ChainError` unless the chain goes on from one that was noted earlier."""
+    """Raise `ChainError` unless the chain starts with the one that was noted earlier."""
     if history.extends(length, head):
         return
     if length > history.length:
@@ -76,10 +76,7 @@ def require_extends(history: History, *, length: int, head: bytes) -> None:
 def check_receipt(reservation: Reservation, history: History, receipt: bytes) -> None:
     """Compare a stored receipt with the entries that charge and store it.
 
-    Raises
-    ------
-    LedgerCorruptError
-        Names the entry whose receipt says something else.
+    On a difference, raise a `LedgerCorruptError` that names the entry.
     """
     request, committed = reservation.request, history.commitments[reservation.release_id]
     try:
@@ -106,7 +103,7 @@ def check_receipt(reservation: Reservation, history: History, receipt: bytes) ->
 
 
 def check_implied(study: Study, reservation: Reservation, receipt: bytes) -> None:
-    """Compute a contribution's sensitivity and noise again; `LedgerCorruptError` if they differ."""
+    """Recompute a contribution's sensitivity and noise; `LedgerCorruptError` if they differ."""
     try:
         require_implied(study, calibrate(study), receipt_from_bytes(receipt), owner="this site")
     except (ReceiptError, ArtefactError) as error:
@@ -115,7 +112,7 @@ def check_implied(study: Study, reservation: Reservation, receipt: bytes) -> Non
 
 @dataclass(frozen=True, slots=True)
 class PlannedRelease:
-    """What one further release would leave of a budget."""
+    """Effect of one further release on a budget."""
 
     what: Annotated[str, "the release, in words"]
     charged_epsilon: Annotated[Decimal, "charge in pure epsilon"]
@@ -133,7 +130,7 @@ def plan(
     *,
     tied: Sequence[Budget] = (),
 ) -> list[PlannedRelease]:
-    """One release after the other; one that is refused charges nothing.
+    """Plan releases one after the other; a refused one charges nothing.
 
     ``tied`` are budgets of other populations that each release counts for too.
     """
@@ -148,7 +145,7 @@ def plan(
 
 
 def fitting(budget: Budget, total: PrivacyCost, charge: PrivacyCost) -> int:
-    """How many releases at a charge a budget admits after a total, at most `MOST_FITTING`."""
+    """Number of releases at a charge that a budget admits after a total, at most `MOST_FITTING`."""
 
     def admits(number: int) -> bool:
         amount = Decimal(number)
