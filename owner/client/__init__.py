@@ -1,1 +1,1 @@
-"""The site's end of the conversation with a curator."""
+"""The site's client for its curator."""

@@ -1,9 +1,9 @@
-"""The owner's side of the conversation: questions (`queries`), and what is sent or downloaded.
+"""The owner's calls to a curator: uploads and downloads, besides the queries of `questions`.
 
 Nothing listens at a site: owners dial out. Every call has a deadline, and is repeated only after
 failures that may pass (`dppca.common.transport.channels.with_retries`); every call may safely be
-repeated. Nothing that arrives is believed: a study's document must have the digest that was asked
-for, a download the size and digest that were announced before it began.
+repeated. Nothing that arrives is trusted: a study's document must have the requested name, a
+download the size and digest that were announced before it began.
 """
 
 from __future__ import annotations
@@ -42,14 +42,10 @@ TRANSFER_TIMEOUT_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """What the curator says of an upload.
+    """The curator's answer to an upload.
 
-    Attributes
-    ----------
-    already_stored
-        It had these very bytes.
-    signed
-        Its signed acknowledgement, checked.
+    ``already_stored`` is True if it had these bytes already; ``signed`` is its signed
+    acknowledgement, checked.
     """
 
     already_stored: bool
@@ -59,16 +55,11 @@ class Acknowledgement:
 
 @dataclass(frozen=True, slots=True)
 class OpenAnswer:
-    """What the curator says of an opener's vote or opening.
+    """The curator's answer to an opener's vote or opening.
 
-    Attributes
-    ----------
-    votes
-        That have come, for whichever set; well formed, and not yet believed.
-    wanted
-        Streams of this opener that no opening has, ascending; none while votes are missing.
-    already_stored
-        It had this very opening.
+    ``votes`` may be for any set; they are well formed, not yet verified. ``wanted`` are streams of
+    this opener that no opening has, ascending; none while votes are missing. ``already_stored`` is
+    True if it had this opening already.
     """
 
     state: StudyState
@@ -84,18 +75,10 @@ class CuratorClient(CuratorQueries):
         return self
 
     def continue_ledger(self, history: History, releases: Iterable[bytes]) -> None:
-        """Have the curator go on with this ledger's chain, in place of the one it has seen.
+        """Have the curator accept this ledger's chain in place of the one it has seen.
 
-        Parameters
-        ----------
-        releases
-            Identifiers of all releases that the curator holds of this owner, each of which the
-            ledger knows.
-
-        Raises
-        ------
-        ChainError
-            They are not all.
+        ``releases`` identify all releases that the curator holds of this owner; the ledger must
+        know each. Raise `ChainError` if some are missing.
         """
         request = pb.ContinueLedgerRequest(
             ledger_length=history.length,
@@ -113,15 +96,8 @@ class CuratorClient(CuratorQueries):
     ) -> Acknowledgement:
         """Upload stored bytes, signed, with the ledger's length and head; retries send them whole.
 
-        Parameters
-        ----------
-        sent
-            Told the size of every chunk that is sent.
-
-        Raises
-        ------
-        ReceiptError, SignatureError
-            The acknowledgement that came does not hold.
+        ``sent`` is called with the size of every chunk that is sent. Raise `ReceiptError` or
+        `SignatureError` if the acknowledgement is invalid.
         """
         reservation, committed = stored.reservation, stored.commitment
         envelope = sign_release(self._name, stored.receipt, self._signer)
@@ -150,18 +126,11 @@ class CuratorClient(CuratorQueries):
         )
 
     def download_sealed(self, study: Study, terms: Terms) -> SealedSet:
-        """The set of uploads that this site, an opener, is asked to open; nothing is believed yet.
+        """The set of uploads that this site, an opener, is asked to open; not yet verified.
 
-        Raises
-        ------
-        NotReadyError
-            The study still takes contributions.
-        PermissionDeniedError
-            The study does not name this site as an opener.
-        LimitError
-            More comes than a set of this study can have.
-        UploadError
-            It is no set under these terms.
+        Raise `NotReadyError` if the study still takes contributions, `PermissionDeniedError` if it
+        does not name this site as an opener, `LimitError` if the answer is larger than a set of
+        this study can be, `UploadError` if it is no set under these terms.
         """
         request = pb.DownloadSealedRequest(study_digest=bytes.fromhex(study.digest))
         limit = sealed_set_limit(terms)
@@ -181,16 +150,11 @@ class CuratorClient(CuratorQueries):
         vote: Vote | None = None,
         opening: Opening | None = None,
     ) -> OpenAnswer:
-        """Bring a vote, an opening, or neither, and hear which streams are wanted.
+        """Send a vote, an opening, or neither; return the curator's answer with the wanted streams.
 
-        Raises
-        ------
-        NotReadyError, StudyStateError
-            The study is not sealed.
-        PermissionDeniedError
-            The study does not name this site as an opener.
-        ConflictError
-            Another set, vote or opening is there than this one.
+        Raise `NotReadyError` or `StudyStateError` if the study is not sealed,
+        `PermissionDeniedError` if it does not name this site as an opener, `ConflictError` if the
+        curator has another set, vote or opening than this one.
         """
         content = b"" if opening is None else opening.to_bytes()
         header = pb.OpenHeader(
@@ -228,7 +192,7 @@ class CuratorClient(CuratorQueries):
         *,
         received: Callable[[int], None] | None = None,
     ) -> SignedFile:
-        """The result file and its envelope; raises as `receive_result`."""
+        """Download the result file and its envelope; raises as `receive_result`."""
         request = pb.DownloadComponentsRequest(study_digest=bytes.fromhex(study.digest))
 
         def fetch(left: float) -> SignedFile:
@@ -252,14 +216,10 @@ class CuratorClient(CuratorQueries):
         n_rows: int,
         components_sha256: bytes,
     ) -> bool:
-        """Upload synthetic rows; True where the curator had these very bytes.
+        """Upload synthetic rows; return True if the curator had these bytes already.
 
-        Parameters
-        ----------
-        stream
-            A file that holds an Arrow IPC stream.
-        components_sha256
-            Digest of the result file that the rows were drawn from.
+        ``stream`` is a file that holds an Arrow IPC stream, ``components_sha256`` the digest of the
+        result file that the rows were drawn from.
         """
         stream.seek(0)
         sha256 = hashlib.file_digest(stream, "sha256").digest()

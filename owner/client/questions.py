@@ -1,8 +1,8 @@
-"""What an owner asks a curator: calls that change nothing, answers as values.
+"""Read-only calls of an owner to its curator, with answers as values.
 
 Every call has a deadline, and is repeated only after failures that may pass
-(`dppca.common.transport.channels.with_retries`). Nothing that arrives is believed: a study's
-document must have the name that was asked for.
+(`dppca.common.transport.channels.with_retries`). Nothing that arrives is trusted: a study's
+document must have the requested name.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class StudySummary:
 
 @dataclass(frozen=True, slots=True)
 class StudyProgress:
-    """The progress of a study.
+    """Progress of a study.
 
     Attributes
     ----------
@@ -61,9 +61,9 @@ class StudyProgress:
     total_bytes, sha256
         Size and digest of the result file; 0 and empty before there is one.
     reason
-        Why a study ended without a result.
+        Reason why a study ended without a result.
     missing_openers
-        While sealed: openers whose vote or opening is still wanted.
+        While sealed: openers whose vote or opening is still missing.
     """
 
     state: StudyState
@@ -77,9 +77,9 @@ class StudyProgress:
 
 @dataclass(frozen=True, slots=True)
 class HeldContribution:
-    """A contribution of this owner as the curator holds it; nothing of it is believed.
+    """A contribution of this owner as the curator holds it; not yet verified.
 
-    ``envelope`` holds the receipt; ``acknowledgement`` is what the curator signs of it.
+    ``envelope`` holds the receipt; ``acknowledgement`` is the curator's signed one.
     """
 
     study: str
@@ -89,12 +89,12 @@ class HeldContribution:
 
     @property
     def receipt(self) -> MomentReceipt:
-        """In the envelope, whoever signed it; `ReceiptError` or `SignatureError` for none."""
+        """Unverified receipt in the envelope; `ReceiptError` or `SignatureError` if none."""
         return unchecked_receipt(self.envelope)
 
     @property
     def release_id(self) -> bytes:
-        """By its receipt; 16 bytes."""
+        """Identifier of the release in its receipt; 16 bytes."""
         return bytes.fromhex(self.receipt.release_id)
 
 
@@ -134,7 +134,7 @@ class CuratorQueries(CuratorConnection):
             )
 
     def studies(self, *, deadline_s: float | None = None) -> tuple[StudySummary, ...]:
-        """The studies that name this owner, newest first."""
+        """Studies that name this owner, newest first."""
         request = pb.ListStudiesRequest()
         answer = self._call(
             lambda left: self._federation.ListStudies(request, timeout=left),
@@ -143,7 +143,7 @@ class CuratorQueries(CuratorConnection):
         return tuple(read_message(StudySummary, study) for study in answer.studies)
 
     def held(self) -> Held:
-        """What the curator says that it holds of this owner, and has seen of its ledger."""
+        """The curator's record of this owner's contributions and of its ledger's chain."""
         request = pb.ListStudiesRequest()
         answer = self._call(lambda left: self._federation.ListStudies(request, timeout=left))
         return Held(
@@ -167,14 +167,10 @@ class CuratorQueries(CuratorConnection):
         return self._call(fetch)
 
     def study(self, name: str) -> tuple[Study, StudyState]:
-        """A study's document and state.
+        """Return a study's document and state.
 
-        Raises
-        ------
-        UnknownStudyError
-            There is no such study, or it does not name this owner.
-        StudyError, UploadError
-            What came is no study, or not the one that was asked for.
+        Raise `UnknownStudyError` if there is no such study or it does not name this owner,
+        `StudyError` or `UploadError` if the answer is no study or another one.
         """
         request = pb.GetStudyRequest(name=name)
         with guess_study(name, self.studies):
@@ -185,7 +181,7 @@ class CuratorQueries(CuratorConnection):
         return study, state_from_wire(answer.state)
 
     def progress(self, study_digest: str, *, wait_s: float = 0.0) -> StudyProgress:
-        """Where a study stands; the curator may hold the answer back for ``wait_s``."""
+        """Progress of a study; the curator may delay the answer by up to ``wait_s``."""
         request = pb.GetResultRequest(
             study_digest=bytes.fromhex(study_digest), wait_ms=int(wait_s * 1000)
         )
@@ -205,19 +201,9 @@ class CuratorQueries(CuratorConnection):
     ) -> StudyProgress:
         """Wait until there is a result, by polls of bounded length.
 
-        Parameters
-        ----------
-        wait_s
-            In all; 0 asks once.
-        polled
-            Called after each poll that found the study still open, or sealed.
-
-        Raises
-        ------
-        NotReadyError
-            The study was still open at the end; names who is missing.
-        StudyStateError
-            It was aborted.
+        Wait for ``wait_s`` in all; 0 asks once. ``polled`` is called after each poll that found the
+        study still open or sealed, except the last. Raise `NotReadyError`, with the missing owners
+        or openers, if it was still so at the end, and `StudyStateError` if the study was aborted.
         """
         end = clock() + wait_s
         while True:

@@ -1,9 +1,9 @@
-"""Settling a ledger that was lost or is old: charges are found from receipts, never believed. Pure.
+"""Recovery of charges from receipts, after a ledger was lost or is old. Pure.
 
-A curator gives back what it holds of this site: receipts in the envelopes that the site signed.
-The charge is computed again from the study's document; the receipt must be the one that the
-document implies, and the signature must be of a certificate of this owner that the site's authority
-has issued. So a curator cannot make up a release that this site's key did not sign; where a
+A curator returns its record of this site: receipts in the envelopes that the site signed. They are
+not trusted. The charge is computed again from the study's document; the receipt must be the one
+that the document implies, and the signature must be of a certificate of this owner that the site's
+authority has issued. So a curator cannot invent a release that this site's key did not sign. If a
 contribution has no such signature (the authority has changed), the steward names its data set one
 by one, or disowns it.
 
@@ -34,14 +34,9 @@ from dppca.owner.site.policy import DataSet, Policy
 class RecoveredContribution:
     """A contribution that a curator holds and the ledger does not know.
 
-    Attributes
-    ----------
-    receipt
-        Implied by the study.
-    unproved
-        Why this site's signature does not prove it; empty where it does.
-    data_set
-        That its reservation names, which the ledger has kept; None where there is none.
+    ``receipt`` is as the study implies it. ``unproved`` is the reason why this site's signature
+    does not prove it, empty if it does. ``data_set`` is that of its reservation, if the ledger has
+    kept one.
     """
 
     study: Study
@@ -57,10 +52,7 @@ def examine(
 ) -> RecoveredContribution:
     """Check a contribution that a curator holds against its study and this site's signature.
 
-    Raises
-    ------
-    ReceiptError
-        It is no contribution to this study. Names what is wrong.
+    Raise `ReceiptError`, which names the fault, if it is no contribution to this study.
     """
     receipt = held.receipt
     if receipt.study_digest != study.digest:
@@ -83,12 +75,10 @@ def examine(
 def acknowledgements(
     held: Iterable[HeldContribution], history: History, *, owner: str, ca: bytes
 ) -> dict[str, bytes]:
-    """The curator's signed acknowledgements of what was recovered, by study.
+    """The curator's signed acknowledgements of recovered contributions, by study.
 
-    Raises
-    ------
-    ReceiptError, SignatureError
-        One does not hold, or is of something else than the ledger recovered.
+    Raise `ReceiptError` or `SignatureError` if one is invalid, or is of another contribution than
+    the ledger recovered.
     """
     signed = {each.release_id: each.acknowledgement for each in held}
     by_study = {}
@@ -118,19 +108,11 @@ def _unproved(held: HeldContribution, *, owner: str, ca: bytes) -> str:
 def assign_data_sets(
     found: Iterable[RecoveredContribution], said: Iterable[str], policy: Policy
 ) -> dict[str, DataSet]:
-    """Which data set each study was contributed from, by what the steward says.
+    """Data set of each study's contribution, according to the steward.
 
-    Parameters
-    ----------
-    said
-        ``NAME`` for every study that this site's signature proves, or ``STUDY=NAME`` for one.
-
-    Raises
-    ------
-    SettingError
-        A study is left without; names all of them.
-    NoPolicyError
-        The policy does not name a data set.
+    An item of ``said`` is ``NAME`` for every study that this site's signature proves, or
+    ``STUDY=NAME`` for one. Raise `SettingError`, naming all of them, if studies are left without;
+    raise `NoPolicyError` if the policy does not name a data set.
     """
     by_study: dict[str, str] = {}
     for_all: str | None = None
@@ -160,7 +142,7 @@ def assign_data_sets(
 
 
 def make_recovery(found: RecoveredContribution, data_set: DataSet, *, now: datetime) -> Recovery:
-    """The entry that charges a contribution again; it gets its number in the ledger."""
+    """Entry that charges a contribution again; the ledger numbers it."""
     request = request_contribution(found.study, account=data_set.account)
     return Recovery(
         sequence=0,
@@ -181,15 +163,8 @@ def disownings(
 ) -> list[Disowning]:
     """Entries for contributions that this site did not make.
 
-    Parameters
-    ----------
-    unknown
-        By study: its digest, and the release that a curator holds and the ledger does not know.
-
-    Raises
-    ------
-    SettingError
-        No reason, or a study of which nothing unknown is held.
+    ``unknown`` gives by study its digest, and the release that a curator holds and the ledger does
+    not know. Raise `SettingError` without a reason, or for a study without such a release.
     """
     made = []
     for study in dict.fromkeys(studies):

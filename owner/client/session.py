@@ -1,4 +1,4 @@
-"""A site's connection to its curator, and the study both sides agree on."""
+"""A site's connection to its curator, and the study document that both have agreed on."""
 
 from __future__ import annotations
 
@@ -19,13 +19,10 @@ from dppca.owner.site.kept_studies import keep_study, require_same, study_from_f
 
 
 def connect(site: Site) -> CuratorClient:
-    """A client with the site's credentials, which are checked before they are used.
+    """Return a client with the site's credentials, which are checked before use.
 
-    Raises
-    ------
-    IdentityError
-        They are missing or will not be accepted; the message says why and what to do. A failed
-        TLS handshake would not.
+    Raise `IdentityError` if they are missing or will not be accepted; the message says why and what
+    to do (a failed TLS handshake would not).
     """
     credentials = load_site_credentials(site)
     check_credentials(credentials, role=Role.OWNER, name=site.name, now=utc_now())
@@ -33,19 +30,17 @@ def connect(site: Site) -> CuratorClient:
 
 
 def open_client(site: Site, credentials: Credentials) -> CuratorClient:
-    """A client with credentials that were checked; `SettingError` as in `read_proxy`."""
+    """Return a client with checked credentials; raise `SettingError` as `read_proxy` does."""
     return CuratorClient(
         site.curator, credentials, server_name=site.server_name, proxy=read_proxy(site)
     )
 
 
 def read_proxy(site: Site) -> HttpProxy | None:
-    """The proxy through which the site calls, with its login; None where it calls directly.
+    """The proxy through which the site calls, with its login; None if it calls directly.
 
-    Raises
-    ------
-    SettingError
-        The login is not where ``site.yaml`` says, others may read it, or it has another form.
+    Raise `SettingError` if the login is not at the place that ``site.yaml`` names, is readable by
+    others, or is malformed.
     """
     if site.proxy is None or site.proxy_login is None:
         return None if site.proxy is None else HttpProxy(site.proxy)
@@ -59,15 +54,11 @@ def read_proxy(site: Site) -> HttpProxy | None:
 
 
 def compare_ledger(site: Site, client: CuratorClient) -> Held:
-    """Compare the ledger with what the curator holds of this site, before it is charged.
+    """Compare the ledger with the curator's record of this site, before it is charged.
 
     The curator is asked first, and the ledger is read under the lock afterwards: another command
-    may send something in between.
-
-    Raises
-    ------
-    ChainError
-        The ledger is not the newest. The site is locked; the message says what to do.
+    may send a release in between. If the ledger is not the newest, the site is locked; the
+    `ChainError` says what to do.
     """
     held = client.held()
     database.compare_ledger(site.ledger, held, lock=site.lock)
@@ -75,14 +66,11 @@ def compare_ledger(site: Site, client: CuratorClient) -> Held:
 
 
 def require_newest_ledger(site: Site) -> None:
-    """Before a charge that needs no curator, compare the ledger unless it is as it was left.
+    """Compare the ledger with the curator, unless it is unchanged since this site left it.
 
-    Raises
-    ------
-    ChainError
-        The site is locked.
-    UnreachableError, IdentityError
-        The ledger was restored, moved, or never compared, and the curator cannot be asked.
+    This precedes charges that need no curator. Raise `ChainError` if the site is locked; raise
+    `UnreachableError` or `IdentityError` if the ledger was restored, moved, or never compared, and
+    the curator cannot be asked.
     """
     if database.require_newest(site.ledger):
         return
@@ -99,27 +87,19 @@ def require_newest_ledger(site: Site) -> None:
 
 
 def load_site_credentials(site: Site) -> Credentials:
-    """The site's PEM files; `IdentityError` names the one that is missing."""
+    """Load the site's PEM files; `IdentityError` names the missing one."""
     return load_credentials(site)
 
 
 def agreed_study(
     site: Site, client: CuratorClient, name: str, *, study_file: Path | None
 ) -> tuple[Study, StudyState]:
-    """A study as the curator has it, and its state.
+    """A study's document at the curator, which is then kept, and its state.
 
-    Parameters
-    ----------
-    study_file
-        The steward's copy, which must be the same document.
-
-    Raises
-    ------
-    SchemaMismatchError
-        The steward's copy, or what the curator showed earlier, is another document.
-    UnknownStudyError, StudyError, UnreachableError
+    Raise `SchemaMismatchError` if the steward's copy (``study_file``), or the document that the
+    curator showed earlier, is another one; other errors are those of `CuratorQueries.study`.
     """
-    site.study_folder(name)  # refuses what is no name before it is sent
+    site.study_folder(name)  # refuses an invalid name before it is sent
     ours = None if study_file is None else study_from_file(study_file)
     checkpoint("fetch")
     study, state = client.study(name)

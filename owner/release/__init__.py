@@ -1,1 +1,1 @@
-"""What may leave a site, and the one path on which it does: reserve, draw, commit, send."""
+"""Releases of a site, all on one path: reserve, draw, commit, send."""

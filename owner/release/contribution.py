@@ -1,26 +1,26 @@
-"""What a contribution would be, before it is one: pure decisions on a study, n and the ledger.
+"""Decisions before a contribution, from a study, the number of rows n and the ledger. Pure.
 
-Everything here is computed from public or already released figures: the study, the number of rows
-(public once released), and the ledger. Nothing is computed from a row, so a steward may look at it
-as often as needed and change plans because of it, at no cost.
+All inputs are public or already released figures: the study, the number of rows (public once
+released), and the ledger. Nothing is computed from a row, so a steward may look at the results
+as often as needed and change plans because of them, at no cost.
 
 Forecast
 --------
-The noise edge (`dppca.common.numerics.spectrum.noise_edge`) is what the largest eigenvalue of the
-noise alone would be. It is held against two spectra that are *assumptions*, not the site's:
+The noise edge (`dppca.common.numerics.spectrum.noise_edge`) is the largest eigenvalue that noise
+alone would have. It is compared with two spectra that are *assumptions*, not the site's:
 
 * the largest total variance that the schema allows, ``T``: 1/4 for each numeric or binary column
   (half of its rows at either end), ``1 - 1/K`` for a categorical of K labels (all equally
   frequent), 1 for unit-ball rows (a vector of norm at most 1). If the edge is above ``T``, not
   even the best possible table has a component that stands out;
-* eigenvalues in proportion to ``1/i``, ``i = 1 … p``, with sum ``T``: how many of them would
+* eigenvalues in proportion to ``1/i``, ``i = 1 … p``, with sum ``T``: the number of them that would
   stand above the edge.
 
-The released mean is taken as 0 (the middle of every bound), and every owner as bringing as many
-rows as this one, because only n is known here.
+The released mean is taken as 0 (the middle of every bound), and every owner is taken to have as
+many rows as this one, because only n is known here.
 
-Limits: a real table has less variance than ``T``, often by far; the forecast says what cannot
-work, not what will.
+Limits: a real table has less variance than ``T``, often by far; the forecast shows which studies
+cannot succeed, not which will.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ BYTES_PER_ENTRY = 8
 
 
 class NextStep(StrEnum):
-    """What `contribute` has to do next for a request."""
+    """Next step of `contribute` for a request."""
 
     RESERVE = "reserve"
     """Charge it, then draw."""
@@ -69,7 +69,7 @@ class NextStep(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What may be found, from the study and the number of rows alone."""
+    """Forecast of the result from the study and the number of rows alone."""
 
     noise_edge: Annotated[float, "largest variance that noise alone reaches, squared coded units"]
     draws: Annotated[int, "simulated draws of noise behind it"]
@@ -91,7 +91,8 @@ class Forecast:
 class BudgetStatus:
     """The lifetime budget of a population, before and after a release.
 
-    An epsilon is None where no finite one describes the charges; what remains is for pure releases.
+    An epsilon is None if no finite one describes the charges; the remaining one is for pure
+    releases.
     """
 
     population: Annotated[str, "population that is charged"]
@@ -108,18 +109,10 @@ class BudgetStatus:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """Exactly what would leave, and what it would cost.
+    """Exact content of a contribution, and its cost.
 
-    Attributes
-    ----------
-    n_entries, n_bytes
-        Size of the packed vector; with masks and seals at most so many bytes.
-    request
-        The charge, the claim, and whom it is charged to.
-    calibration
-        The noise.
-    step
-        What `contribute` would do next.
+    With masks and seals ``n_bytes``, the size of the packed vector, is an upper limit. ``request``
+    is the charge, the claim and the account; ``step`` is the next step of `contribute`.
     """
 
     study: Study
@@ -133,26 +126,21 @@ class Review:
 
     @property
     def is_live(self) -> bool:
-        """Whether others may write to the rows meanwhile: a query is asked again, a file is not."""
+        """True if others may write to the rows meanwhile: a query is run again, a file is not."""
         return bool(self.request.query_sha256)
 
     @property
     def federation(self) -> ComposedGuarantee:
-        """What all owners' releases together promise to one person."""
+        """Guarantee of all owners' releases together to one person."""
         return compose_guarantee(self.study, self.calibration)
 
 
 def choose_data_set(study: Study, history: History, policy: Policy, name: str | None) -> DataSet:
-    """The data set that a study is about: the one it was charged to, or else the one named.
+    """The data set that a study was charged to, or else the one named.
 
-    The one it was charged to is found by its name, or by its source if it has another name now.
-
-    Raises
-    ------
-    SettingError
-        The study was charged to another data set; or no name was given and there are several.
-    NoPolicyError
-        The policy does not name it.
+    A charged data set is found by its name, or by its source if it has another name now. Raise
+    `SettingError` if the study was charged to another data set, or if no name was given and there
+    are several; raise `NoPolicyError` if the policy does not name it.
     """
     charged = next((c for c in history.charges if c.request.request_digest == study.digest), None)
     if charged is None:
@@ -171,7 +159,7 @@ def choose_data_set(study: Study, history: History, policy: Policy, name: str | 
 def request_contribution(
     study: Study, *, account: Account, query_sha256: str = "", engine: str = ""
 ) -> ReleaseRequest:
-    """The charge of a contribution to a study; `RangeError` as in `calibrate`."""
+    """Charge of a contribution to a study; raise `RangeError` as `calibrate` does."""
     request = ReleaseRequest.from_calibration(
         ReleaseKind.CONTRIBUTION,
         calibrate(study),
@@ -184,7 +172,7 @@ def request_contribution(
 
 
 def decide_step(history: History, request_digest: str) -> NextStep:
-    """What the ledger says is to be done for a request."""
+    """Next step for a request, according to the ledger."""
     if history.settled_for(request_digest) is not None:
         return NextStep.NOTHING
     if history.reservation_for(request_digest) is None:
@@ -202,10 +190,9 @@ def review(
     query_sha256: str = "",
     engine: str = "",
 ) -> Review:
-    """What contributing ``n_rows`` rows of an account's data set would release and cost.
+    """Content and cost of a contribution of ``n_rows`` rows of an account's data set.
 
-    ``terms`` are those of a study with ``trust: aggregate``, ``engine`` what the ledger will say.
-
+    ``terms`` are those of a study with ``trust: aggregate``, ``engine`` is the ledger's name of it.
     A study that the budget does not cover is reviewed too: `BudgetStatus.admitted` says so.
     """
     request = request_contribution(study, account=account, query_sha256=query_sha256, engine=engine)
@@ -225,9 +212,9 @@ def review(
 def require_possible(
     planned: Review, history: History, state: StudyState, *, now: datetime
 ) -> None:
-    """Refuse what is bound to be refused, before anybody is asked or anything is charged.
+    """Refuse a contribution that cannot succeed, before the steward is asked or a charge is made.
 
-    Bytes that are stored are always sent: the curator may have them and the site not know.
+    Stored bytes are always sent: the curator may have them without the site knowing.
 
     Raises
     ------
@@ -256,23 +243,12 @@ def require_possible(
 
 
 def require_sendable(history: History, stored: Reservation, account: Account) -> None:
-    """Refuse to send for the first time what recovered charges have left no budget for.
+    """Refuse to send a release for the first time if recovered charges left no budget for it.
 
-    Stored bytes are sent whatever became of the budget, for the curator may have them. Charges that
-    were recovered after they were stored are another matter: in their knowledge this release would
-    not have been drawn.
-
-    Parameters
-    ----------
-    stored
-        A release that the curator does not hold.
-    account
-        The account of its data set, by the policy now.
-
-    Raises
-    ------
-    BudgetExceededError
-        Nothing is sent; the charge stands.
+    ``stored`` is a release that the curator does not hold, ``account`` that of its data set, by the
+    policy now. Stored bytes are normally sent whatever the budget is now, for the curator may have
+    them. Charges that were recovered after the bytes were stored differ: had they been known, this
+    release would not have been drawn. Then `BudgetExceededError` is raised; the charge stands.
     """
     name = account.population.name
     later = any(
@@ -290,7 +266,7 @@ def require_sendable(history: History, stored: Reservation, account: Account) ->
 
 
 def forecast(study: Study, calibration: Calibration, *, n_rows: int) -> Forecast:
-    """Noise edge of a study whose owners bring ``n_rows`` rows each; see the module."""
+    """Forecast for a study whose owners have ``n_rows`` rows each; see the module."""
     layout, owner_rows = study.table.layout, [n_rows] * len(study.owners)
     draws = min(_MAX_DRAWS, max(_MIN_DRAWS, _MAX_DRAWN // layout.n_columns**2))
     edge = noise_edge(
@@ -319,7 +295,7 @@ def forecast(study: Study, calibration: Calibration, *, n_rows: int) -> Forecast
 
 
 def compute_budget_status(history: History, request: ReleaseRequest) -> BudgetStatus:
-    """Budget without and with a release; one that is charged already is part of both."""
+    """Budget without and with a release; a release that is charged already is part of both."""
     account, digest = request.account, request.request_digest
     budget = account.population.budget
     before = history.total(account.population.name, account.populations)

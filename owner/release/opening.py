@@ -1,4 +1,4 @@
-"""Check, vote, open, destroy, send: what an opener does with the one set of uploads that it opens.
+"""Check, vote, open, destroy, send: the steps of an opener with the one set that it opens.
 
 ::
 
@@ -8,9 +8,9 @@
                                 │         └─ killed here: the key is destroyed by the next command
                                 └─ killed here: the same vote is made again, for no other set
 
-``open`` writes the ledger's entry and the sums in one transaction, so before it nothing was told
-to anybody, and after it the key can do nothing more. There is a vote only where the study has
-spare openers. Nothing is drawn, and nothing charged.
+``open`` writes the ledger's entry and the sums in one transaction. Before it nothing has left the
+site except a vote, and after it the key can open nothing else. There is a vote only if the study
+has spare openers. Nothing is drawn, and nothing charged.
 """
 
 from __future__ import annotations
@@ -43,12 +43,8 @@ from dppca.owner.site.opener_keys import create_opener_key, destroy_opener_key, 
 class Opener:
     """A site as an opener of one study.
 
-    Attributes
-    ----------
-    key
-        The key that the study names for this site, which signs votes and openings.
-    key_id
-        SHA-256 of the public opener key that the study names, hexadecimal.
+    ``key``, which the study names for this site, signs votes and openings. ``key_id`` is the
+    SHA-256 of the public opener key that the study names, hexadecimal.
     """
 
     site: Site
@@ -63,12 +59,10 @@ class Opener:
         return self.site.name
 
     def record(self, history: History) -> OpenerRecord:
-        """What the ledger says of the key.
+        """The ledger's record of the key.
 
-        Raises
-        ------
-        OpeningRefusedError
-            This site never offered it, as far as the ledger knows, or offered it for another study.
+        Raise `OpeningRefusedError` if the ledger does not know the key, or this site offered it for
+        another study.
         """
         opener = history.openers.get(self.key_id)
         if opener is None:
@@ -85,7 +79,7 @@ class Opener:
         return opener
 
     def secret(self) -> OpenerKey:
-        """The opener key; `OpeningRefusedError` where its file is gone."""
+        """The opener key; raise `OpeningRefusedError` if its file is gone."""
         key = read_opener_key(self.site.openers, self.key_id)
         if key is None:
             raise OpeningRefusedError(
@@ -96,19 +90,15 @@ class Opener:
         return key
 
     def discard_key(self) -> bool:
-        """Destroy the opener key, which is of no more use; False where that was done before."""
+        """Destroy the opener key after its use; return False if that was done before."""
         return destroy_opener_key(self.site.openers, self.key_id)
 
 
 def find_opener(site: Site, study: Study, terms: Terms) -> Opener:
     """The site as an opener of a study.
 
-    Raises
-    ------
-    PermissionDeniedError
-        The study does not name it as one.
-    IdentityError
-        It has no more the key that the study names.
+    Raise `PermissionDeniedError` if the study does not name it as an opener, `IdentityError` if it
+    no longer has the key that the study names.
     """
     key_id = hashlib.sha256(terms.opener_key(site.name)).hexdigest()
     return Opener(site, study, terms, signing_key(site, terms), key_id)
@@ -122,17 +112,10 @@ def offer_key(
     entropy: EntropySource,
     clock: Callable[[], datetime],
 ) -> tuple[str, OfferedKey]:
-    """An opener key for a study, by its name: the one offered before while it is unused, or a new.
+    """Offer an opener key for a study: an unused one that was offered before, or a new one.
 
-    Returns
-    -------
-    tuple
-        SHA-256 of the public key, hexadecimal, and what goes into the study's document.
-
-    Raises
-    ------
-    SettingError, LedgerError, ChainError
-        It cannot be kept, or the ledger not written.
+    Return the SHA-256 of the public key, hexadecimal, and the offered key for the study's document.
+    Raise `SettingError`, `LedgerError` or `ChainError` if key or ledger cannot be written.
     """
     signer = own_key(site)
     secret = _unused_key(site, ledger.history(), study)
@@ -147,12 +130,10 @@ def offer_key(
 def cast_vote(
     opener: Opener, ledger: Ledger, shown: SealedSet, *, clock: Callable[[], datetime]
 ) -> Vote:
-    """Vote for a set, and keep in the ledger that no other can be voted for or opened.
+    """Vote for a set, and record in the ledger that no other set can be voted for or opened.
 
-    Raises
-    ------
-    OpeningRefusedError, SealError, SignatureError, PermissionDeniedError, IdentityError
-        As `dppca.common.aggregation.opening.vote`; or the ledger is bound to another set.
+    Raises as `dppca.common.aggregation.opening.vote`, and `OpeningRefusedError` if the ledger is
+    bound to another set.
     """
     bound = opener.record(ledger.history()).bound
     made = vote(
@@ -179,12 +160,9 @@ def open_once(
 ) -> None:
     """Open a set: store the sums of this site's streams over it, then destroy the opener key.
 
-    Raises
-    ------
-    OpeningRefusedError, SealError, SignatureError, PermissionDeniedError, ConflictError
-        As `dppca.common.aggregation.opening.open_set`; or the ledger is bound to another set.
-    SettingError
-        The sums are stored, and the key cannot be destroyed; the next command tries again.
+    Raises as `dppca.common.aggregation.opening.open_set`, and `OpeningRefusedError` if the ledger
+    is bound to another set. Raise `SettingError` if the sums are stored but the key cannot be
+    destroyed; the next command tries again.
     """
     bound = opener.record(ledger.history()).bound
     sums = open_set(
@@ -203,21 +181,17 @@ def open_once(
 
 
 def make_answer(opener: Opener, ledger: Ledger, wanted: Sequence[int]) -> Opening:
-    """The opening that is sent, of stored sums; the same bytes for the same streams.
+    """Opening to be sent, made from stored sums; the same bytes for the same streams.
 
-    Raises
-    ------
-    OpeningRefusedError
-        A wanted stream is not this site's.
-    LedgerError
-        Nothing was opened.
+    Raise `OpeningRefusedError` if a wanted stream is not this site's, `LedgerError` if nothing was
+    opened.
     """
     sums = ledger.sums(opener.key_id)
     return answer(opener.terms, sums, wanted, opener=opener.name, key=opener.key)
 
 
 def _unused_key(site: Site, history: History, study: str) -> OpenerKey | None:
-    """The last key that was offered for a study, kept, and bound to no set."""
+    """Newest opener key of a study that was offered, is still on disk, and is bound to no set."""
     for key_id, record in reversed(list(history.openers.items())):
         if record.offer.study == study and record.bound is None:
             key = read_opener_key(site.openers, key_id)

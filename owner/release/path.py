@@ -9,15 +9,15 @@
                                        │             under the same reservation
                                        └─ killed here: the charge stands, and is found again
 
-Each kind of release is a `ReleasePlan`: a request with its digest, and all that is public of the
-release. Rows are read, and whatever can fail is done, *before* the reservation: a file that cannot
-be read costs nothing. Consent is asked before it too, beside what was counted; once noise is drawn
-the release is sent, because to withhold it after comparing it with the rows would itself be a
-release, and not paid for. The noise comes from the entropy source that is passed in, which is the
-operating system's for anything that leaves.
+Each kind of release is a `ReleasePlan`: a request with its digest, and all public facts of the
+release. Rows are read, and every step that can fail is done, *before* the reservation: a file that
+cannot be read costs nothing. Consent is asked before it too, beside the counts. Once noise is drawn
+the release is sent: to compare it with the rows and then withhold it would itself be a release, and
+an unpaid one. The noise comes from the entropy source that is passed in, which is the operating
+system's for everything that leaves.
 
 A contribution is sent to a curator. A model is a file: the steward hands it over, and the same
-bytes are written again as often as asked for.
+bytes are written again on every request.
 """
 
 from __future__ import annotations
@@ -53,14 +53,10 @@ class ReleasePlan(Protocol[_PreparedIn]):
     def draw(
         self, prepared: _PreparedIn, reservation: Reservation, *, entropy: EntropySource
     ) -> NoisedRelease:
-        """Draw the noise: once, after the charge has been reserved.
+        """Draw the noise once, after the charge has been reserved.
 
-        Parameters
-        ----------
-        prepared
-            What was computed from rows; private until the noise is on it.
-        entropy
-            `OperatingSystemEntropy`; anything else is for tests.
+        ``prepared`` are values computed from rows, private until the noise is added; ``entropy`` is
+        `OperatingSystemEntropy` except in tests.
         """
 
 
@@ -74,7 +70,7 @@ class ContributionPlan:
     def draw(
         self, prepared: Moments, reservation: Reservation, *, entropy: EntropySource
     ) -> Release:
-        """As `ReleasePlan.draw`."""
+        """Draw the noise of one contribution (`ReleasePlan.draw`)."""
         return draw(
             self.study,
             self.calibration,
@@ -89,12 +85,7 @@ class ContributionPlan:
 class MaskedPlan:
     """A contribution to a study with ``trust: aggregate``: a share of the noise, and masks.
 
-    Attributes
-    ----------
-    owner
-        This site's name.
-    key
-        Key of its certificate; it signs what the openers are shown.
+    ``owner`` is this site's name; ``key``, of its certificate, signs the part that openers see.
     """
 
     study: Study
@@ -106,7 +97,7 @@ class MaskedPlan:
     def draw(
         self, prepared: Moments, reservation: Reservation, *, entropy: EntropySource
     ) -> MaskedRelease:
-        """As `ReleasePlan.draw`; the noised sums without masks, and the seeds, are never stored."""
+        """Draw noise and masks; the noised sums without masks, and the seeds, are never stored."""
         return draw_masked(
             self.study,
             self.calibration,
@@ -129,21 +120,11 @@ def store_release(
     entropy: EntropySource,
     clock: Callable[[], datetime],
 ) -> StoredRelease:
-    """Charge a release, draw its noise, and store the bytes; or find them stored.
+    """Charge a release, draw its noise, and store the bytes; return stored bytes if they exist.
 
-    Parameters
-    ----------
-    request
-        The charge, to the population of the rows that ``prepared`` was computed from.
-    prepared
-        Private until noise is on it.
-    clock
-        Gives aware times.
-
-    Raises
-    ------
-    BudgetExceededError, SettingError, LedgerError
-        As `Ledger.reserve` and `Ledger.commit` do.
+    ``request`` charges the population of the rows that ``prepared``, private until noise is added,
+    was computed from. ``clock`` gives aware times. Raise `BudgetExceededError`, `SettingError` or
+    `LedgerError` as `Ledger.reserve` and `Ledger.commit` do.
     """
     if ledger.history().commitment_for(request.request_digest) is not None:
         return ledger.stored(request.request_digest)
@@ -163,10 +144,10 @@ def send_release(
     *,
     clock: Callable[[], datetime],
 ) -> _Answer:
-    """Send stored bytes, and write down that the curator has acknowledged them.
+    """Send stored bytes, and record that the curator has acknowledged them.
 
-    The chain's length and head go with them as they are *now*: were an older pair sent again after
-    another release, the curator would take it for an old copy of the ledger.
+    They go with the chain's length and head as these are *now*: if an older pair were sent again
+    after another release, the curator would take it for an old copy of the ledger.
     """
     answer = upload(stored, ledger.history())
     checkpoint("acknowledge")

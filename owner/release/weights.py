@@ -1,28 +1,29 @@
-"""A classifier that may leave: what is asked for, what it costs, and the release itself.
+"""A released classifier: its request, its cost, and its noise.
 
 Output perturbation of a linear support vector machine (`dppca.common.estimators.base.weight_noise`,
 which holds the sensitivity and its proof) on the site's rows in the joint components:
 
 * Every row takes part. A target that is missing or unknown is coded by the schema's public rule,
-  as it was in the contribution, so the number of rows is the one that is public, and no row can
-  make the release happen or not.
+  as it was in the contribution, so the number of rows is the public one, and no row can decide
+  whether the release happens.
 * A row is coded, centred by the released mean, projected on the components of the columns other
   than the target's, and brought into the ball of radius R. ``R = sqrt(Q/4 + c)`` for Q numeric and
   binary and c categorical attributes other than the target, the largest norm of their coded rows;
   1 for unit-ball rows. R is public, and the map of one row depends on that row alone, to the last
-  bit: the projection is an exact integer product, and what follows is one operation on the row's
+  bit: the projection is an exact integer product, and each later step is one operation on the row's
   own numbers at a time (`dppca.common.numerics.rowwise`). The proof takes all other rows to be
   equal.
 * A constant column a = 1 makes the intercept, regularised like the others. Replacing one row moves
-  the exact weights by at most ``2 C sqrt(R^2 + a^2)``; `max_rows_per_person` of them that often.
+  the exact weights by at most ``2 C sqrt(R^2 + a^2)``; replacing `max_rows_per_person` rows moves
+  them by at most that many times as much.
 * A target with K > 2 labels takes K machines, one label against the rest, in one release: each gets
-  1/K of epsilon or of rho. All labels of the schema have one, whether they occur or not.
+  1/K of epsilon or of rho. All labels of the schema have one, even if no row has the label.
 
 The components were charged when they were made; the weights are charged on top of them.
 
-Limits: rows in memory, n (k + 1) floats. The solver certifies how near it came to the minimum;
-where float64 cannot (a C far too large), the command fails *before* anything is charged, and that
-it failed is for the steward's eyes. The rows are the site's to vouch for, as in a contribution.
+Limits: rows in memory, n (k + 1) floats. The solver certifies its distance from the minimum; if
+float64 cannot reach it (a C far too large), the command fails *before* anything is charged, and
+only the steward may see that it failed. The site vouches for the rows, as in a contribution.
 
 Source: Chaudhuri, Monteleoni and Sarwate (2011), algorithm 1;
 `dppca.common.estimators.base.weight_noise`.
@@ -71,7 +72,7 @@ from dppca.owner.records import Table
 
 @dataclass(frozen=True, slots=True)
 class WeightRequest:
-    """All that a model is asked for with: the same request is charged, and drawn, once.
+    """All settings of a requested model: the same request is charged, and drawn, once.
 
     ``data_set`` is its name in the policy.
     """
@@ -82,7 +83,7 @@ class WeightRequest:
 
     @property
     def digest(self) -> str:
-        """SHA-256, hexadecimal, of the request's one form; never that of a study."""
+        """SHA-256, hexadecimal, of the request in canonical form; never a study's digest."""
         terms = self.terms
         document = {
             "kind": "model",
@@ -104,7 +105,7 @@ class WeightRequest:
 class NoisedModel:
     """A model with its noise, as the ledger stores it: a `NoisedRelease`.
 
-    ``digest`` is that of its request, ``content`` the archive.
+    ``digest`` is its request's, ``content`` the archive.
     """
 
     digest: str
@@ -114,24 +115,16 @@ class NoisedModel:
     content: bytes
 
     def payload(self) -> bytes:
-        """The archive."""
+        """Bytes of the archive."""
         return self.content
 
 
 @dataclass(frozen=True, slots=True)
 class WeightRelease:
-    """A request together with what is public of the release: everything but the rows.
+    """A request together with all public facts of the release: everything but the rows.
 
-    Attributes
-    ----------
-    result
-        Whose components rows are projected on.
-    components_sha256
-        Digest of its file.
-    row_norm
-        R.
-    weights
-        Noise and charge.
+    Rows are projected on the components of ``result``, whose file has the digest
+    ``components_sha256``. ``row_norm`` is R; ``weights`` are noise and charge.
     """
 
     model_request: WeightRequest
@@ -143,7 +136,7 @@ class WeightRelease:
     weights: WeightPlan
 
     def request(self, *, account: Account, command: str) -> ReleaseRequest:
-        """The charge that it asks for; ``command`` is the one that makes the model."""
+        """Charge of the release; ``command`` is the one that makes the model."""
         return ReleaseRequest.from_calibration(
             ReleaseKind.MODEL,
             self.weights.calibration,
@@ -157,19 +150,12 @@ class WeightRelease:
     def prepare(
         self, table: Table, *, progress: Callable[[int], None] | None = None
     ) -> NDArray[np.int64]:
-        """Train on all rows of a table, whatever they hold; shape (K D,), in steps of the grid.
+        """Train on all rows of a table; shape (K D,), in steps of the grid.
 
-        *Not* private: for `draw` only, which puts the noise on.
-
-        Raises
-        ------
-        SchemaMismatchError
-            The table was opened with another schema than the study's, or has other rows than
-            planned.
-        DataError
-            The file is damaged.
-        SettingError
-            The solver cannot certify what the noise is calibrated for.
+        *Not* private: for `draw` only, which adds the noise. Raise `SchemaMismatchError` if the
+        table has another schema than the study's or another number of rows than planned,
+        `DataError` if the file is damaged, `SettingError` if the solver cannot certify the accuracy
+        that the noise is calibrated for.
         """
         schema, terms = self.model_request.study.table, self.model_request.terms
         if table.schema.digest != schema.digest or table.n_rows != self.n_rows:
@@ -186,7 +172,7 @@ class WeightRelease:
     def draw(
         self, prepared: NDArray[np.int64], reservation: Reservation, *, entropy: EntropySource
     ) -> NoisedModel:
-        """As `dppca.owner.release.path.ReleasePlan.draw`."""
+        """Add the noise, and return the model (`dppca.owner.release.path.ReleasePlan.draw`)."""
         model_request, weights, header = self.model_request, self.weights, self.result.header
         if reservation.request.request_digest != model_request.digest:
             raise SettingError("the reservation is of another release; nothing was drawn")
@@ -233,7 +219,6 @@ class WeightRelease:
         )
 
     def _store(self, noised: NDArray[np.int64]) -> StoredDPSVM:
-        """The classifier with these weights."""
         study, terms = self.model_request.study, self.model_request.terms
         estimator = StoredDPSVM(
             epsilon=decimal_text(terms.epsilon),
@@ -252,17 +237,10 @@ class WeightRelease:
 def request_weights(
     study: Study, *, data_set: str, target: str, epsilon: object, delta: object, C: float
 ) -> WeightRequest:
-    """Check what was asked for.
+    """Check the settings of a requested model.
 
-    Parameters
-    ----------
-    epsilon, delta
-        Numbers or text; ``delta`` None for Laplace noise.
-
-    Raises
-    ------
-    SettingError
-        Something is missing or out of range.
+    ``epsilon`` and ``delta`` are numbers or text; ``delta`` is None for Laplace noise. Raise
+    `SettingError` if a setting is missing or out of range.
     """
     find_target(study.table, target)
     terms = WeightTerms(
@@ -277,17 +255,11 @@ def request_weights(
 def plan_release(
     model_request: WeightRequest, result: Result, *, n_rows: int, components_sha256: str
 ) -> WeightRelease:
-    """What the release would be, from public numbers.
+    """Plan the release from public numbers.
 
-    Raises
-    ------
-    SettingError, RangeError
-        As `dppca.owner.models.training.feature_space` and
-        `dppca.common.estimators.base.weight_noise.plan_weights`.
-    DataError
-        There are fewer rows than components.
-    ArtefactError
-        The components are not finite.
+    Raise `SettingError` or `RangeError` as `dppca.owner.models.training.feature_space` and
+    `dppca.common.estimators.base.weight_noise.plan_weights` do, `DataError` if there are fewer rows
+    than components, `ArtefactError` if the components are not finite.
     """
     study, terms = model_request.study, model_request.terms
     row_norm = study.table.largest_norm(without=terms.target)
