@@ -1,1 +1,1 @@
-"""What a site is: its settings and policy, its keys, the studies it keeps."""
+"""A site: its settings and policy, its keys, and the studies it keeps."""

@@ -1,15 +1,15 @@
-"""Whether a study's document is the one that its owners have agreed on, keys and all.
+"""Verification that a study's document, with its keys, is the one its owners have agreed on.
 
-With ``trust: aggregate`` a study's document holds the key of every owner and opener. Who could
-change it unnoticed could take the place of the others and see this site's sums. So the curator,
-which sends the document, is not believed: the steward gives ``--digest``, the whole SHA-256 of the
-document, as another owner's steward has it. ``peers.yaml`` keeps the owners' keys of each document
-that was compared so. Where all owners of a study stand in it with the same keys, nobody but them
-can have signed for them, and ``--digest`` may be left out. What else the document says (quorum,
-colluders, openers) the steward reads in the review, and the openers' seals hold for one document
-only: owners that were shown different ones make no sum together.
+With ``trust: aggregate`` a study's document holds the key of every owner and opener. An attacker
+who could change it unnoticed could take the place of the others and see this site's sums. So the
+curator, which sends the document, is not trusted: the steward gives ``--digest``, the whole SHA-256
+of the document, obtained from another owner's steward. ``peers.yaml`` keeps the owners' keys of
+each document that was compared so. If it lists all owners of a study with the same keys, only they
+can have signed for them, and ``--digest`` may be left out. The steward reads the rest of the
+document (quorum, colluders, openers) in the review, and the openers' seals hold for one document
+only: owners that were shown different documents make no sum together.
 
-Limits: that a name is an institution, and which of them stand under one roof, stewards must know.
+Limits: only stewards can know that a name is an institution, and which ones share one roof.
 """
 
 from __future__ import annotations
@@ -45,16 +45,10 @@ _HEAD = """\
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What is known of a study's keys.
+    """State of the verification of a study's keys.
 
-    Attributes
-    ----------
-    terms
-        Who takes part, who opens.
-    compared
-        Whether the steward gave the document's digest.
-    unknown
-        Owners whose keys are not in ``peers.yaml``, ascending; none once ``compared``.
+    ``compared`` is True if the steward gave the document's digest. ``unknown`` are owners whose
+    keys are not in ``peers.yaml``, ascending; none once ``compared``.
     """
 
     terms: Terms
@@ -63,7 +57,7 @@ class Agreement:
 
     @property
     def is_verified(self) -> bool:
-        """Whether a contribution may be made on it."""
+        """True if a contribution may be based on it."""
         return not self.unknown
 
 
@@ -75,7 +69,7 @@ class PeersDocument(StrictDocument):
     version
         Version of this format.
     peers
-        Public key of each owner, in base64, as studies have it.
+        Public key of each owner, in base64, as in the study's document.
     """
 
     version: Literal[1] = 1
@@ -83,26 +77,22 @@ class PeersDocument(StrictDocument):
 
 
 def agree(site: Site, study: Study, *, digest: str | None) -> Agreement | None:
-    """Compare a study's keys with what this site knows; None for a study with ``trust: owner``.
+    """Compare a study's keys with the known ones; return None for a study with ``trust: owner``.
 
-    A digest that fits enters all owners' keys in ``peers.yaml``.
-
-    Parameters
-    ----------
-    digest
-        64 hexadecimal digits that the steward has from another steward; None if it has none.
+    A matching ``digest``, 64 hexadecimal digits from another steward, enters all owners' keys in
+    ``peers.yaml``.
 
     Raises
     ------
     SettingError
-        It is no digest, or ``peers.yaml`` is not valid or cannot be written.
+        ``digest`` is malformed, or ``peers.yaml`` is not valid or cannot be written.
     SchemaMismatchError
-        It is not this document's.
+        ``digest`` is another document's.
     IdentityError
         The document has another key of this site than the one in use, or another key of an owner
         than ``peers.yaml``.
     StudyError
-        A key in the document is none.
+        A key in the document is invalid.
     """
     require_digest(study, digest)
     if study.trust is not Trust.AGGREGATE:
@@ -127,7 +117,7 @@ def agree(site: Site, study: Study, *, digest: str | None) -> Agreement | None:
 
 
 def require_digest(study: Study, digest: str | None) -> None:
-    """Raise `SchemaMismatchError` unless a digest that the steward gave is the study's."""
+    """Require a given digest to be the study's; `SchemaMismatchError` or `SettingError` if not."""
     if digest is None:
         return
     if not _DIGEST.fullmatch(digest):
@@ -141,7 +131,7 @@ def require_digest(study: Study, digest: str | None) -> None:
 
 
 def require_verified(study: Study, agreement: Agreement) -> None:
-    """Refuse a study whose keys nobody has verified; `SettingError` says what to do."""
+    """Refuse a study with unverified keys; `SettingError` says what to do."""
     if agreement.is_verified:
         return
     raise SettingError(
@@ -152,7 +142,7 @@ def require_verified(study: Study, agreement: Agreement) -> None:
 
 
 def find_refusal(study: Study, terms: Terms, data_set: DataSet) -> str | None:
-    """Why the policy refuses a study with ``trust: aggregate`` for a data set; None if not."""
+    """Reason why the policy refuses an aggregate study for a data set; None if it accepts it."""
     rule, about = data_set.aggregate, f"study {study.name} has trust: aggregate"
     if rule is None:
         return (
@@ -175,14 +165,14 @@ def find_refusal(study: Study, terms: Terms, data_set: DataSet) -> str | None:
 
 
 def require_allowed(study: Study, terms: Terms, data_set: DataSet) -> None:
-    """Raise `NoPolicyError` where the policy refuses a study with ``trust: aggregate``."""
+    """Raise `NoPolicyError` if the policy refuses a study with ``trust: aggregate``."""
     refusal = find_refusal(study, terms, data_set)
     if refusal is not None:
         raise NoPolicyError(f"{refusal}. Nothing was drawn, charged or sent")
 
 
 def read_peers(site: Site) -> dict[str, bytes]:
-    """Verified keys by owner; `SettingError` where ``peers.yaml`` is not valid."""
+    """Verified keys by owner; raise `SettingError` if ``peers.yaml`` is not valid."""
     try:
         text = site.peers.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -193,7 +183,7 @@ def read_peers(site: Site) -> dict[str, bytes]:
 
 
 def own_key(site: Site) -> ec.EllipticCurvePrivateKey:
-    """The key of this site's certificate; `IdentityError` where there is none."""
+    """Key of this site's certificate; raise `IdentityError` if there is none."""
     return _load(site.key)
 
 
@@ -201,13 +191,8 @@ def signing_key(site: Site, terms: Terms) -> ec.EllipticCurvePrivateKey:
     """The key that a study names for this site: the one in use, or the one before a renewal.
 
     An opener may have renewed its key since the study began; the study goes on with the old one.
-
-    Raises
-    ------
-    IdentityError
-        Neither is the one that the study names.
-    PermissionDeniedError
-        The study does not name this site.
+    Raise `IdentityError` if neither matches, `PermissionDeniedError` if the study does not name
+    this site.
     """
     named = key_bytes(terms.public_key(site.name))
     for path in (site.key, site.previous / KEY):
@@ -224,13 +209,7 @@ _ANOTHER_KEY = (
 
 
 def require_sending_key(site: Site, study: Study) -> None:
-    """Say what to do where a masked contribution waits to be sent and the key was renewed.
-
-    Raises
-    ------
-    IdentityError
-        The study names another key of this site than the one in use.
-    """
+    """Raise `IdentityError` if a masked contribution was signed with a key no longer in use."""
     if study.trust is not Trust.AGGREGATE:
         return
     if key_bytes(Terms.from_study(study).public_key(site.name)) != key_bytes(

@@ -1,9 +1,9 @@
 """A site: one folder with its settings, its policy, its credentials and its ledger.
 
-``site.yaml`` says who this owner is and where the curator listens; ``policy.yaml`` is in
-`dppca.owner.site.policy`. The software never writes to either file after
-`dppca.owner.site.enrolment` has made them. The folder and what is in it is one user's alone: every
-command shuts others out where it can (`dppca.common.shell.files`).
+``site.yaml`` names this owner and its curator's address; `dppca.owner.site.policy` reads
+``policy.yaml``. The software never writes to either file after `dppca.owner.site.enrolment` has
+made them. The folder and its content belong to one user: every command denies access to others
+where it can (`dppca.common.shell.files`).
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ class Site(CredentialFolder):
     Attributes
     ----------
     folder
-        Absolute.
+        Absolute path.
     name
-        The owner's name, as studies and its certificate have it.
+        The owner's name in studies and in its certificate.
     curator
         ``HOST:PORT``.
     server_name
-        Name to expect in the curator's certificate instead of the host; None to expect the host.
+        Expected name in the curator's certificate; None to expect the host.
     proxy
-        ``HOST:PORT`` of the HTTP proxy through which the curator is called; None to call it itself.
+        ``HOST:PORT`` of the HTTP proxy to the curator; None to call the curator directly.
     proxy_login
-        Where the name and password for the proxy are kept.
+        Reference to the name and password for the proxy.
     """
 
     name: str
@@ -52,13 +52,13 @@ class Site(CredentialFolder):
 
     @property
     def crl(self) -> Path | None:
-        """The authority's revocation list, where the site has one."""
+        """The authority's revocation list, if the site has one."""
         path = self.folder / REVOKED
         return path if path.exists() else None
 
     @property
     def next(self) -> Path:
-        """Folder of the key that is to follow, while its certificate is awaited."""
+        """Folder of the next key, while its certificate is awaited."""
         return self.folder / "next"
 
     @property
@@ -68,12 +68,12 @@ class Site(CredentialFolder):
 
     @property
     def ledger(self) -> Path:
-        """What this site has spent, and the releases it was spent on."""
+        """Ledger of this site's charges and releases."""
         return self.folder / "ledger.sqlite"
 
     @property
     def lock(self) -> Path:
-        """Held by the one command that may write the ledger."""
+        """Lock file, held by the one command that may write the ledger."""
         return self.folder / "site.lock"
 
     @property
@@ -83,12 +83,12 @@ class Site(CredentialFolder):
 
     @property
     def peers(self) -> Path:
-        """The owners' keys that the steward has verified (`dppca.owner.site.agreement`)."""
+        """File of the owners' keys that the steward has verified (`dppca.owner.site.agreement`)."""
         return self.folder / "peers.yaml"
 
     @property
     def private(self) -> tuple[Path, ...]:
-        """What other users of the machine must not read, write or lock."""
+        """Files and folders that other users of the machine must not read, write or lock."""
         ledger = self.ledger.name
         files = (SITE_FILE, POLICY_FILE, ledger, f"{ledger}-journal", f"{ledger}-wal")
         names = (*files, f"{ledger}-shm", "ledger.mark", KEY, self.lock.name)
@@ -96,7 +96,7 @@ class Site(CredentialFolder):
         return (self.folder, *(self.folder / name for name in names), self.peers, *keys)
 
     def study_folder(self, name: str) -> Path:
-        """Where a study's document, components and artefacts are kept."""
+        """Folder of a study's document, components and artefacts; `SettingError` for a bad name."""
         if not is_party_name(name):
             raise SettingError(f"{name!r} cannot be a study's name: use a-z 0-9 . _ - only")
         return self.folder / STUDIES / name

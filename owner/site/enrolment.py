@@ -1,13 +1,13 @@
 """A new site: its folder, its private key, and the request that an operator signs.
 
-Later the key is changed for another one (`begin_renewal`, `finish_renewal`): the new key and its
-request wait in the folder ``next`` while the old pair stays in use. When the signed certificate has
-come, the new pair takes its place in three renames; a renewal that was cut off between them is
-finished by the next one.
+A renewal later replaces the key (`begin_renewal`, `finish_renewal`): the new key and its request
+wait in the folder ``next`` while the old pair stays in use. When the signed certificate has
+come, the new pair takes its place in three renames; if a renewal was interrupted between them, the
+next one finishes it.
 
-The key is made here and stays here; what travels is a signing request (PKCS #10) that carries the
-owner's name as the URI ``urn:dppca:owner:NAME``, which is how a party is known in every call.
-Enrolment never overwrites anything: a key that was overwritten takes the site's identity with it.
+The key is made here and stays here. The operator receives a signing request (PKCS #10) that carries
+the owner's name as the URI ``urn:dppca:owner:NAME``, which identifies a party in every call.
+Enrolment never overwrites anything: an overwritten key would take the site's identity with it.
 A renewal keeps the old pair in the folder ``previous``.
 """
 
@@ -69,11 +69,8 @@ class EnrolmentRequest:
 def enrol(folder: Path, *, name: str, curator: str, proxy: str | None = None) -> tuple[Path, ...]:
     """Make a site's folder and files, readable by their owner only, and return the files' paths.
 
-    Raises
-    ------
-    SettingError
-        A name or address of the wrong form, a file that exists, or a folder that cannot be
-        written; in the first two cases nothing has been made.
+    Raise `SettingError` if a name or address is malformed, a file exists, or a folder cannot be
+    written; in the first two cases nothing has been made.
     """
     _require(require_party_name, name, "--name")
     _require(require_address, curator, "--curator")
@@ -109,7 +106,7 @@ def enrol(folder: Path, *, name: str, curator: str, proxy: str | None = None) ->
 
 
 def read_request(path: Path) -> EnrolmentRequest:
-    """The request at a path; `SettingError` where it is none."""
+    """Read a request; raise `SettingError` if it is none."""
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -129,16 +126,13 @@ def read_request(path: Path) -> EnrolmentRequest:
 def begin_renewal(site: Site) -> EnrolmentRequest:
     """Make the next key and its request, or find those that were made before.
 
-    Raises
-    ------
-    SettingError
-        The folder cannot be written.
+    Raise `SettingError` if the folder cannot be written.
     """
     folder = site.next
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         if not ((folder / KEY).exists() and (folder / REQUEST).exists()):
-            for name in (KEY, REQUEST):  # of a renewal that was cut off before anybody saw it
+            for name in (KEY, REQUEST):  # left by a renewal that stopped before it was announced
                 (folder / name).unlink(missing_ok=True)
             key, request = _key_and_request(site.name)
             create_file(folder / KEY, key)
@@ -149,20 +143,12 @@ def begin_renewal(site: Site) -> EnrolmentRequest:
 
 
 def finish_renewal(site: Site, certificate: bytes | None, *, now: datetime) -> datetime:
-    """Put the next key and its certificate in use; returns when that ends.
+    """Put the next key and its certificate in use; return the certificate's end of validity.
 
-    Parameters
-    ----------
-    certificate
-        PEM, from the operator; None where it lies in the folder ``next``, as after a renewal that
-        was cut off.
-
-    Raises
-    ------
-    SettingError
-        No renewal has begun, or a file cannot be written.
-    IdentityError
-        The certificate is not for the next key, or would not be accepted. Nothing was changed.
+    ``certificate`` is PEM, from the operator; None if it is in the folder ``next``, as after an
+    interrupted renewal. Raise `SettingError` if no renewal has begun or a file cannot be written.
+    Raise `IdentityError`, with nothing changed, if the certificate is not for the next key or would
+    not be accepted.
     """
     from dppca.common.transport.tls import Credentials, Role, check_credentials
 
@@ -178,7 +164,7 @@ def finish_renewal(site: Site, certificate: bytes | None, *, now: datetime) -> d
             raise SettingError(
                 "no renewal has begun: run `dppca-owner renew` without --certificate"
             )
-        # From here on every step may be the first: what was renamed is not there to rename again.
+        # An interrupted renewal may resume at any of these steps; renamed files are skipped.
         for name, target in (
             (KEY, site.key),
             (REQUEST, site.request),
@@ -186,7 +172,7 @@ def finish_renewal(site: Site, certificate: bytes | None, *, now: datetime) -> d
         ):
             if (folder / name).exists():
                 (folder / name).replace(target)
-        shutil.rmtree(folder)  # with the drafts of earlier attempts that were cut off
+        shutil.rmtree(folder)  # with the drafts of earlier, interrupted attempts
     except OSError as error:
         raise SettingError(
             f"cannot put the next key in use: {error.strerror}: {error.filename}"
@@ -198,7 +184,7 @@ def finish_renewal(site: Site, certificate: bytes | None, *, now: datetime) -> d
 
 
 def is_cut_off(site: Site) -> bool:
-    """Whether a certificate waits in the folder ``next``: its renewal can be finished."""
+    """Return True if a certificate waits in the folder ``next``: its renewal can be finished."""
     return (site.next / CERTIFICATE).exists()
 
 

@@ -1,4 +1,4 @@
-"""The forms of ``site.yaml`` and ``policy.yaml``, as pydantic reads them.
+"""Pydantic models of ``site.yaml`` and ``policy.yaml``.
 
 Budgets are decimals written as text, because a budget is an exact number and a binary fraction is
 not. Neither file has a default for a budget.
@@ -48,18 +48,18 @@ def parse_document(text: str, kind: type[_Document], name: str) -> _Document:
     except NotYamlError as error:
         raise SettingError(f"{name} is not YAML: {error}") from None
     if document is None and text.strip():
-        document = {}  # comments alone, as `init` writes the policy; an empty file is a lost one
+        document = {}  # only comments, as `init` writes the policy; an empty file counts as lost
     if not isinstance(document, Mapping):
         raise SettingError(f"{name} must be a mapping with {', '.join(kind.model_fields)}")
     try:
         return kind.model_validate(dict(document))
     except ValidationError as error:
         said = explain_faults(error, document, kind=kind, title=name, text=text)
-        raise SettingError(said) from None  # its own words may quote a password
+        raise SettingError(said) from None  # pydantic's own message may quote a password
 
 
 def require_address(value: str) -> str:
-    """Pass on a ``HOST:PORT``; `ValueError` otherwise."""
+    """Return a ``HOST:PORT`` unchanged; raise `ValueError` for other text."""
     match = _ADDRESS.fullmatch(value)
     if match is None or not 0 < int(match.group(1)) <= _MAX_PORT:
         raise ValueError(
@@ -69,7 +69,7 @@ def require_address(value: str) -> str:
 
 
 def require_proxy(value: str) -> str:
-    """Pass on a proxy's ``HOST:PORT``; `ValueError` otherwise, which repeats nothing of it."""
+    """Return a proxy's ``HOST:PORT`` unchanged; the `ValueError` for other text never quotes it."""
     if "://" in value or "@" in value:
         raise ValueError(
             "must be HOST:PORT alone, such as proxy.example:3128; a name and password are kept "
@@ -79,7 +79,7 @@ def require_proxy(value: str) -> str:
 
 
 def _exact(value: object) -> Decimal:
-    """A decimal from text (or a whole number): a YAML fraction has been through binary."""
+    """Decimal from text or a whole number; YAML has already rounded a fraction to binary."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise ValueError(  # noqa: TRY004 - what pydantic takes for a fault of the field
             'write the decimal as text, in quotes, such as "3.0"'
@@ -98,7 +98,7 @@ _Names = Annotated[tuple[PartyName, ...], Field(min_length=1)]
 
 
 class SiteDocument(StrictDocument):
-    """``site.yaml``: who this owner is and where its curator listens.
+    """``site.yaml``: the owner's name and its curator's address.
 
     Attributes
     ----------
@@ -109,12 +109,12 @@ class SiteDocument(StrictDocument):
     curator
         The curator's address, such as ``hub.example:7443``.
     server_name
-        Name to expect in the curator's certificate, where it is not the host of ``curator``.
+        Expected name in the curator's certificate, if it is not the host of ``curator``.
     proxy
-        The HTTP proxy through which the curator is called, such as ``proxy.example:3128``; without
-        it the curator is called directly. Variables such as ``https_proxy`` have no effect.
+        The HTTP proxy to the curator, such as ``proxy.example:3128``; without it the curator is
+        called directly. Variables such as ``https_proxy`` have no effect.
     proxy_login
-        Where ``NAME:PASSWORD`` for the proxy is kept, if it asks for them (HTTP Basic).
+        Place of ``NAME:PASSWORD`` for the proxy, if it asks for them (HTTP Basic).
     """
 
     version: Literal[1] = 1
@@ -136,19 +136,19 @@ class SiteDocument(StrictDocument):
         return self
 
     def keep_login(self, folder: Path) -> Secret | None:
-        """Where the proxy's name and password are kept, seen from the site's folder."""
+        """Reference to the proxy's name and password, relative to the site's folder."""
         return None if self.proxy_login is None else self.proxy_login.locate(folder)
 
 
 class AggregateDocument(StrictDocument):
-    """What a data set asks of studies with ``trust: aggregate``.
+    """Conditions of a data set on studies with ``trust: aggregate``.
 
     Attributes
     ----------
     colluders
-        A study must bear at least so many owners that collude with the curator.
+        Least number of owners colluding with the curator that a study must tolerate.
     trusted_openers
-        Owners one of whom at least must be an opener; without it, any openers will do.
+        At least one of these owners must be an opener; without it, any openers will do.
     """
 
     colluders: Annotated[int, Field(ge=1)]
@@ -156,20 +156,20 @@ class AggregateDocument(StrictDocument):
 
 
 class PopulationDocument(StrictDocument):
-    """People whose rows this site holds, and what all releases from these rows may spend together.
+    """People whose rows this site holds, and the budget that all releases from these rows share.
 
     Attributes
     ----------
     who
-        Who they are, in one line. Commands show it; it never leaves the site.
+        Description of the people, in one line. Commands show it; it never leaves the site.
     epsilon
-        Lifetime budget: the largest epsilon of all releases together, from whichever data sets and
+        Lifetime budget: the largest epsilon of all releases together, from all data sets and
         queries. A decimal in quotes.
     delta
-        Lifetime delta; ``"0"`` where only Laplace noise is used. A decimal in quotes.
+        Lifetime delta; ``"0"`` if only Laplace noise is used. A decimal in quotes.
     was
-        Names under which these people were charged before: of a population that has another name
-        now, or of a data set with a budget of its own that has no such entry any more.
+        Names under which these people were charged before: former names of the population, or of a
+        data set that had a budget of its own and no longer has it.
     """
 
     who: Annotated[str, AfterValidator(_one_line)]
@@ -179,34 +179,35 @@ class PopulationDocument(StrictDocument):
 
 
 class DataSetDocument(PlaceDocument):
-    """Rows that studies may use, and whose they are.
+    """Rows that studies may use, and the population they belong to.
 
     Attributes
     ----------
     path
         The data: a file (CSV, Parquet or Arrow), a folder of files, or a pattern such as
-        ``rows/*.parquet``; relative to the site's folder, or an address such as ``s3://bucket/rows``
-        (``gs:``, ``abfs:``, ``hdfs:``).
+        ``rows/*.parquet``; relative to the site's folder, or an address such as
+        ``s3://bucket/rows`` (``gs:``, ``abfs:``, ``hdfs:``).
     source
-        Instead of it, the database or lake that the rows are in.
+        Instead of ``path``: the database or lake that holds the rows.
     table
         With ``source``: a table or view by its name, such as ``omop.person_year``.
     query
         With ``source``, instead of ``table``: the file of a query of one statement, relative to the
         site's folder.
     key
-        A column that tells a row from others, for ``check --keys``.
+        A column that identifies each row, for ``check --keys``.
     population
-        The population whose rows these are. Several data sets of one population may share files,
-        or be queries of one database.
+        The population of these rows. Several data sets of one population may share files, or be
+        queries of one database.
     epsilon, delta
-        Without ``population``: a lifetime budget of its own, as policies had it before there were
-        populations. No other data set may share its files or its database then.
+        Without ``population``: a lifetime budget of its own, the older form of policies. No other
+        data set may share its files or its database then.
     aggregate
         Needed for studies with ``trust: aggregate``: such a study is refused without it.
     engine
-        Where rows are read: ``local``, ``spark``, or a Dask scheduler as ``dask://HOST:PORT`` on
-        this machine or ``tls://HOST:PORT``; without it here, and a table of Spark by Spark.
+        Engine that reads the rows: ``local``, ``spark``, or a Dask scheduler as
+        ``dask://HOST:PORT`` on this machine or ``tls://HOST:PORT``. The default is ``local``, and
+        Spark for a table of Spark.
     """
 
     population: PartyName | None = None
@@ -232,13 +233,13 @@ class DataSetDocument(PlaceDocument):
 
 
 class PolicyDocument(StrictDocument):
-    """``policy.yaml``: whose rows there are. Nothing else can be released from this site.
+    """``policy.yaml``: the site's populations and data sets. Nothing else can be released.
 
     Attributes
     ----------
     populations
-        Who is protected, by the name that commands and the ledger use. One that was charged stays
-        here even if no data set draws on it any more.
+        The protected people, by the name that commands and the ledger use. A population that was
+        charged stays here even if no data set draws on it any more.
     data_sets
         Each data set by the name that commands and the ledger use.
     """

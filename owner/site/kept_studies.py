@@ -1,8 +1,8 @@
-"""What a site keeps of a study: its document, its components, and whether both sides agree.
+"""Files that a site keeps of a study: its document and its components.
 
 A study is named by the digest of its document. The first document a site sees under a name is
-kept; if the curator later shows another one, or the steward's own study file differs from it,
-nothing goes on, and the message names the fields at fault, never a value.
+kept. If the curator later shows another one, or the steward's own study file differs from it, the
+command stops, and the message names the fields at fault, never a value.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ACKNOWLEDGEMENT = "acknowledgement.json"
 
 
 def study_from_file(path: Path) -> Study:
-    """Read a study file (YAML); `StudyError` where it cannot be read or is not valid."""
+    """Read a study file (YAML); raise `StudyError` if it cannot be read or is not valid."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -44,7 +44,7 @@ def study_from_file(path: Path) -> Study:
 
 
 def require_same(ours: Study, theirs: Study, *, what: str) -> None:
-    """Raise `SchemaMismatchError`, naming every field that differs, unless two studies are one."""
+    """Raise `SchemaMismatchError`, naming every field that differs, unless both are equal."""
     if ours.digest == theirs.digest:
         return
     raise SchemaMismatchError(
@@ -69,14 +69,9 @@ def kept_names(site: Site) -> list[str]:
 
 
 def kept_study(site: Site, name: str) -> Study:
-    """A study's document as it is kept.
+    """A study's kept document.
 
-    Raises
-    ------
-    NotReadyError
-        None is kept.
-    ArtefactError
-        It is damaged.
+    Raise `NotReadyError` if none is kept, `ArtefactError` if it is damaged.
     """
     path = site.study_folder(name) / "study.json"
     try:
@@ -95,45 +90,41 @@ def kept_study(site: Site, name: str) -> Study:
 
 
 def components_path(site: Site, name: str) -> Path:
-    """Where a study's result file is kept unless another place is asked for."""
+    """Default path of a study's result file."""
     return site.study_folder(name) / "components.npz"
 
 
 def acknowledgement_path(site: Site, name: str) -> Path:
-    """Where the curator's signed acknowledgement of this site's contribution is kept."""
+    """Path of the curator's signed acknowledgement of this site's contribution."""
     return site.study_folder(name) / ACKNOWLEDGEMENT
 
 
 def decoded_path(site: Site, name: str) -> Path:
-    """Where `synthesize` leaves decoded rows."""
+    """Path of the decoded rows that `synthesize` writes."""
     return site.study_folder(name) / "synthetic-decoded.parquet"
 
 
 def model_path(site: Site, name: str, target: str, kind: str) -> Path:
-    """Where a study's model is kept unless another place is asked for.
+    """Default path of a study's model.
 
-    Parameters
-    ----------
-    target
-        The attribute's name, chosen by the study's author: encoded by
-        `dppca.common.documents.names.file_part`.
-    kind
-        One of this software's own words for what was trained.
+    ``target`` is the attribute's name, chosen by the study's author, so
+    `dppca.common.documents.names.file_part` encodes it; ``kind`` is this software's word for the
+    kind of model.
     """
     return site.study_folder(name) / f"model-{file_part(target)}-{kind}.skops"
 
 
 def kept_result(site: Site, study: Study) -> tuple[Result, bytes]:
-    """A study's components as they are kept, and the SHA-256 of their file.
+    """A study's kept components, and the SHA-256 of their file.
 
     Raises
     ------
     NotReadyError
         None are kept.
     ArtefactError, ReceiptError, SignatureError, AlteredError
-        They do not verify (`dppca.common.attestation.verify`): nothing is made of them.
+        Their verification fails (`dppca.common.attestation.verify`); they are not used.
     ContradictionError
-        They leave out what this site contributed.
+        They leave out this site's contribution.
     """
     path = components_path(site, study.name)
     try:
@@ -156,20 +147,11 @@ def kept_result(site: Site, study: Study) -> tuple[Result, bytes]:
 def require_own_release(
     owner: str, study: Study, result: Result, history: History
 ) -> Disowning | None:
-    """Refuse a result with another contribution of this owner than its ledger knows, or without it.
+    """Refuse a result that lacks this owner's contribution or has one its ledger does not know.
 
-    Returns
-    -------
-    Disowning or None
-        What the ledger says of the contribution under this owner's name, where it was disowned:
-        somebody else's sums are in the result. The guarantee is not touched by that.
-
-    Raises
-    ------
-    ArtefactError
-        It names one that the ledger does not know.
-    ContradictionError
-        As `require_not_left_out`.
+    Return the ledger's entry if the contribution under this owner's name was disowned: the result
+    contains another party's sums, which does not affect the guarantee. Raise `ArtefactError` if the
+    ledger does not know the contribution, `ContradictionError` as `require_not_left_out` does.
     """
     require_not_left_out(owner, study, result, history)
     own = history.contribution_for(study.digest)
@@ -190,7 +172,7 @@ def require_own_release(
 
 
 def require_not_left_out(owner: str, study: Study, result: Result, history: History) -> None:
-    """Raise `ContradictionError` where the ledger has a contribution as sent and it is missing."""
+    """Raise `ContradictionError` if the result lacks a contribution that the curator holds."""
     if not history.is_held(study.digest):
         return
     if any(share.owner == owner for share in result.header.shares):
@@ -202,7 +184,7 @@ def require_not_left_out(owner: str, study: Study, result: Result, history: Hist
 
 
 def save(path: Path, content: bytes | SignedFile) -> None:
-    """Write a file whole or not at all, after its envelope; `SettingError` where that fails."""
+    """Write a file atomically, after its envelope; raise `SettingError` on failure."""
     make_folder(path.parent)
     try:
         write_signed(path, content)
@@ -211,7 +193,7 @@ def save(path: Path, content: bytes | SignedFile) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder where there is none; `SettingError` where that is not possible."""
+    """Make a folder if it is missing; raise `SettingError` on failure."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

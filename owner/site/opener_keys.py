@@ -1,9 +1,9 @@
-"""Opener keys of a site: files of their own, destroyed once they are of no more use.
+"""Opener keys of a site, in files that are destroyed after their use.
 
 ``openers/KEYID.key`` holds the 96 secret bytes of one key (mode 0600); KEYID is the SHA-256 of its
 public half. The ledger offers a key before its file is made. The file is overwritten and removed
-after the sums that the key opens are stored, and before they are sent. A command that was killed in
-between left the file, and the next command of the site destroys it (`sweep_opener_keys`).
+after the sums that the key opens are stored, and before they are sent. If a command was killed in
+between, the next command of the site destroys the file (`sweep_opener_keys`).
 
 Limits: a disk that writes to another place (flash, snapshots) may keep the old blocks, and so does
 a backup: leave the folder ``openers`` out of backups.
@@ -24,7 +24,7 @@ _SUFFIX = ".key"
 
 
 def create_opener_key(folder: Path, key: OpenerKey) -> None:
-    """Keep a key that was offered, durably; `SettingError` where that is not possible."""
+    """Store an offered key durably; raise `SettingError` if that is not possible."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         create_file(_path(folder, key.key_id), key.secret)
@@ -35,12 +35,9 @@ def create_opener_key(folder: Path, key: OpenerKey) -> None:
 
 
 def read_opener_key(folder: Path, key_id: str) -> OpenerKey | None:
-    """A key; None where its file is not there, or was cut off while it was written.
+    """Read a key; return None if its file is missing or was not written completely.
 
-    Raises
-    ------
-    ArtefactError
-        The file holds another key, or cannot be read.
+    Raise `ArtefactError` if the file holds another key or cannot be read.
     """
     path = _path(folder, key_id)
     try:
@@ -59,12 +56,9 @@ def read_opener_key(folder: Path, key_id: str) -> OpenerKey | None:
 
 
 def destroy_opener_key(folder: Path, key_id: str) -> bool:
-    """Overwrite a key's file and remove it, durably; False where there was none.
+    """Overwrite a key's file and remove it, durably; return False if there was none.
 
-    Raises
-    ------
-    SettingError
-        It could not be done: the message says which file to destroy.
+    On failure, raise a `SettingError` that names the file to destroy.
     """
     path = _path(folder, key_id)
     try:
@@ -85,12 +79,12 @@ def destroy_opener_key(folder: Path, key_id: str) -> bool:
 
 
 def list_opener_keys(folder: Path) -> tuple[str, ...]:
-    """Keys that have a file, ascending."""
+    """Identifiers of the keys that have a file, ascending."""
     return tuple(sorted(path.stem for path in folder.glob(f"*{_SUFFIX}")))
 
 
 def spent_opener_keys(folder: Path, openers: Openers) -> tuple[str, ...]:
-    """Keys that have a file although the ledger says that they have opened their set."""
+    """Keys that have opened their set, according to the ledger, but still have a file."""
     return tuple(
         key_id
         for key_id in list_opener_keys(folder)
@@ -99,9 +93,9 @@ def spent_opener_keys(folder: Path, openers: Openers) -> tuple[str, ...]:
 
 
 def sweep_opener_keys(folder: Path, ledger: Path) -> None:
-    """Destroy what an opening that was cut off has left behind.
+    """Destroy keys that an interrupted opening has left behind.
 
-    Where the ledger cannot be read nothing is done: the command that needs it says what is wrong.
+    Do nothing if the ledger cannot be read: the command that needs it reports the fault.
     """
     if not list_opener_keys(folder):
         return

@@ -1,14 +1,14 @@
-"""The policy of a site: whose rows there are, what may be spent on them, and where they lie.
+"""Policy of a site: its populations, their budgets, and the locations of their rows.
 
 A data set that ``policy.yaml`` does not name does not exist: nothing can be released from it.
 
-A data set draws on a population. In the form that policies had before there were populations, it
-has a budget of its own: that is a population of its name. Rows have one lifetime budget, so two
-data sets of the same rows are refused where one of them has a budget of its own: one path in two
+A data set draws on a population. In the older form of policies, before there were populations, it
+has a budget of its own and counts as a population of its name. Rows have one lifetime budget, so
+two data sets of the same rows are refused if one of them has a budget of its own: one path in two
 spellings, one file under two paths (links), a file and a folder or a pattern around it, two queries
-of one database. Where both draw on stated populations, what is charged counts for both
-(`dppca.owner.ledger.populations`). A file that is replaced under its name stays what it was. That a
-second file holds a copy of the rows cannot be seen.
+of one database. If both draw on stated populations, every charge counts for both
+(`dppca.owner.ledger.populations`). A file that is replaced under its name counts as the same file.
+The policy cannot detect that a second file holds a copy of the rows.
 """
 
 from __future__ import annotations
@@ -34,14 +34,10 @@ from dppca.owner.site.file_forms import (
 
 @dataclass(frozen=True, slots=True)
 class AggregateRule:
-    """Which studies with ``trust: aggregate`` a data set takes part in.
+    """Conditions of a data set on studies with ``trust: aggregate``.
 
-    Attributes
-    ----------
-    colluders
-        Least number of colluding owners that a study must bear.
-    trusted_openers
-        One of these at least must be among a study's openers; empty: any openers will do.
+    ``colluders`` is the least number of colluding owners that a study must tolerate. At least one
+    of ``trusted_openers`` must be among a study's openers; empty: any openers will do.
     """
 
     colluders: int
@@ -50,9 +46,9 @@ class AggregateRule:
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """A data set of the policy: where its rows are, and what a release of them is charged to.
+    """A data set of the policy: the location of its rows, and the account that is charged for them.
 
-    ``aggregate`` is None where it takes no part in studies with ``trust: aggregate``.
+    ``aggregate`` is None if it takes no part in studies with ``trust: aggregate``.
     """
 
     name: str
@@ -65,26 +61,19 @@ class DataSet:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The data sets and the populations of a site, in the order of the file.
+    """Data sets and populations of a site, in the order of the file.
 
-    Attributes
-    ----------
-    populations
-        Those that are stated, and those of data sets with a budget of their own.
+    ``populations`` are those that are stated, and those of data sets with a budget of their own.
     """
 
     data_sets: tuple[DataSet, ...]
     populations: tuple[Population, ...]
 
     def data_set(self, name: str | None) -> DataSet:
-        """The data set called ``name``, or the only one there is.
+        """Data set called ``name``, or the only one there is.
 
-        Raises
-        ------
-        NoPolicyError
-            The policy does not name it, or names none.
-        SettingError
-            No name was given and there are several.
+        Raise `NoPolicyError` if the policy does not name it, or names none; raise `SettingError` if
+        no name was given and there are several.
         """
         names = ", ".join(each.name for each in self.data_sets) or "none"
         if name is None and len(self.data_sets) == 1:
@@ -104,14 +93,9 @@ class Policy:
 
 
 def load_policy(site: Site) -> Policy:
-    """Read ``policy.yaml``.
+    """Read ``policy.yaml``; raise `NoPolicyError` if there is no such file.
 
-    Raises
-    ------
-    NoPolicyError
-        There is no such file.
-    SettingError
-        It is not valid; the message names every field at fault, or two data sets of one file.
+    The `SettingError` for an invalid one names every field at fault, or two data sets of one file.
     """
     path = site.folder / POLICY_FILE
     try:
@@ -190,7 +174,7 @@ def _budgets(
 def _require_names_apart(
     sets: Mapping[str, DataSetDocument], stated: Mapping[str, PopulationDocument]
 ) -> None:
-    """Refuse a population that is not stated, or stated twice, and a name that means two."""
+    """Refuse a population that is not stated, or stated twice, and a name with two meanings."""
     known = ", ".join(stated) or "none"
     belongs = {name: f"populations.{name}" for name in stated}
     for name, each in sets.items():
@@ -232,7 +216,7 @@ def _rule(document: AggregateDocument | None) -> AggregateRule | None:
 def _require_rows_of_their_own(
     sets: Mapping[str, DataSetDocument], sources: Mapping[str, Location]
 ) -> None:
-    """Refuse rows that have a budget in two places, of which one is not a population's."""
+    """Refuse two data sets that share rows unless both draw on stated populations."""
     for one, other in find_shared_rows(sources):
         if sets[one].population is None or sets[other].population is None:
             raise SettingError(

@@ -1,8 +1,8 @@
-"""How ``policy.yaml`` says where a data set's rows are, and the location it means.
+"""Sources of rows in ``policy.yaml``, and the locations they stand for.
 
 A password in the policy is refused: a policy is copied, shown and sent. A driver finds credentials
-by itself (a libpq service, ``.pgpass``, a cloud's role), or the address that holds them is kept in
-an environment variable or in a private file.
+by itself (a libpq service, ``.pgpass``, a cloud's role), or an environment variable or a private
+file holds the address with its credentials.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _KEPT_ELSEWHERE = (
 )
 
 _CREDENTIAL = re.compile(r"(?i)(pass(word|wd)?|pwd|secret|token)\s*=|[:/][^/\s]*:[^/\s]+@")
-"""What a password stands behind or before, in libpq's keywords, a URI's query, or its user."""
+"""Text next to a password, in libpq's keywords, a URI's query, or a URI's user part."""
 _STATEMENT = re.compile(r"(?i)\s*(select|with|table|values)\s")
 
 
 def _refuse(is_refused: Callable[[str], object], why: str) -> AfterValidator:
-    """Refuse a text, of which nothing is repeated."""
+    """Refuse a text without repeating any of it."""
 
     def require(text: str) -> str:
         if is_refused(text):
@@ -43,7 +43,7 @@ def _refuse(is_refused: Callable[[str], object], why: str) -> AfterValidator:
 
 
 def no_text(why: str) -> BeforeValidator:
-    """Refuse a text, of which nothing is repeated, where a mapping is expected."""
+    """Refuse a text, without repeating any of it, if a mapping is expected."""
 
     def require(value: object) -> object:
         if isinstance(value, str):
@@ -53,7 +53,7 @@ def no_text(why: str) -> BeforeValidator:
     return BeforeValidator(require)
 
 
-# Of an address of a store `locate_files` says what it may hold.
+# `locate_files` checks the address of a store.
 PathText = Annotated[
     str,
     Field(min_length=1, pattern=r"^[^\x00]*$"),
@@ -64,13 +64,13 @@ LocalText = Annotated[PathText, _NO_ADDRESS]
 
 
 class StrictDocument(BaseModel):
-    """A document in which every field has to be known."""
+    """A document that refuses unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class OneOfDocument(StrictDocument):
-    """A document of which one field is given."""
+    """A document with exactly one of its fields given."""
 
     @model_validator(mode="after")
     def _require_one(self) -> Self:
@@ -79,43 +79,37 @@ class OneOfDocument(StrictDocument):
 
 
 class AddressDocument(OneOfDocument):
-    """Where an address, or a login, is kept that may hold a password; one of the two.
+    """Place of an address or a login that may hold a password; one of the two.
 
     Attributes
     ----------
     env
         Name of an environment variable.
     file
-        A file that its owner alone may read (mode 0600), relative to the site's folder.
+        A file that only its owner may read (mode 0600), relative to the site's folder.
     """
 
     env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = None
     file: LocalText | None = None
 
     def locate(self, folder: Path) -> Secret:
-        """The place it means, seen from the site's folder."""
+        """Secret that it refers to, relative to the site's folder."""
         return Secret(self.env or "", None if self.file is None else folder / self.file)
 
 
 class SourceForm(StrictDocument):
-    """How a policy names a source of one kind.
+    """A source of one kind in a policy.
 
-    Attributes
-    ----------
-    takes_query
-        Whether the data set needs a table or a query beside it.
+    ``takes_query`` is True if the data set needs a table or a query beside it.
     """
 
     takes_query: ClassVar[bool] = False
 
     @abstractmethod
     def locate(self, name: str, *, folder: Path, beside: PlaceDocument) -> Location:
-        """The location of data set ``name``, seen from the site's folder.
+        """Location of data set ``name``, relative to the site's folder.
 
-        Parameters
-        ----------
-        beside
-            The data set's own fields, such as its query.
+        ``beside`` holds the data set's own fields, such as its query.
         """
 
 
@@ -143,7 +137,7 @@ class PostgreSQLDocument(DatabaseDocument, OneOfDocument):
     service
         A section of libpq's service file, which has host, database and role.
     uri
-        Where the driver's address is kept.
+        Place of the driver's address.
     """
 
     service: (
@@ -158,7 +152,7 @@ class PostgreSQLDocument(DatabaseDocument, OneOfDocument):
     uri: Annotated[AddressDocument | None, no_text(_KEPT_ELSEWHERE)] = None
 
     def locate(self, name: str, *, folder: Path, beside: PlaceDocument) -> PostgreSQLLocation:
-        """As `SourceForm.locate`."""
+        """Location of the database (`SourceForm.locate`)."""
         return PostgreSQLLocation(
             f"{name} (database)",
             *beside.asked(folder),
@@ -179,7 +173,7 @@ class SQLiteDocument(DatabaseDocument):
     path: LocalText
 
     def locate(self, name: str, *, folder: Path, beside: PlaceDocument) -> SQLiteLocation:
-        """As `SourceForm.locate`."""
+        """Location of the database file (`SourceForm.locate`)."""
         title, path = f"{name} (database)", folder / self.path
         return SQLiteLocation(title, *beside.asked(folder), database=path)
 
@@ -198,7 +192,7 @@ class LakeDocument(SourceForm):
         folder: Path,
         beside: PlaceDocument,  # noqa: ARG002 - it says all of it
     ) -> LakeLocation:
-        """As `SourceForm.locate`; `SettingError` for an address with credentials."""
+        """Location of the table; raise `SettingError` for an address with credentials."""
         place = locate_files(self.path, folder=folder, data_set=name)
         return self.read_by(f"{name} (lake)", place.address, self.version)
 
@@ -211,7 +205,7 @@ class DeltaDocument(LakeDocument):
     path
         Its folder: relative to the site's folder, or an address as a data set's ``path`` may be.
     version
-        Without it the newest whenever it is read.
+        Version to read; without it, the newest at each reading.
     """
 
     read_by: ClassVar[type[LakeLocation]] = DeltaLocation
@@ -226,7 +220,7 @@ class IcebergDocument(LakeDocument):
         Its metadata file (``.metadata.json``): relative to the site's folder, or an address as a
         data set's ``path`` may be.
     version
-        A snapshot; without it the newest whenever it is read.
+        Snapshot to read; without it, the newest at each reading.
     """
 
     read_by: ClassVar[type[LakeLocation]] = IcebergLocation
@@ -240,7 +234,7 @@ class SparkDocument(SourceForm):
     table
         ``CATALOGUE.SCHEMA.NAME``; without Unity or another catalogue it is ``spark_catalog``.
     version
-        Version of Delta, or snapshot of Iceberg; without it the newest whenever it is read.
+        Version of Delta, or snapshot of Iceberg; without it, the newest at each reading.
     """
 
     table: Annotated[str, Field(pattern=r"^[^.`\x00-\x1f]+\.[^.`\x00-\x1f]+\.[^.`\x00-\x1f]+$")]
@@ -253,13 +247,13 @@ class SparkDocument(SourceForm):
         folder: Path,  # noqa: ARG002 - it is in no folder
         beside: PlaceDocument,  # noqa: ARG002 - it says all of it
     ) -> SparkLocation:
-        """As `SourceForm.locate`."""
+        """Location of the table (`SourceForm.locate`)."""
         catalogue, schema, table = self.table.split(".")
         return SparkLocation(f"{name} (Spark table)", (catalogue, schema, table), self.version)
 
 
 class SourceDocument(OneOfDocument):
-    """Which database, lake or Spark table the rows are in; one of these.
+    """Database, lake or Spark table that holds the rows; one of these.
 
     Attributes
     ----------
@@ -281,13 +275,13 @@ class SourceDocument(OneOfDocument):
 
     @property
     def chosen(self) -> SourceForm:
-        """The one that is given."""
+        """The source that is given."""
         form: SourceForm = getattr(self, _one_of(**dict(self)))
         return form
 
 
 class PlaceDocument(StrictDocument):
-    """Where rows are: ``path``, or ``source`` with ``table`` or ``query``."""
+    """Place of rows: ``path``, or ``source`` with ``table`` or ``query``."""
 
     path: PathText | None = None
     source: SourceDocument | None = None
@@ -313,14 +307,9 @@ class PlaceDocument(StrictDocument):
         return self
 
     def locate(self, name: str, *, folder: Path) -> Location:
-        """The location it means; `SettingError` for an address with credentials.
+        """Location of data set ``name``; raise `SettingError` for an address with credentials.
 
-        Parameters
-        ----------
-        name
-            Name of the data set.
-        folder
-            The site's folder.
+        ``folder`` is the site's.
         """
         if self.path is not None:
             return locate_files(self.path, folder=folder, data_set=name)
@@ -328,12 +317,12 @@ class PlaceDocument(StrictDocument):
         return self.source.chosen.locate(name, folder=folder, beside=self)
 
     def asked(self, folder: Path) -> tuple[str, Path | None]:
-        """The table and the file of the query, of which one is empty or None."""
+        """The table and the file of the query; one of them is empty or None."""
         return self.table or "", None if self.query is None else folder / self.query
 
 
 def _one_of(**given: object) -> str:
-    """The one that is given; `ValueError` where none is, or several are."""
+    """Name of the one field that is given; raise `ValueError` if there are none or several."""
     named = [name for name, value in given.items() if value is not None]
     if len(named) != 1:
         raise ValueError(f"give one of {', '.join(given)}")
