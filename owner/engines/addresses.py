@@ -1,4 +1,4 @@
-"""How an engine is named: ``local``, ``spark``, ``dask://HOST:PORT`` or ``tls://HOST:PORT``."""
+"""Names of engines: ``local``, ``spark``, ``dask://HOST:PORT`` or ``tls://HOST:PORT``."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ LOCAL: Final = "local"
 SPARK: Final = "spark"
 DASK: Final = "dask"
 CLUSTER: Final = "cluster"
-"""Folder in the site's: what the site shows a scheduler that it reaches by TLS."""
+"""Folder in the site's folder: credentials for a scheduler that is reached by TLS."""
 _DASK = re.compile(r"(dask|tls)://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
 
 
 def require_engine(value: str) -> str:
-    """Pass on the name of an engine; `ValueError` otherwise, and for one that would not be safe.
+    """Return the name of an engine unchanged; raise `ValueError` for an invalid or unsafe one.
 
-    Sums without noise go to and fro between this machine, scheduler and workers: off this machine
-    only through TLS.
+    Sums without noise travel between this machine, scheduler and workers: off this machine only
+    through TLS.
     """
     if value in (LOCAL, SPARK):
         return value
@@ -38,5 +38,5 @@ def require_engine(value: str) -> str:
 
 
 def ledger_name(engine: str) -> str:
-    """What the ledger says of an engine: its kind and no address; empty for this process."""
+    """Name of an engine in the ledger: its kind without an address; empty for this process."""
     return {LOCAL: "", SPARK: SPARK}.get(engine, DASK)

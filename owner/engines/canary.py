@@ -1,6 +1,6 @@
-"""The canary: known rows whose sums have to be the same at every worker.
+"""The canary: known rows whose sums must be the same at every worker.
 
-They have every kind of attribute with all that it may say, every kind of cell, and fill every kind
+They have every kind of attribute with all of its options, every kind of cell, and fill every kind
 of entry that a packed vector can have, by both methods of adding up.
 """
 

@@ -1,15 +1,15 @@
-"""Parts on a Dask cluster of the site's own.
+"""Engine on a Dask cluster of the site's own.
 
 The client talks to the scheduler, workers read the parts, and each answer is fetched and merged as
 it arrives. Off this machine every connection is TLS, with the three files of the site's folder
 ``cluster`` (``ca.pem``, ``certificate.pem``, ``key.pem``), which a site makes for its cluster and
-no curator signs; workers that others could listen to are refused.
+no curator signs; workers with unencrypted connections to other machines are refused.
 
-A worker that is lost gives its parts to others, by Dask's own rule (``allowed-failures``). A
-cluster without any worker, or from which no part comes for `STALL_S`, ends the pass with an error.
+Dask gives the parts of a lost worker to others (``allowed-failures``). A cluster without any
+worker for `NO_WORKER_S`, or without a new part for `STALL_S`, ends the pass with an error.
 
-Limits: whoever can reach the scheduler can run code in the cluster, and the scheduler's messages
-are pickles that this client reads: scheduler and workers are trusted as the site's own machines.
+Limits: every client that reaches the scheduler can run code in the cluster, and the scheduler's
+messages are pickles that this client reads: scheduler and workers are trusted as the site's own.
 """
 
 from __future__ import annotations
@@ -36,28 +36,20 @@ from dppca.owner.engines.parts import Part
 
 CONNECT_S: Final = 30.0
 NO_WORKER_S: Final = 60.0
-"""How long a cluster may be without any worker."""
+"""Longest time that a cluster may be without any worker."""
 STALL_S: Final = 3600.0
-"""How long no part at all may arrive."""
+"""Longest time without a new part."""
 _POLL_S: Final = 0.02
 _LOOK_S: Final = 2.0
 
 
 @contextmanager
 def open_dask(text: str, folder: Path) -> Iterator[DaskEngine]:
-    """A client of a scheduler, named as ``dask://HOST:PORT`` or ``tls://HOST:PORT``.
+    """Connect to a scheduler, named as ``dask://HOST:PORT`` or ``tls://HOST:PORT``.
 
-    Parameters
-    ----------
-    folder
-        Holds the site's files for TLS.
-
-    Raises
-    ------
-    UnreachableError
-        It does not answer, or not to this site's certificate.
-    SettingError
-        One of these files is missing or may be read by others.
+    ``folder`` holds the site's files for TLS. Raise `UnreachableError` if the scheduler does not
+    answer, or not to this site's certificate; raise `SettingError` if one of the files is missing
+    or readable by others.
     """
     scheme, _, address = text.partition("://")
     with _quiet():
@@ -70,7 +62,7 @@ def open_dask(text: str, folder: Path) -> Iterator[DaskEngine]:
                 set_as_default=False,
                 name="dppca",
             )
-        except (OSError, TimeoutError, ValueError):  # what Dask says names addresses and files
+        except (OSError, TimeoutError, ValueError):  # Dask's message names addresses and files
             raise UnreachableError(
                 f"no Dask scheduler answers at {text} within {CONNECT_S:.0f} s: check its address, "
                 f"that it runs, and, for tls://, that the files in {folder} are of the "
@@ -85,10 +77,7 @@ def open_dask(text: str, folder: Path) -> Iterator[DaskEngine]:
 class DaskEngine(ClusterEngine):
     """A `ClusterEngine` on a scheduler's workers, each slot a thread of a worker.
 
-    Parameters
-    ----------
-    stall_s, no_worker_s
-        See `STALL_S` and `NO_WORKER_S`.
+    For ``stall_s`` and ``no_worker_s`` see `STALL_S` and `NO_WORKER_S`.
     """
 
     def __init__(
@@ -108,7 +97,7 @@ class DaskEngine(ClusterEngine):
         return max(1, sum(self._workers().values()))
 
     def check(self) -> None:
-        """As `Engine.check`: safe connections, versions, code and canary.
+        """Require safe connections and equal versions, code and canary (`Engine.check`).
 
         The scheduler is compared too: it reads the tasks that it hands on.
         """
@@ -124,10 +113,10 @@ class DaskEngine(ClusterEngine):
             require_alike(f"{address} of {self._title}", theirs)
 
     def run(self, parts: Sequence[Part], work: Work) -> Iterator[Answer]:
-        """As `ClusterEngine.run`."""
+        """Answers for all parts as they arrive (`ClusterEngine.run`)."""
         name, work_json = uuid4().hex, work.to_json()
         with self._asking():
-            # A future that is let go of is computed no more, and its result is dropped.
+            # Dask stops computing a released future and drops its result.
             waiting = [
                 self._client.submit(
                     answer_part,
@@ -145,7 +134,7 @@ class DaskEngine(ClusterEngine):
                 self._client.cancel(waiting, force=True)
 
     def _arriving(self, waiting: list[Future]) -> Iterator[Answer]:
-        """Answers as they come; ``waiting`` is emptied meanwhile."""
+        """Yield answers as they arrive; ``waiting`` is emptied meanwhile."""
         arrived = looked = seen = time.monotonic()
         while waiting:
             done = [future for future in waiting if future.status != "pending"]
@@ -176,16 +165,16 @@ class DaskEngine(ClusterEngine):
                 time.sleep(_POLL_S)
 
     def _result(self, future: Future) -> Answer:
-        """The answer of a task that has ended; what an engine says of one that failed is dropped.
+        """Answer of a task that has ended; Dask's message about a failed task is dropped.
 
-        The task itself never raises, so that it failed says something of its worker.
+        The task itself never raises, so a failure is one of its worker.
         """
         answer: Answer | None = None
         error: BaseException | None = None
         with self._asking():
             if future.status == "error":
                 error = future.exception(timeout=CONNECT_S)
-            elif future.status in ("finished", "pending"):  # lost again, once it was there
+            elif future.status in ("finished", "pending"):  # pending: lost after it had finished
                 try:
                     answer = future.result(timeout=self._stall_s)
                 except (ImportError, AttributeError, TypeError) as unread:  # of other code
@@ -205,12 +194,11 @@ class DaskEngine(ClusterEngine):
         )
 
     def _workers(self) -> dict[str, int]:
-        """Threads of each worker by its address."""
         threads: dict[str, int] = self._client.nthreads()
         return threads
 
     def _require_private(self, workers: Sequence[str] | dict[str, int]) -> None:
-        """Refuse workers to which sums without noise would travel in clear."""
+        """Refuse workers to which sums without noise would travel unencrypted."""
         for address in workers:
             parts = urlsplit(address)
             if parts.scheme != "tls" and not is_loopback(parts.hostname or ""):
@@ -222,7 +210,7 @@ class DaskEngine(ClusterEngine):
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """Turn what Dask raises of a connection into an error of ours; its text is left out."""
+        """Translate Dask's connection errors into this project's; their text is left out."""
         try:
             yield
         except (OSError, TimeoutError, RuntimeError, ValueError) as error:
@@ -237,7 +225,7 @@ class DaskEngine(ClusterEngine):
 
 
 def _security(folder: Path) -> Security:
-    """TLS with the site's files for its cluster, and nothing without TLS."""
+    """TLS settings with the site's files for its cluster; nothing is sent without TLS."""
     paths = {name: folder / name for name in (CA, CERTIFICATE, KEY)}
     for path in paths.values():
         if not path.is_file():
@@ -257,7 +245,7 @@ def _security(folder: Path) -> Security:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No warnings of versions, which `DaskEngine.check` compares; TLS 1.3 and nothing older."""
+    """Suppress version warnings, because `DaskEngine.check` compares versions; require TLS 1.3."""
     settings = {"distributed.comm.retry.count": 2, "distributed.comm.tls.min-version": 1.3}
     with warnings.catch_warnings(), dask.config.set(settings):
         warnings.simplefilter("ignore")

@@ -1,7 +1,7 @@
-"""Who makes the pass over all rows: this process, or a cluster of the site's own.
+"""Engines for the pass over all rows: this process, or a cluster of the site's own.
 
-An engine gives the same integers and the same counts as any other. It is checked before a row is
-read, and a pass is over before anything is charged.
+All engines give the same integers and the same counts. An engine is checked before a row is read,
+and a pass is over before anything is charged.
 """
 
 from __future__ import annotations
@@ -26,35 +26,23 @@ from dppca.owner.records import (
 
 
 class Engine(Protocol):
-    """Where sums and counts over a table come from."""
+    """Source of sums and counts over a table."""
 
     def check(self) -> None:
-        """Refuse workers that are not like this machine, before a row is read.
+        """Refuse workers that differ from this machine, before a row is read.
 
-        Raises
-        ------
-        SettingError
-            A worker has another version or another sum of the canary, or lacks DPPCA.
-        UnreachableError
-            The cluster does not answer.
+        Raise `SettingError` if a worker has another version or another sum of the canary, or lacks
+        DPPCA; raise `UnreachableError` if the cluster does not answer.
         """
 
     def sum_table(
         self, table: Table, *, tally: FaultCounts, progress: Callable[[int], None]
     ) -> Moments:
-        """Exact sums over all rows, and in ``tally`` what coding has to mend.
+        """Exact sums over all rows; counts of coding faults go to ``tally``.
 
-        Parameters
-        ----------
-        progress
-            Called with the number of rows that have been added since.
-
-        Raises
-        ------
-        DataError
-            A file cannot be read, or changed.
-        SettingError
-            The engine cannot read such a table.
+        ``progress`` is called with the number of rows added since its last call. Raise `DataError`
+        if a file cannot be read or has changed, `SettingError` if the engine cannot read such a
+        table.
         """
 
     def count_faults(
@@ -65,19 +53,19 @@ class Engine(Protocol):
         target: str | None = None,
         progress: Callable[[int], None],
     ) -> CheckReport:
-        """What coding has to mend, as `check_table` says it; raises as `sum_table` does."""
+        """Report of coding faults, as from `check_table`; raises as `sum_table` does."""
 
 
 class LocalEngine:
     """The process itself, with a thread for each core."""
 
     def check(self) -> None:
-        """Nothing to compare."""
+        """Accept: there is nothing to compare."""
 
     def sum_table(
         self, table: Table, *, tally: FaultCounts, progress: Callable[[int], None]
     ) -> Moments:
-        """As `Engine.sum_table`."""
+        """Exact sums over all rows (`Engine.sum_table`)."""
         return moments_of_table(table, table.schema, tally=tally, progress=progress)
 
     def count_faults(
@@ -88,7 +76,7 @@ class LocalEngine:
         target: str | None = None,
         progress: Callable[[int], None],
     ) -> CheckReport:
-        """As `Engine.count_faults`."""
+        """Report of coding faults (`Engine.count_faults`)."""
         return check_table(table, table.schema, limit=limit, target=target, progress=progress)
 
 
@@ -98,28 +86,24 @@ class ClusterEngine(ABC):
     @property
     @abstractmethod
     def slots(self) -> int:
-        """Parts that can be worked on at once, at least 1."""
+        """Number of parts that can be worked on at once, at least 1."""
 
     @abstractmethod
     def check(self) -> None:
-        """As `Engine.check`."""
+        """Refuse workers that differ from this machine (`Engine.check`)."""
 
     @abstractmethod
     def run(self, parts: Sequence[Part], work: Work) -> Iterator[Answer]:
         """Answers of `answer_part` for all parts, as they arrive; some may come twice.
 
-        Raises
-        ------
-        DataError
-            A part was lost too often, or none came for too long.
-        UnreachableError
-            The cluster has gone.
+        Raise `DataError` if a part was lost too often or none came for too long, and
+        `UnreachableError` if the cluster has gone.
         """
 
     def sum_table(
         self, table: Table, *, tally: FaultCounts, progress: Callable[[int], None]
     ) -> Moments:
-        """As `Engine.sum_table`."""
+        """Exact sums over all rows (`Engine.sum_table`)."""
         return self._merged(table, _work(table), tally, progress)
 
     def count_faults(
@@ -130,7 +114,7 @@ class ClusterEngine(ABC):
         target: str | None = None,
         progress: Callable[[int], None],
     ) -> CheckReport:
-        """As `Engine.count_faults`."""
+        """Report of coding faults (`Engine.count_faults`)."""
         limit = limit if table.source.is_numbered else 0
         tally = FaultCounts(table.schema, limit=limit, target=target)
         work = _work(table, limit=limit, target=target, with_sums=False)
@@ -140,7 +124,7 @@ class ClusterEngine(ABC):
     def _merged(
         self, table: Table, work: Work, tally: FaultCounts, progress: Callable[[int], None]
     ) -> Moments:
-        """What `merge` makes of the answers for a table."""
+        """Moments from the merged answers for a table."""
         parts = make_manifest(table, slots=self.slots)
         return merge(
             table.title,
@@ -155,14 +139,10 @@ class ClusterEngine(ABC):
 
 
 def require_alike(worker: str, theirs: object) -> None:
-    """Refuse a worker that is not like this machine; `SettingError`.
+    """Raise `SettingError` for a worker that differs from this machine.
 
-    Parameters
-    ----------
-    worker
-        What the message calls it.
-    theirs
-        Its `fingerprint_document`, or anything else where it could not make one.
+    ``worker`` is its name in the message; ``theirs`` is its `fingerprint_document`, or any other
+    value if it could not make one.
     """
     differ = tell_difference(theirs) if isinstance(theirs, dict) else ""
     if isinstance(theirs, dict) and not differ:

@@ -1,12 +1,11 @@
-"""What a worker runs: the exact sums of one part, the same integers as in one process.
+"""Kernel of a worker: exact sums of one part, the same integers as in one process.
 
-`answer_part` is total. Whatever is raised at a worker becomes one of the words of `Failure`: a
-traceback may quote a row, and a worker's log is read by others than the site's steward. Before a
-process of a worker answers for a part, it compares itself with the machine that asks
-(`Fingerprint`): versions of Python, NumPy and pyarrow, the code of DPPCA that is installed there,
-and the sums of a canary, small batches of every kind of attribute, cell and entry. The digest of
-all these is in every answer, and is compared by the machine that asks: code of another version may
-compare nothing.
+`answer_part` is total. Every exception at a worker becomes one of the words of `Failure`: a
+traceback may quote a row, and people other than the site's steward read a worker's log. Before a
+worker process answers for a part, it compares itself with the machine that asks (`Fingerprint`):
+versions of Python, NumPy and pyarrow, the code of the DPPCA that is installed there, and the sums
+of a canary, small batches of every kind of attribute, cell and entry. Every answer holds the digest
+of all these, and the machine that asks compares it: code of another version may compare nothing.
 
 Limits: a worker has the same DPPCA installed as this machine. It reads the same paths, with
 credentials of its own.
@@ -44,7 +43,7 @@ _TITLE: Final = "a file of the part"
 
 
 class Failure(StrEnum):
-    """Why there is no answer; all that a worker says of what was raised there."""
+    """Reason for a missing answer; a worker reports nothing else about an exception."""
 
     CHANGED = "changed"
     """A file is not the one of the manifest, or has other rows."""
@@ -59,16 +58,16 @@ class Failure(StrEnum):
 
 
 class Answer(NamedTuple):
-    """What a worker says of a part. Private: sums without noise.
+    """A worker's answer for a part. Private: sums without noise.
 
     Attributes
     ----------
     part, n_rows
-        Index of the part, and its rows as the worker has read it.
+        Index of the part, and the number of its rows that the worker has read.
     packed
-        The packed vector, int64 in the machine's order; empty where sums were not asked for.
+        The packed vector, int64 in the machine's order; empty if sums were not requested.
     faults
-        What coding had to mend, as `FaultCounts.to_json` writes it.
+        Counts of coding faults, from `FaultCounts.to_json`.
     failure
         A word of `Failure`; empty for an answer that counts.
     fingerprint
@@ -85,7 +84,7 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What has to be equal at every worker: ``3.12``, versions, and two SHA-256."""
+    """Properties that must be equal at every worker: ``3.12``, versions, and two SHA-256."""
 
     python: str
     numpy: str
@@ -95,13 +94,13 @@ class Fingerprint:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of all of it, hexadecimal."""
+        """SHA-256 of all properties, hexadecimal."""
         return hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is asked of every part alike.
+    """Request that is the same for every part.
 
     Attributes
     ----------
@@ -110,9 +109,9 @@ class Work:
     fingerprint
         Fingerprint of the machine that asks.
     limit, target
-        As of `dppca.owner.records.check.FaultCounts`.
+        See `dppca.owner.records.check.FaultCounts`.
     with_sums
-        Whether moments are asked for, and not counts of faults alone.
+        True if moments are requested, False for counts of faults only.
     """
 
     schema_json: str
@@ -127,7 +126,7 @@ class Work:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read what `to_json` has written."""
+        """Read the output of `to_json`."""
         document = json.loads(text)
         return cls(**document | {"fingerprint": Fingerprint(**document["fingerprint"])})
 
@@ -144,12 +143,9 @@ class _PartChangedError(Exception):
 
 
 def answer_part(part_json: str, work_json: str) -> Answer:
-    """The answer for a part, for an engine to run at a worker; never raises.
+    """Answer for a part, for an engine to run at a worker; never raises.
 
-    Parameters
-    ----------
-    part_json, work_json
-        As `Part.to_json` and `Work.to_json` write them.
+    The arguments are outputs of `Part.to_json` and `Work.to_json`.
     """
     try:
         part = Part.from_json(part_json)
@@ -159,7 +155,7 @@ def answer_part(part_json: str, work_json: str) -> Answer:
 
 
 def answer_batches(index: int, batches: Iterable[pa.RecordBatch], work_json: str) -> Answer:
-    """The answer for rows that an engine reads, a column for each attribute; never raises."""
+    """Answer for rows that an engine reads, with one column per attribute; never raises."""
     return _answered(index, work_json, lambda work: sum_batches(index, batches, work))
 
 
@@ -181,7 +177,7 @@ def _answered(index: int, work_json: str, add: Callable[[Work], Answer]) -> Answ
 
 
 def sum_batches(index: int, batches: Iterable[pa.RecordBatch], work: Work) -> Answer:
-    """The exact sums of batches whose columns are the schema's attributes, in their order."""
+    """Exact sums of batches whose columns are the schema's attributes, in their order."""
     schema = work.read_schema()
     names = [attribute.name for attribute in schema.attributes]
     tally, sums = FaultCounts(schema, target=work.target), MomentSums(schema)
@@ -200,12 +196,9 @@ def sum_batches(index: int, batches: Iterable[pa.RecordBatch], work: Work) -> An
 
 
 def sum_part(part: Part, work: Work) -> Answer:
-    """The exact sums of a part's rows, and what coding had to mend, by one thread.
+    """Exact sums of a part's rows and counts of coding faults, by one thread.
 
-    Raises
-    ------
-    DataError, OSError, ArrowException
-        A file cannot be read.
+    Raise `DataError`, `OSError` or `ArrowException` if a file cannot be read.
     """
     schema = work.read_schema()
     _require_stamps(part)
@@ -221,7 +214,7 @@ def sum_part(part: Part, work: Work) -> Answer:
                 for columns in table.batches():
                     tally.add(columns)
     except (DataError, OSError, pa.ArrowException, ValueError):
-        _require_stamps(part)  # a file that is being written is no damaged one
+        _require_stamps(part)  # a file that is being written is not damaged
         raise
     _require_stamps(part)
     return Answer(part.index, table.n_rows, packed, tally.to_json())
@@ -229,7 +222,7 @@ def sum_part(part: Part, work: Work) -> Answer:
 
 @lru_cache(maxsize=1)
 def take_fingerprint() -> Fingerprint:
-    """The fingerprint of this process; computed once."""
+    """Fingerprint of this process; computed once."""
     return Fingerprint(
         ".".join(platform.python_version_tuple()[:2]),
         np.__version__,
@@ -249,7 +242,7 @@ def digest_code() -> str:
 
 
 def _modules(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
-    """Source of every module in a folder and below it, by its place, in the order of names."""
+    """Yield the path and source of every module in a folder and below it, in the order of names."""
     for each in sorted(folder.iterdir(), key=lambda each: each.name):
         place = f"{path}/{each.name}"
         if each.is_dir():
@@ -259,13 +252,13 @@ def _modules(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
 
 
 def tell_difference(theirs: Mapping[str, str]) -> str:
-    """What of a worker is another than here, by its `fingerprint_document`; empty for nothing."""
+    """Titles of the properties in which a worker's fingerprint differs; empty if it does not."""
     differ = [_TITLES[n] for n, value in fingerprint_document().items() if theirs.get(n) != value]
     return " and another ".join(differ)
 
 
 def fingerprint_document() -> dict[str, str]:
-    """`take_fingerprint` as plain values, for an engine that asks a worker."""
+    """`take_fingerprint` as plain values, for an engine that queries a worker."""
     return asdict(take_fingerprint())
 
 

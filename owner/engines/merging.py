@@ -1,11 +1,11 @@
-"""Answers to one sum, each part exactly once, by the manifest and not by trust in an engine.
+"""Merging of answers: each part counts exactly once, checked against the manifest.
 
-An engine may run a part again after a worker was lost, and may hand over both answers. Here every
-index counts once, with the manifest's rows; a second answer has to be the same bytes, else the rows
-were not the same at both times. Nothing comes out before every part is in.
+An engine may run a part again after a worker was lost, and may return both answers. Here every
+index counts once, with the manifest's rows; a second answer must have the same bytes, or else the
+rows changed in between. Nothing is returned before every part has arrived.
 
-What is kept of an answer is added at once; of the answer itself a SHA-256 is left, so that memory
-does not grow with the number of parts.
+An answer's sums are added at once and only its SHA-256 is kept, so memory does not grow with the
+number of parts.
 """
 
 from __future__ import annotations
@@ -47,27 +47,15 @@ def merge(
     progress: Callable[[int], None] | None = None,
     with_sums: bool = True,
 ) -> Moments:
-    """The moments of all parts; raises as soon as an answer cannot be true.
+    """Moments of all parts; raises as soon as an answer cannot be true.
 
-    Parameters
-    ----------
-    title
-        What messages call the table.
-    fingerprint
-        What every worker has to be like.
-    tally
-        Takes what coding had to mend.
-    progress
-        Called with the number of rows of every part that is in.
-    with_sums
-        False where the answers were to bring counts of faults alone; then the sums are zeros.
+    ``title`` is the table's name in messages, ``fingerprint`` the expected one of every worker;
+    ``tally`` receives the counts of coding faults. ``progress`` is called with the number of rows
+    of every part that has arrived. If ``with_sums`` is False, the answers bring counts of faults
+    only, and the sums are zeros.
 
-    Raises
-    ------
-    DataError
-        A part failed, changed, is of other rows than the manifest's, or did not come.
-    SettingError
-        A worker is not like this machine.
+    Raise `DataError` if a part failed, changed, has other rows than the manifest's, or is missing;
+    raise `SettingError` if a worker differs from this machine.
     """
     parts = {part.index: part for part in manifest}
     total = np.zeros(schema.layout.n_entries, dtype=np.int64)

@@ -1,12 +1,12 @@
-"""Parts of a data set, and the manifest: which rows are in which part, before any charge.
+"""Parts of a data set, and their manifest, which fixes before any charge the rows of each part.
 
 A part is some row groups of some Parquet files, or whole files of other formats. Together the parts
 hold every row once, in the data set's order: part k begins at the row after the last of part k - 1.
-A part says how large each of its files is and when it was last changed, so that a worker that finds
-another file under that name says so instead of adding it up.
+A part records the size and the last change of each of its files, so a worker that finds another
+file under that name reports it instead of adding it up.
 
 Parts are few and large: each answer is a whole packed vector, 8 bytes for each of its entries, so
-that more parts cost the site's machine time and no worker any.
+more parts cost time of the site's machine and save none on the workers.
 """
 
 from __future__ import annotations
@@ -22,24 +22,18 @@ from dppca.owner.records.stored_files import Piece
 from dppca.owner.records.table import Table
 
 PARTS_PER_SLOT: Final = 4
-"""So that workers that are faster, or one that is lost, leave little waiting at the end."""
+"""Several, so that little waiting is left at the end if workers differ in speed or one is lost."""
 LEAST_BYTES: Final = 16 << 20
 MOST_BYTES: Final = 4 << 30
-"""Size of a part, before compression, where files and row groups can be cut so."""
+"""Size of a part, before compression, if files and row groups allow it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one task adds up.
+    """Rows that one task adds up.
 
-    Attributes
-    ----------
-    index
-        From 0.
-    first_row
-        Rows of the data set before it.
-    n_rows
-        Rows that its answer has to be of.
+    ``index`` counts from 0; ``first_row`` is the number of the data set's rows before it; its
+    answer must have ``n_rows`` rows.
     """
 
     index: int
@@ -48,12 +42,12 @@ class Part:
     pieces: tuple[Piece, ...]
 
     def to_json(self) -> str:
-        """One line of JSON; it holds paths, and so is for the cluster alone."""
+        """One line of JSON; it holds paths, and so is for the cluster only."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read what `to_json` has written."""
+        """Read the output of `to_json`."""
         document = json.loads(text)
         pieces = tuple(
             Piece(
@@ -74,17 +68,8 @@ def make_manifest(
 ) -> tuple[Part, ...]:
     """Cut a table into parts, about `PARTS_PER_SLOT` of them for each slot; reads no row.
 
-    Parameters
-    ----------
-    slots
-        Tasks that run at once.
-    least_bytes, most_bytes
-        Size of a part, where row groups allow it.
-
-    Raises
-    ------
-    DataError, SettingError
-        As `Source.pieces`.
+    ``slots`` is the number of tasks that run at once. Parts are cut to a size between
+    ``least_bytes`` and ``most_bytes``, if row groups allow it. Raises as `Source.pieces`.
     """
     pieces = [piece for piece in table.source.pieces() if piece.n_rows]
     total = sum(piece.n_bytes for piece in pieces)
@@ -93,14 +78,14 @@ def make_manifest(
 
 
 def _pack(pieces: Sequence[Piece], part_bytes: int) -> Iterator[Part]:
-    """Parts of about so many bytes, each of pieces that follow each other."""
+    """Parts of about ``part_bytes``, each of consecutive pieces."""
     index = first_row = held_bytes = 0
     held: list[Piece] = []
     for number, piece in enumerate(pieces, start=1):
         held.append(piece)
         held_bytes += piece.n_bytes
         following = pieces[number].n_bytes if number < len(pieces) else 0
-        # A part ends where it is nearer to its size without the next piece than with it.
+        # A part ends if it is nearer to its size without the next piece than with it.
         if number == len(pieces) or held_bytes + following / 2 > part_bytes:
             n_rows = sum(each.n_rows for each in held)
             yield Part(index, first_row, n_rows, tuple(_joined(held)))
@@ -108,7 +93,7 @@ def _pack(pieces: Sequence[Piece], part_bytes: int) -> Iterator[Part]:
 
 
 def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """Row groups of one file as one piece."""
+    """Pieces in which the row groups of one file are one piece."""
     for _, each in groupby(pieces, key=attrgetter("store", "path")):
         same = list(each)
         if same[0].groups is None:

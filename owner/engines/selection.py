@@ -1,4 +1,4 @@
-"""Opens the engine that a policy or an option names."""
+"""Opening of the engine that a policy or an option names."""
 
 from __future__ import annotations
 
@@ -14,17 +14,11 @@ from dppca.owner.engines.engine import Engine, LocalEngine
 
 @contextmanager
 def open_engine(text: str, folder: Path) -> Iterator[Engine]:
-    """The engine of a name (`dppca.owner.engines.addresses`), checked; closed at the end.
+    """Open and check an engine by its name (`dppca.owner.engines.addresses`); close it at the end.
 
-    Parameters
-    ----------
-    folder
-        The site's: a scheduler that is reached by TLS needs the files in its folder ``cluster``.
-
-    Raises
-    ------
-    SettingError, UnreachableError
-        As `Engine.check`; or it is not installed, or its files are missing.
+    A TLS scheduler needs the files in the folder ``cluster`` of ``folder``, the site's. Raise
+    `SettingError` or `UnreachableError` as `Engine.check` does, or if the engine is not installed
+    or its files are missing.
     """
     try:
         require_engine(text)

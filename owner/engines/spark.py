@@ -1,18 +1,18 @@
-"""Parts, or a table, on the Spark that the environment names.
+"""Engine on Spark: parts of files, or a Spark table, in the session that the environment names.
 
 *Files*: Spark gives each part of the manifest to a task, whose Python reads the files by pyarrow as
-this machine does. A table of Spark is added up *where it is*: each partition is one answer, all of
-them together have the rows that were counted, and none comes twice.
+this machine does. A table of Spark is added up *in place*: each partition gives one answer, the
+answers together must have the counted number of rows, and none counts twice.
 
-Nothing but DataFrames and `mapInArrow`: Databricks refuses RDDs, and an accumulator may count a
-task that ran twice. What a failed attempt has done is in no result. Functions for the workers are
-sent by value and call the kernel of the DPPCA that is installed there; a process of a worker
-answers nothing before it has compared itself (`kernel`).
+Only DataFrames and `mapInArrow` are used: Databricks refuses RDDs, and an accumulator may count a
+task that ran twice. A failed attempt leaves nothing in any result. Functions for the workers are
+sent by value and call the kernel of the DPPCA that is installed there; a worker process compares
+itself with this machine before it answers (`kernel`).
 
-Limits: of a table all answers are held until the last is in, so a wide one is cut into fewer
-partitions. How far a pass over a table is follows from the tasks that are done, as if each had as
-many rows; by Spark Connect from the answers themselves. Of a view that Spark makes in several steps
-nothing is known before the end.
+Limits: all answers for a table are held until the last has arrived, so a wide table is cut into
+fewer partitions. Progress over a table is estimated from the finished tasks, as if each had the
+same number of rows; by Spark Connect it is taken from the answers themselves. For a view that Spark
+computes in several steps no progress is known before the end.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ANSWER: Final = (
 _WITHOUT_DPPCA: Final = Answer(-1, 0, b"", "", Failure.DIFFERS.value)._asdict()
 _LOOKS: Final = 1 << 12
 _JOB_BYTES: Final = 512 << 20
-"""Most of one job's answers; Spark's own limit is 1 GiB (``spark.driver.maxResultSize``)."""
+"""Limit of one job's answers; Spark's own limit is 1 GiB (``spark.driver.maxResultSize``)."""
 _MOST_JOBS: Final = 8
 _WATCH_S: Final = 0.5
 _TITLE: Final = "a part of the rows"
@@ -51,7 +51,7 @@ _TITLE: Final = "a part of the rows"
 
 @contextmanager
 def open_spark() -> Iterator[SparkEngine]:
-    """The session that the environment names; it is left open, for it may be its caller's."""
+    """Open the session that the environment names; it stays open, for its caller may own it."""
     yield SparkEngine(open_session())
 
 
@@ -66,11 +66,11 @@ class SparkEngine(ClusterEngine):
 
     @property
     def slots(self) -> int:
-        """Partitions of a range of numbers, which Spark makes one for each slot."""
+        """Number of partitions of a range of numbers; Spark makes one for each slot."""
         return self._slots
 
     def check(self) -> None:
-        """As `Engine.check`: versions, code and canary, once for each slot."""
+        """Compare versions, code and canary once for each slot (`Engine.check`)."""
         try:
             with asking("Spark"):
                 seen = self._session.range(_LOOKS).mapInArrow(_looking(), "seen string").collect()
@@ -84,7 +84,7 @@ class SparkEngine(ClusterEngine):
         self._slots = max(1, len(seen))
 
     def run(self, parts: Sequence[Part], work: Work) -> Iterator[Answer]:
-        """As `ClusterEngine.run`: a few jobs at a time, each of about a task for each slot."""
+        """Run a few jobs at a time, each of about one task for each slot (`ClusterEngine.run`)."""
         size = max(1, min(self._slots, _JOB_BYTES // _answer_bytes(work)))
         jobs = [parts[start : start + size] for start in range(0, len(parts), size)]
         pool = ThreadPoolExecutor(min(_MOST_JOBS, -(-2 * self._slots // size)))
@@ -97,11 +97,11 @@ class SparkEngine(ClusterEngine):
             return self._collect(numbers, _answering(texts, work.to_json()))
 
         try:
-            # No list of the jobs that are done: each would keep its answers in memory.
+            # No list of finished jobs: each would keep its answers in memory.
             for done in as_completed({pool.submit(answer, job) for job in jobs}):
                 yield from done.result()
         except BaseException:
-            with suppress(Exception):  # Java may have gone; what is raised already says why
+            with suppress(Exception):  # Java may have gone; the first error already says why
                 self._session.interruptTag(tag)
             raise
         finally:
@@ -139,7 +139,7 @@ class SparkEngine(ClusterEngine):
         source: Source,
         reach: Callable[[int], None],
     ) -> list[Answer]:
-        """As `_collect`, and meanwhile the rows that are done."""
+        """Collect answers (`_collect`) and report the finished rows meanwhile."""
         if is_by_connect(self._session):
             answers = list[Answer]()
             with asking(_TITLE):
@@ -172,20 +172,20 @@ class SparkEngine(ClusterEngine):
 
 
 class _Shown:
-    """Rows that were said to be done; never fewer, and none twice."""
+    """Rows that were reported as finished; never fewer, and none twice."""
 
     def __init__(self, progress: Callable[[int], None]) -> None:
         self._progress, self._n_rows = progress, 0
 
     def reach(self, n_rows: int) -> None:
-        """Say how many more it are now."""
+        """Report the increase to ``n_rows``."""
         if n_rows > self._n_rows:
             self._progress(n_rows - self._n_rows)
             self._n_rows = n_rows
 
 
 def _share_done(tracker: Any, group: str) -> float:
-    """Of all tasks of a job that has one stage; 0 as long as Spark does not tell."""
+    """Share of finished tasks of a job with one stage; 0 as long as Spark reports none."""
     jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(group)]
     numbers = [number for job in jobs if job is not None for number in job.stageIds]
     stages = [stage for stage in map(tracker.getStageInfo, numbers) if stage is not None]
@@ -202,7 +202,7 @@ def _answer_bytes(work: Work) -> int:
 
 
 def _looking() -> Callable[[Any], Any]:
-    """For a worker: what it is like; sent by value, so that it uses the kernel and nothing else."""
+    """For a worker: report its fingerprint; sent by value, so that it uses only the kernel."""
 
     def look(batches: Any) -> Any:
         for _ in batches:
@@ -211,7 +211,7 @@ def _looking() -> Callable[[Any], Any]:
             from dppca.owner.engines.kernel import fingerprint_document
 
             seen: Any = fingerprint_document()
-        except Exception:  # noqa: BLE001 - whatever it is, this machine says so in its own words
+        except Exception:  # noqa: BLE001 - this machine reports any failure in its own words
             seen = None
         yield pa.RecordBatch.from_pydict({"seen": [json.dumps(seen)]})
 
@@ -219,7 +219,7 @@ def _looking() -> Callable[[Any], Any]:
 
 
 def _answering(parts: Sequence[str], work_json: str) -> Callable[[Any], Any]:
-    """For a worker: answers for the parts whose numbers come; sent by value."""
+    """For a worker: answer for the parts with the received numbers; sent by value."""
     without = _WITHOUT_DPPCA
 
     def answer(batches: Any) -> Any:
@@ -236,7 +236,7 @@ def _answering(parts: Sequence[str], work_json: str) -> Callable[[Any], Any]:
 
 
 def _adding_up(work_json: str) -> Callable[[Any], Any]:
-    """For a worker: the answer for the rows of a partition; sent by value."""
+    """For a worker: answer for the rows of a partition; sent by value."""
     without = _WITHOUT_DPPCA
 
     def add(batches: Any) -> Any:

@@ -1,10 +1,10 @@
 """Synthetic rows from a study's result, in two forms, each with its receipt.
 
-Coded rows are the continuous coordinates of probabilistic PCA, what the papers evaluate: latents
-are drawn from N(0, I), never from rows (Gu et al. 2022, step 15, projects raw rows instead, and
-rows made of those are not private). Decoded rows are valid under the schema. They are drawn from a
-pairwise field fitted to the released moments and what is known of their noise
-(`dppca.common.numerics.synthesis.rows`); where there is none, or its fit did not converge, they are
+Coded rows are the continuous coordinates of probabilistic PCA, the form that the papers evaluate:
+latents are drawn from N(0, I), never from rows (Gu et al. 2022, step 15, projects raw rows instead,
+and rows made of those are not private). Decoded rows are valid under the schema. They are drawn
+from a pairwise field fitted to the released moments and the known law of their noise
+(`dppca.common.numerics.synthesis.rows`); if there is none, or its fit did not converge, they are
 the coded rows brought to valid values (`dppca.common.numerics.synthesis.discretize`).
 
 The law of the rows is fitted once; rows are drawn from it in blocks, so memory does not grow with
@@ -52,12 +52,12 @@ from dppca.common.schema.decoding import decode_columns
 from dppca.common.study import Study
 
 MAX_VALUES = 1 << 28
-"""Coded values that are brought to valid values at once, 2 GiB."""
+"""Limit of coded values that are brought to valid values at once, 2 GiB."""
 _BLOCK_ROWS = 4096
 
 
 class DecodingMethod(StrEnum):
-    """How decoded rows were made."""
+    """Method that made decoded rows."""
 
     FIELD = "field"
     """Drawn from a field that was fitted to the released moments."""
@@ -76,14 +76,14 @@ class SyntheticRows:
         ``pyarrow.Schema``. Coded: one float64 column per coded column, in coded units. Decoded: one
         column per attribute, in its own unit (`dppca.common.schema.arrow`).
     claims
-        The receipt of the table but for the digests of its columns.
+        The receipt of the table except for the digests of its columns.
     trace_scale
-        What variances of coded rows were multiplied by to meet the released trace; 1 where they met
-        it already, as they do after shrinkage.
+        Factor that brought variances of coded rows to the released trace; 1 if they met it already,
+        as they do after shrinkage.
     method
-        How decoded rows are made; None of coded ones.
+        Method of making decoded rows; None for coded ones.
     misfit
-        Misfit of the field, in standard deviations (`FittedField`); None where none was fitted.
+        Misfit of the field, in standard deviations (`FittedField`); None if none was fitted.
     """
 
     form: Form
@@ -97,7 +97,7 @@ class SyntheticRows:
     label: Label = Label.RELEASED
 
     def batches(self) -> Iterator[Any]:
-        """The rows as ``pyarrow.RecordBatch``, some thousands in each; the same each time."""
+        """Yield the rows as ``pyarrow.RecordBatch``, some thousands in each; the same each time."""
         for arrays in self._draw():
             yield pa.record_batch(arrays, schema=self.fields)
 
@@ -112,25 +112,23 @@ def synthesize(
     shrinkage: bool = True,
     progress: Callable[[float], None] | None = None,
 ) -> SyntheticRows:
-    """Fit what rows of one form are drawn from to what a study released.
+    """Fit the law of one form of rows to a study's release, and return rows drawn from it.
+
+    Raise `SettingError` if ``n_rows`` is below 1, or more than can be brought to valid values at
+    once.
 
     Parameters
     ----------
     rng
-        Decides which rows are drawn and protects nothing. From generators of one state, coded rows
-        are those that decoded ones are made of where these are not drawn from a field.
+        Decides which rows are drawn and protects nothing. With generators of one state, decoded
+        rows that are not drawn from a field are made of the coded rows.
     shrinkage
-        Take from the kept eigenvalues what the noise added to them
+        Subtract from the kept eigenvalues the part that noise added to them
         (`dppca.common.numerics.spectrum.shrinkage`). Otherwise only scale all variances down to the
-        released trace, which noise leaves unbiased, where dropping negative eigenvalues has raised
+        released trace, which noise leaves unbiased, if dropping negative eigenvalues has raised
         them. It concerns coded rows.
     progress
-        Told the share of the field's fit that is done, from 0 to 1; it never falls.
-
-    Raises
-    ------
-    SettingError
-        ``n_rows`` is below 1, or more than can be brought to valid values at once.
+        Called with the finished share of the field's fit, from 0 to 1; it never falls.
     """
     schema = study.table
     if result.header.study_digest != study.digest:
@@ -172,13 +170,13 @@ def synthesize(
 
 
 def make_generator(owner: str, components_sha256: bytes, n_rows: int) -> np.random.Generator:
-    """What decides which rows an owner draws from components: the same rows each time."""
+    """Generator that decides the rows an owner draws from components: the same rows each time."""
     text = f"{owner} {n_rows} ".encode() + components_sha256
     return np.random.default_rng(list(hashlib.sha256(text).digest()))
 
 
 def make_receipt(result: Result, study: Study, calibration: Calibration) -> dict[str, object]:
-    """Claims by which a holder of synthetic rows knows and checks the guarantee."""
+    """Claims that let a holder of synthetic rows read and check the guarantee."""
     header = result.header
     components: TableSource = {
         "guarantee": describe_federation(study, calibration),

@@ -1,11 +1,11 @@
 """Tables that a site writes, each with its label inside.
 
 Parquet and Arrow files, and the Arrow streams that are published, carry a JSON document under the
-key ``dppca`` of their schema's metadata; its ``label`` says whether the rows may leave. CSV has
-no place for it: a CSV file without an envelope is for use at the site.
+key ``dppca`` of their schema's metadata; its ``label`` states if the rows may leave. CSV has no
+place for it: a CSV file without an envelope is for use at the site.
 
-A file is complete under its name or not there: it is written beside it and renamed, readable by
-its owner only.
+A file appears under its name only when it is complete: it is written beside it and renamed,
+readable by its owner only.
 """
 
 from __future__ import annotations
@@ -36,27 +36,16 @@ from dppca.common.verification.table_files import (
 )
 
 _GROUP_ROWS, _GROUP_BYTES = 1 << 16, 1 << 26
-"""A row group ends where it has one of them."""
+"""A row group ends once it has reached one of them."""
 
 
 @contextmanager
 def open_writer(path: Path, fields: Any, metadata: Mapping[str, object]) -> Iterator[TableWriter]:
-    """Write a table batch by batch; it stands under its name once all went well.
+    """Write a table batch by batch; the file appears under its name once all went well.
 
-    Parameters
-    ----------
-    path
-        Its suffix decides the format.
-    fields
-        Arrow schema.
-    metadata
-        Has at least ``label``.
-
-    Raises
-    ------
-    SettingError
-        The suffix is of no format, the file cannot be written, or a spreadsheet would run a cell
-        of the CSV file.
+    The suffix of ``path`` decides the format. ``fields`` is an Arrow schema; ``metadata`` has at
+    least ``label``. Raise `SettingError` if the suffix is of no format, the file cannot be written,
+    or a spreadsheet would run a cell of the CSV file.
     """
     if path.suffix not in SUFFIXES:
         raise SettingError(f"the output {path.name} must end in one of {', '.join(SUFFIXES)}")
@@ -84,23 +73,10 @@ def write_released(
 ) -> None:
     """Write a table batch by batch, signed by this site.
 
-    Parameters
-    ----------
-    batches
-        ``pyarrow.RecordBatch`` of the columns ``fields``, in the file some to a row group.
-    fields
-        Arrow schema without metadata.
-    claims
-        What the table claims.
-    progress
-        Told how many rows more were written.
-
-    Raises
-    ------
-    LabelError
-        The table may not leave: nothing is written.
-    SettingError
-        The file cannot be written.
+    ``batches`` are ``pyarrow.RecordBatch`` of the columns ``fields``, an Arrow schema without
+    metadata; several make a row group of the file. ``claims`` are the table's. ``progress`` is
+    called with the number of rows written since its last call. Raise `LabelError`, with nothing
+    written, if the table may not leave; raise `SettingError` if the file cannot be written.
     """
     require_released(_label(claims), "the table")
     try:
@@ -118,16 +94,10 @@ def write_released(
 
 @contextmanager
 def publishable(path: Path) -> Iterator[BufferedRandom]:
-    """A Parquet table that may leave as an uncompressed Arrow IPC stream: a file without a name.
+    """Open a releasable Parquet table as an uncompressed Arrow IPC stream in a file without a name.
 
-    Raises
-    ------
-    LabelError
-        The table's own label is not `released`.
-    ArtefactError
-        It has none.
-    SettingError
-        There is no room for the stream beside the file.
+    Raise `LabelError` if the table's own label is not `released`, `ArtefactError` if it has none,
+    `SettingError` if there is no room for the stream beside the file.
     """
     document = read_metadata(path)
     require_released(_label(document), "the table")
@@ -136,7 +106,7 @@ def publishable(path: Path) -> Iterator[BufferedRandom]:
             with pa.parquet.ParquetFile(str(path)) as file:
                 schema = with_metadata(file.schema_arrow, document)
                 with pa.ipc.new_stream(sink, schema) as writer:
-                    # One reader for each: a reader keeps what it has read of all row groups.
+                    # One reader for each: a reader keeps all row groups that it has read.
                     for group in range(file.num_row_groups):
                         for batch in file.iter_batches(row_groups=[group]):
                             writer.write_batch(batch.replace_schema_metadata(schema.metadata))
@@ -147,13 +117,7 @@ def publishable(path: Path) -> Iterator[BufferedRandom]:
 
 
 def read_metadata(path: Path) -> dict[str, object]:
-    """The document inside a Parquet or Arrow file that this software wrote.
-
-    Raises
-    ------
-    ArtefactError
-        Not such a file.
-    """
+    """Document inside a Parquet or Arrow file of this software; `ArtefactError` if none."""
     try:
         if path.suffix == ".parquet":
             return parse_metadata(pa.parquet.read_schema(path))
@@ -166,7 +130,7 @@ def read_metadata(path: Path) -> dict[str, object]:
 
 
 def parse_metadata(schema: Any) -> dict[str, object]:
-    """The document in an Arrow schema; `ArtefactError` where there is none."""
+    """Document in an Arrow schema; raise `ArtefactError` if there is none."""
     try:
         document = json.loads((schema.metadata or {})[METADATA_KEY])
     except (KeyError, ValueError) as error:
@@ -179,7 +143,6 @@ def parse_metadata(schema: Any) -> dict[str, object]:
 
 
 def _groups(batches: Iterable[Any]) -> Iterator[list[Any]]:
-    """The batches of each row group."""
     group: list[Any] = []
     for batch in batches:
         group.append(batch)

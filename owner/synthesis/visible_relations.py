@@ -1,8 +1,8 @@
-"""Which relations a study's result shows above its noise, as figures and in words.
+"""Relations in a study's result that exceed its noise, as figures and in words.
 
-Before a study nobody knows how much of its bounds a numeric fills, so the warning of
-`dppca.common.estimators.relations` takes it to fill them. A result says more, at no privacy cost:
-`dppca.common.numerics.synthesis.visibility` judges the released moments.
+Before a study it is unknown how much of its bounds a numeric fills, so the warning of
+`dppca.common.estimators.relations` assumes that it fills them. A result shows more, at no privacy
+cost: `dppca.common.numerics.synthesis.visibility` judges the released moments.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from dppca.owner.synthesis.rows import released_noise
 
 _NAMED = 8
 _LITTLE = 0.25
-"""A numeric whose deviation is a smaller part of that of evenly spread values fills few bounds."""
+"""Least deviation, relative to evenly spread values, of a numeric that uses its range."""
 
 
 @dataclass(frozen=True, slots=True)
 class VisibleAttribute:
-    """What a release shows of one attribute's relations."""
+    """Relations of one attribute that a release shows."""
 
     attribute: Annotated[str, "its name"]
     above: Annotated[int, "other attributes with which its relation stands above the noise"]
@@ -48,7 +48,7 @@ class VisibleAttribute:
 
 @dataclass(frozen=True, slots=True)
 class VisibleRelations:
-    """Which relations a release shows above its noise; from released values alone."""
+    """Relations that a release shows above its noise; from released values alone."""
 
     pairs: Annotated[int, "pairs of attributes"]
     above: Annotated[int, "pairs whose relation stands above the noise; 5 % may be chance"]
@@ -57,12 +57,9 @@ class VisibleRelations:
 
 
 def judge_result(result: Result, study: Study) -> VisibleRelations | None:
-    """Judge the relations of every attribute in what a study released.
+    """Judge the relations of every attribute in a study's release.
 
-    Returns
-    -------
-    VisibleRelations or None
-        None where no field can be fitted (`fit_released`): unit-ball rows, one attribute.
+    Return None if no field can be fitted (`fit_released`): unit-ball rows, one attribute.
     """
     layout, calibration = study.table.layout, calibrate(study)
     n_noises = max(1, int(calibration.mechanisms(len(result.header.shares))))

@@ -1,1 +1,1 @@
-"""Synthetic rows beside the site's own: figures, page, plots. Site-only."""
+"""Comparison of synthetic rows with the site's own: figures, page, plots. Site-only."""

@@ -1,29 +1,30 @@
-"""Synthetic rows against the site's own: every figure here is computed from raw rows.
+"""Comparison of synthetic rows with the site's own.
 
-So all of it is `site-only`, even if the synthetic rows are released.
+Every figure here is computed from raw rows, so all of it is `site-only`, even if the synthetic rows
+are released.
 
 Marginals, pairs
     Total variation between shares (`dppca.common.numerics.comparison`), of every attribute and
-    pair, on all rows, beside what chance alone would give.
+    pair, on all rows, beside the variation expected by chance alone.
 pMSE
-    How well a logistic regression tells synthetic rows from real ones: the mean square of its
-    fitted probability minus the synthetic share c (Woo, Reiter, Oganian and Karr 2009). For two
-    samples of one distribution that is ``(k - 1) c (1 - c) / N`` on average, for N rows and k
-    fitted coefficients, so the ratio of the two is near 1 for rows that cannot be told apart.
+    A logistic regression is fitted to distinguish synthetic rows from real ones. pMSE is the mean
+    square of its fitted probability minus the synthetic share c (Woo, Reiter, Oganian and Karr
+    2009). For two samples of one distribution that is ``(k - 1) c (1 - c) / N`` on average, for N
+    rows and k fitted coefficients, so the ratio of the two is near 1 for indistinguishable rows.
     (Snoke, Raab, Nowok, Dibben and Slavkovic 2018 have a further factor 1 - c: there the synthetic
-    rows are drawn from what was fitted to these very real rows; here they are drawn from the joint
-    model.) Features: coded columns, and their products two by two where these are at most 300.
+    rows are drawn from a model fitted to these very real rows; here they are drawn from the joint
+    model.) Features: coded columns, and their products two by two if these are at most 300.
 Train on synthetic, test on real
-    `dppca.common.estimators.utility`, tested on the site's rows whose target is known; beside it,
-    trained on those rows in five folds and tested on the fifth, and always answering the
-    commonest class.
+    `dppca.common.estimators.utility`, tested on the site's rows whose target is known. Beside it:
+    training on four fifths of those rows and testing on the fifth, in turn, and always answering
+    the commonest class.
 Distances
     From a synthetic row to the nearest real one, in coded units, beside the distance from a real
     row to the nearest other real one. Synthetic rows much nearer to real rows than these are to
-    each other would be copies. That they are not proves nothing about privacy: the guarantee comes
+    each other would be copies. Their absence proves nothing about privacy: the guarantee comes
     from the noise.
 
-On a sample where it says so: 20,000 rows of each table for pMSE and training, 2,000 for distances
+Some figures use a sample: 20,000 rows of each table for pMSE and training, 2,000 for distances
 (to all sampled real rows).
 """
 
@@ -69,20 +70,20 @@ _MOST_TARGETS = 10
 
 @dataclass(frozen=True, slots=True)
 class CodedTable:
-    """What is kept of a table: counts of all rows, and some rows.
+    """Counts of all rows of a table, and a sample of its rows.
 
     Attributes
     ----------
     counts
         Counts of coded rows.
     values
-        Counts of the values that the file holds, before coding; one per attribute.
+        Counts of the values in the file, before coding; one per attribute.
     faults
-        What coding had to mend.
+        Counts of coding faults.
     sample
         int32, shape (at most `SAMPLE_ROWS`, p), units of ``2**-g``; drawn without replacement.
     known
-        Which values of the sampled rows were not put in by a rule of coding, shape (rows, A).
+        True for each value of the sampled rows that no rule of coding put in, shape (rows, A).
     """
 
     counts: TableCounts
@@ -99,7 +100,7 @@ class CodedTable:
 
 @dataclass(frozen=True, slots=True)
 class Propensity:
-    """How well a logistic regression tells synthetic rows from real ones; see the module."""
+    """Fit of a logistic regression that separates synthetic rows from real ones; see the module."""
 
     pmse: Annotated[float, "mean square of its probability minus the synthetic share"]
     expected: Annotated[float, "the same for rows that cannot be told apart"]
@@ -110,7 +111,7 @@ class Propensity:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """Shares of the site's rows whose target is predicted rightly, in [0, 1]."""
+    """Shares of the site's rows whose target is predicted correctly, in [0, 1]."""
 
     target: Annotated[str, "attribute that is predicted"]
     trained_on_real: Annotated[float, "trained on the site's rows, tested on others of them"]
@@ -131,7 +132,7 @@ class Distances:
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """Synthetic rows against the site's own. Computed from raw rows: site-only."""
+    """Comparison of synthetic rows with the site's own. Computed from raw rows: site-only."""
 
     n_real: Annotated[int, "rows of the data set"]
     n_synthetic: Annotated[int, "synthetic rows"]
@@ -147,7 +148,7 @@ class Quality:
 def code_table(
     table: Table, rng: np.random.Generator, *, progress: Callable[[int], None] | None = None
 ) -> CodedTable:
-    """Read a table once; `DataError` where it has fewer than ten rows."""
+    """Read a table once; raise `DataError` if it has fewer than ten rows."""
     if table.n_rows < _LEAST_ROWS:
         raise DataError(f"{table.title} has {table.n_rows} rows; a comparison needs {_LEAST_ROWS}")
     size = min(SAMPLE_ROWS, table.n_rows)
@@ -209,7 +210,7 @@ def compare(
     coded
         Synthetic rows in coded coordinates, real units, shape (m, p); None without them.
     released_mean
-        Means of the components, shape (p,); for `coded`, None where there is none.
+        Means of the components, shape (p,), for `coded`; None if there are none.
     rng
         Draws samples; protects nothing.
     """
@@ -327,7 +328,7 @@ def _distances(
     own = rng.choice(len(real), min(DISTANCE_ROWS, len(real)), replace=False)
     index = NearestNeighbors().fit(known)
     nearest = index.kneighbors(synthetic[queries] / unit, n_neighbors=1)[0][:, 0]
-    # The nearest of a real row is itself, or one that equals it.
+    # The nearest neighbour of a real row is itself, or an equal row.
     others = index.kneighbors(known[own], n_neighbors=2)[0][:, 1]
     return Distances(
         synthetic=tuple(float(value) for value in np.quantile(nearest, QUANTILES)),

@@ -1,6 +1,6 @@
-"""A comparison of synthetic rows with a site's own, as one HTML page that needs nothing else.
+"""Comparison of synthetic rows with a site's own, as one self-contained HTML page.
 
-Its templates are those of the pages on this machine (`dppca.common.pages`), which show the same
+It shares its templates with the pages on this machine (`dppca.common.pages`), which show the same
 comparison without the pictures.
 """
 
@@ -41,16 +41,11 @@ _NAMES = ("this site's rows", "synthetic rows")
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A comparison, as pages show it. Computed from raw rows: site-only, but no row is in it.
+    """A comparison for pages. Computed from raw rows: site-only, but it contains no row.
 
-    Attributes
-    ----------
-    data_set, source
-        Names of the data set, and of the file of synthetic rows.
-    components
-        What was kept of the study, by attribute and label; empty where the site keeps none.
-    relations
-        What the release shows of relations, in words; empty where that is not known.
+    ``data_set`` and ``source`` name the data set and the file of synthetic rows. ``components`` are
+    the study's, by attribute and label; empty if the site keeps none. ``relations`` describes the
+    relations that the release shows; empty if that is not known.
     """
 
     quality: Quality
@@ -62,7 +57,7 @@ class Compared:
     relations: str = ""
 
     def values(self) -> dict[str, Any]:
-        """What the template needs."""
+        """Values for the template."""
         quality = self.quality
         return {
             "compared": self,
@@ -77,7 +72,7 @@ class Compared:
 def marginal_panels(
     schema: Schema, real: CodedTable, synthetic: CodedTable, quality: Quality
 ) -> tuple[Panel, ...]:
-    """Every attribute, or the 24 that differ most, by the values that the files hold."""
+    """Panels of every attribute, or of the 24 that differ most, by the values in the files."""
     order = sorted(range(len(schema.attributes)), key=lambda i: -quality.marginals[i].found)
     return tuple(
         make_panel(schema, index, real.values[index], synthetic.values[index])
@@ -88,14 +83,10 @@ def marginal_panels(
 def quality_page(
     compared: Compared, *, face: Sequence[tuple[str, str]], pictures: Mapping[str, bytes]
 ) -> str:
-    """The page.
+    """HTML page of a comparison.
 
-    Parameters
-    ----------
-    face
-        What it says of the study (`dppca.common.pages.faces.study_face`).
-    pictures
-        PNG, by what they show.
+    ``face`` describes the study (`dppca.common.pages.faces.study_face`); ``pictures`` are PNG, by
+    their captions.
     """
     return render_file(
         [TEMPLATES],
@@ -113,19 +104,16 @@ def _worst(found: Sequence[Variation]) -> list[Variation]:
 
 
 def pair_plot(quality: Quality) -> bytes:
-    """Total variation of every pair."""
+    """Plot of the total variation of every pair."""
     return _png(variation_figure(quality.marginals, quality.pairs, notice=NOTICE))
 
 
 def biplot(
     schema: Schema, result: Result, real: CodedTable, coded: NDArray[np.float64] | None
 ) -> bytes:
-    """Rows of the site, and synthetic ones, on the first two components.
+    """Plot of the site's rows and synthetic rows on the first two components.
 
-    Parameters
-    ----------
-    coded
-        Synthetic rows, shape (n, p), coded units; None where the site has none.
+    ``coded`` are synthetic rows, shape (n, p), coded units; None if the site has none.
     """
     tables = [(_NAMES[0], real.sample / float(1 << schema.resolution_bits))]
     tables += [] if coded is None else [(f"{_NAMES[1]} (coded)", coded)]
@@ -133,7 +121,7 @@ def biplot(
 
 
 def _png(figure: Figure) -> bytes:
-    """The picture, which says where it may go to who sees it and in the file."""
+    """PNG of a figure; both picture and file carry the notice that they must not leave."""
     figure.suptitle(NOTICE, color=WARNING_RED, fontsize=10, fontweight="bold")
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=DPI, metadata={"Comment": NOTICE})
