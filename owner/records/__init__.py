@@ -1,8 +1,8 @@
-"""An owner's data files: the only place that opens them.
+"""An owner's data files; only this package opens them.
 
 Rows go one way: a file's cells become typed columns (`Table.batches`), these become integers
-(`dppca.common.schema.encode`), these become sums (`moments_of_table`). What the rules of coding
-have to mend is counted by a `FaultCounts`, for the owner's eyes only.
+(`dppca.common.schema.encode`), these become sums (`moments_of_table`). A `FaultCounts` counts the
+values that the rules of coding replace, for the owner's eyes only.
 """
 
 from dppca.common.schema.columns import INFINITE, NOT_A_NUMBER, parse_column

@@ -1,12 +1,12 @@
-"""Data against schema: every fault at once, by attribute and row number, never a value.
+"""Check of data against a schema: every fault at once, by attribute and row number, never a value.
 
-The release path mends every fault by a public rule, drops nothing and says nothing. Here is what
-counts what was mended, for `check` and for every other page that shows it (`FaultCounts`): there is
-one way of counting. What is counted is in `dppca.owner.records.faults`.
+The release path replaces every fault by a public rule, drops nothing and reports nothing.
+`FaultCounts` counts the replacements for `check` and for every page that shows them, so there is
+one way of counting. `dppca.owner.records.faults` defines the counts.
 
-The quick look: a batch whose smallest and largest value are within the bounds has no fault, and
-where both are finite every value is (NaN is carried into both). Only an attribute that fails it is
-looked at value by value.
+A quick test comes first: a batch whose smallest and largest value are within the bounds has no
+fault, and if both are finite every value is (NaN propagates into both). Only an attribute that
+fails it is tested value by value.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _KEY_ROWS = 1 << 14
 class FaultCounts:
     """Counts faults batch by batch; several threads may add.
 
-    Row numbers are right only where batches come in their order: with ``limit`` 0 there are none.
+    Row numbers are right only if batches come in their order: with ``limit`` 0 there are none.
     """
 
     def __init__(self, schema: Schema, *, limit: int = 0, target: str | None = None) -> None:
@@ -67,12 +67,9 @@ class FaultCounts:
         self._lock = Lock()
 
     def add(self, columns: Sequence[Column]) -> Masks:
-        """Count a batch: columns as `encode` takes them, infinities counted apart.
+        """Count a batch of columns as `encode` takes them; infinities are counted separately.
 
-        Returns
-        -------
-        mapping
-            Where each kind of fault is, by attribute; a sound attribute has no entry.
+        Return masks of the rows at fault, by attribute and kind; a sound attribute has no entry.
         """
         masks = {
             attribute.name: kinds
@@ -95,7 +92,7 @@ class FaultCounts:
         return masks
 
     def to_json(self) -> str:
-        """What was found so far, for `merge`; it holds no value and no label."""
+        """Counts so far, for `merge`; they hold no value and no label."""
         counts = {
             name: {kind.value: [count.count, count.rows] for kind, count in kinds.items()}
             for name, kinds in self._found.items()
@@ -106,10 +103,10 @@ class FaultCounts:
         )
 
     def merge(self, text: str, *, first_row: int) -> None:
-        """Add what another has found, as `to_json` wrote it, in rows that follow ``first_row``.
+        """Add counts from `to_json`, for rows that follow ``first_row``.
 
-        In any order of parts: of the row numbers the lowest are kept. `ValueError`, `KeyError` or
-        `TypeError` for what is of another form.
+        Parts may come in any order: the lowest row numbers are kept. Raise `ValueError`, `KeyError`
+        or `TypeError` for malformed text.
         """
         document = json.loads(text)
         n_rows, occurring = int(document["rows"]), {int(code) for code in document["occurring"]}
@@ -127,7 +124,7 @@ class FaultCounts:
             self._n_rows += n_rows
 
     def report(self, table: Table | None = None) -> CheckReport:
-        """What was found in all batches; of a table, with what it said when it was opened."""
+        """Report of all batches; for a table, with the faults found when it was opened."""
         target, parts = self._target, () if table is None else table.source.parts
         malformed = {} if table is None else table.source.malformed
         return CheckReport(
@@ -163,23 +160,19 @@ def check_table(
 ) -> CheckReport:
     """Read the whole table and report every fault in it.
 
+    Raise `DataError` if the file is damaged, `SettingError` if the target is no attribute with
+    labels.
+
     Parameters
     ----------
     limit
         Row numbers given at most, per attribute and kind.
     target
-        Say how many of this attribute's labels occur, too.
+        Report the number of this attribute's labels that occur, too.
     progress
         Called after each batch with the number of rows in it.
     key, keys
-        A column, and where its cells are written for the rows at fault, as CSV.
-
-    Raises
-    ------
-    DataError
-        The file is damaged.
-    SettingError
-        The target is no attribute with labels.
+        A column, and the file to which its cells are written for the rows at fault, as CSV.
     """
     tally = FaultCounts(schema, limit=limit if table.source.is_numbered else 0, target=target)
     if keys is None:
@@ -201,7 +194,7 @@ def check_table(
 
 
 def _masks(attribute: Attribute, column: Column) -> dict[FaultKind, NDArray[np.bool_]]:
-    """Rows that may be at fault, by kind; none where the smallest and largest value are sound."""
+    """Rows that may be at fault, by kind; none if the smallest and largest value are sound."""
     lowest, highest = column.min(), column.max()
     if not isinstance(attribute, Numeric):
         if lowest >= 0 and highest < len(attribute.labels):
@@ -221,7 +214,7 @@ def _masks(attribute: Attribute, column: Column) -> dict[FaultKind, NDArray[np.b
 def _out_of_bounds(
     attribute: Numeric, column: Column, lowest: float, highest: float
 ) -> dict[FaultKind, NDArray[np.bool_]]:
-    """`_masks` of finite values."""
+    """Rows of finite values that may be out of bounds (`_masks`)."""
     lower = -np.inf if attribute.lower is None else attribute.lower
     upper = np.inf if attribute.upper is None else attribute.upper
     if lower <= lowest and highest <= upper:

@@ -34,9 +34,9 @@ class ParquetRows(Rows):
     def read(
         self, names: Sequence[str], batch_rows: int, *, labels: Collection[str] = ()
     ) -> Iterator[list[Any]]:
-        """As `Rows.read`.
+        """Read columns (`Rows.read`).
 
-        Of ``labels`` those whose distinct texts the file lists are given as codes of that list.
+        Columns of ``labels`` whose distinct texts the file lists are given as codes of that list.
         """
         with reading(self.file.title), self.file.open_file() as stored:
             footer = _read_footer(stored)
@@ -47,9 +47,9 @@ class ParquetRows(Rows):
                 *_listed(footer, {schema.names[self.names.index(name)] for name in labels}),
                 *_dictionaries(metadata, schema, fields),
             ]
-            # On this machine all row groups at once, without pre_buffer: it would keep what it has
-            # read ahead, up to the whole file. Of an object store one row group after the other,
-            # with it: each column chunk would be a request of its own.
+            # On this machine all row groups at once, without pre_buffer: it would keep data read
+            # ahead, up to the whole file. In an object store one row group after the other, with
+            # it: each column chunk would otherwise be a request of its own.
             remote = self.file.system is not None
             every = [group.number for group in self.groups]
             for groups in [[group] for group in every] if remote else [every]:
@@ -78,7 +78,7 @@ class ArrowRows(Rows):
         *,
         labels: Collection[str] = (),  # noqa: ARG002 - the format lists no texts
     ) -> Iterator[list[Any]]:
-        """As `Rows.read`."""
+        """Read columns batch by batch (`Rows.read`)."""
         positions = [self.names.index(name) for name in names]
         with reading(self.file.title), self.file.open_file(mapped=True) as mapped:
             file = pa.ipc.open_file(mapped)
@@ -113,7 +113,7 @@ def open_arrow(stored: StoredFile) -> ArrowRows:
 
 
 def _read_footer(stored: Any) -> bytes:
-    """The end of a Parquet file with all of its footer; of most files in one request."""
+    """End of a Parquet file with all of its footer; for most files in one request."""
     size: int = stored.size()
     tail: bytes = stored.read_at(min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES))
     wanted = int.from_bytes(tail[-8:-4], "little") + 8
@@ -123,8 +123,8 @@ def _read_footer(stored: Any) -> bytes:
 def _listed(footer: bytes, names: Collection[str]) -> list[str]:
     """Columns of text whose distinct values a Parquet file lists, and are few.
 
-    Found in the first row group; it decides nothing but how fast the columns are read. pyarrow is
-    not asked: it ends the process where the description of a column contradicts itself.
+    Found in the first row group; affects only the speed of reading. pyarrow is not used: it ends
+    the process if the description of a column contradicts itself.
     """
     if not names:
         return []
@@ -153,16 +153,12 @@ def _dictionaries(
 
 
 def _check_structure(array: pa.Array) -> None:
-    """Refuse an array that would be read outside of its buffers, but no value in it.
+    """Raise `ArrowInvalid` for an array that would be read outside its buffers; accept any value.
 
-    pyarrow's full validation refuses texts that are not UTF-8, times outside of a day and decimals
-    beyond their precision, too. These are cells, which coding takes as they are: they are validated
-    as the bytes and integers that they are made of. Of nested values only the nulls are ever read.
-
-    Raises
-    ------
-    ArrowInvalid
-        The array is damaged.
+    pyarrow's full validation also refuses texts that are not UTF-8, times outside a day and
+    decimals beyond their precision. These are cells, which coding takes as they are: they are
+    validated as the bytes and integers that they consist of. Only the nulls of nested values are
+    ever read.
     """
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
@@ -209,7 +205,7 @@ def _check_codes(array: pa.Array) -> None:
 
 
 def _check_run_ends(array: pa.RunEndEncodedArray) -> None:
-    """Runs follow each other, have a value each, and cover the array."""
+    """Require runs that follow each other, have one value each, and cover the array."""
     ends = array.run_ends.to_numpy()
     starts = np.concatenate([[0], ends[:-1]])
     if len(ends) > len(array.values) or not (ends > starts).all():

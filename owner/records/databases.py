@@ -1,7 +1,7 @@
-"""Rows of a database, by its ADBC driver: one transaction that only reads, for count and rows.
+"""Rows of a database, by its ADBC driver, counted and read in one read-only transaction.
 
-Every message of a driver is left out: it may quote a row, a query or an address. What it says is
-translated by its SQLSTATE, which is a code of five characters.
+Every message of a driver is left out: it may quote a row, a query or an address. Its SQLSTATE, a
+code of five characters, is translated instead.
 
 Memory stays flat: drivers give batches, PostgreSQL's of `_BATCH_BYTES` at most.
 """
@@ -53,7 +53,7 @@ _STATES: Final = {
     "55000": "it is not ready, as a materialized view without rows: ask its administrator",
     "57": "the server or its administrator ended the connection: try again later",
 }
-"""What went wrong, by SQLSTATE or by its class, in words of ours."""
+"""Explanations of errors by SQLSTATE or its class."""
 _WORDS: Final = (
     ("no such table", _STATES["42P01"]),
     ("no such column", _STATES["42703"]),
@@ -73,9 +73,9 @@ _WORDS: Final = (
     (r"starting up|shutting down|terminating connection", _STATES["57"]),
     (r"read-only transaction", _STATES["25006"]),
 )
-"""The same where the driver gives no SQLSTATE: what SQLite says, and servers say in English.
+"""Explanations if the driver gives no SQLSTATE, by words of SQLite and of servers in English.
 
-A sentence is chosen by them and nothing of them is shown; in another language it is a general one.
+The words only choose an explanation and are not shown; another language gets a general one.
 """
 _STOPPED: Final = (
     "it stopped in the middle of the rows: the connection was lost, it took too long, the query "
@@ -94,9 +94,9 @@ class DatabaseLocation(Location):
     Attributes
     ----------
     table, query
-        What is read, one of them: a name, or the file of a query.
+        One of the two: a table's name, or the file of a query.
     module
-        Package that brings the driver.
+        Package of the driver.
     options
         Options of each statement that reads.
     asked
@@ -112,18 +112,15 @@ class DatabaseLocation(Location):
 
     @abstractmethod
     def address(self) -> str:
-        """What the driver takes; it may hold a password."""
+        """Address for the driver; it may hold a password."""
 
     def require_columns(self, fields: Sequence[pa.Field]) -> None:
-        """Refuse what the driver says of a query's columns if it tells two no longer apart."""
+        """Refuse the driver's columns of a query if two of them can no longer be distinguished."""
 
     def read_query(self) -> tuple[str, str]:
-        """The query, and the SHA-256 of its file or of the table's name, in hexadecimal.
+        """Query, and the SHA-256 of its file or of the table's name, in hexadecimal.
 
-        Raises
-        ------
-        SettingError
-            The file cannot be read, or is not one statement.
+        Raise `SettingError` if the file cannot be read or is not one statement.
         """
         if self.query is None:
             return table_query(self.table), hashlib.sha256(self.table.encode()).hexdigest()
@@ -138,12 +135,12 @@ class DatabaseLocation(Location):
             raise SettingError(f"{self.query}: {error}") from None
 
     def open(self) -> DatabaseSource:
-        """Ask for the query's columns and count its rows; no row leaves the database."""
+        """Read the query's columns and count its rows; no row leaves the database."""
         with _counting(self, *self.read_query()) as source:
             return replace(source, connection=None)
 
     def examine(self) -> list[Remark]:
-        """What the database says of the connection and of the role."""
+        """Remarks on the connection and on the role, from the database."""
         with _counting(self, *self.read_query()) as found:
             in_clear, n_writable = self.ask_about_role(found.connection)
         said = f"{found.n_rows} rows and {len(found.names)} columns in the database"
@@ -167,11 +164,11 @@ class DatabaseLocation(Location):
         return remarks
 
     def ask_about_role(self, connection: Any) -> tuple[bool | None, int | None]:
-        """Whether rows come here in clear, and how many tables and views the role may change.
+        """True if rows arrive unencrypted, and the number of tables and views the role may change.
 
-        None for what the database does not say. What is opened for reading alone has none.
+        Each is None if the database does not report it.
         """
-        # What speaks PostgreSQL's language need not have all of its catalogue.
+        # A database that is only compatible with PostgreSQL may lack parts of its catalogue.
         with suppress(DataError):
             (batch,) = _rows(self, connection, self.dialect.examination)
             is_remote, encrypted, n_writable = (column[0].as_py() for column in batch.columns)
@@ -183,10 +180,7 @@ class DatabaseLocation(Location):
 class PostgreSQLLocation(DatabaseLocation):
     """A table or a query of PostgreSQL.
 
-    Attributes
-    ----------
-    service, secret
-        How it is reached, one of them: a service of libpq, or where the address is kept.
+    ``service`` or ``secret`` gives access: a service of libpq, or a reference to the address.
     """
 
     service: str = ""
@@ -199,14 +193,14 @@ class PostgreSQLLocation(DatabaseLocation):
     asked: ClassVar[dict[str, str]] = {"adbc.postgresql.use_copy": "false"}
 
     def address(self) -> str:
-        """As `DatabaseLocation.address`."""
+        """Address for the driver, from the secret or the service."""
         if self.secret is not None:
             return self.secret.read(f"the address of {self.title}")
         return f"postgresql:///?service={quote(self.service, safe='')}"
 
     @property
     def place(self) -> Place:
-        """The database, since each query may be of the same people."""
+        """Place of the database, since each query may be of the same people."""
         if self.secret is None:
             return Place(("service", self.service))
         if self.secret.path is None:
@@ -223,18 +217,18 @@ class SQLiteLocation(DatabaseLocation):
     dialect: ClassVar[Dialect] = SQLITE
 
     def address(self) -> str:
-        """As `DatabaseLocation.address`."""
+        """Address of the file, opened read-only."""
         if not self.database.is_file():
             raise DataError(f"there is no database file for {self.title}: correct its path")
         return f"{self.database.absolute().as_uri()}?mode=ro"
 
     @property
     def place(self) -> Place:
-        """The database, since each query may be of the same people."""
+        """Place of the database, since each query may be of the same people."""
         return Place(resolve(str(self.database)))
 
     def require_columns(self, fields: Sequence[pa.Field]) -> None:
-        """SQLite numbers a column that it gives twice."""
+        """Refuse a repeated column, which SQLite numbers."""
         given = {field.name.lower() for field in fields}
         for field in fields:
             plain = re.sub(r":[0-9]+$", "", field.name)
@@ -244,22 +238,16 @@ class SQLiteLocation(DatabaseLocation):
                 )
 
     def ask_about_role(self, connection: Any) -> tuple[bool, int]:  # noqa: ARG002 - it is a file
-        """As `DatabaseLocation.ask_about_role`: it is opened for reading alone."""
+        """Return False and 0: the file is opened read-only."""
         return False, 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseSource(Source):
-    """A query of a database.
+    """A query of a database, made safe by `require_one_statement`.
 
-    Attributes
-    ----------
-    query
-        Made safe by `require_one_statement`.
-    fields
-        Its columns, as the database names them.
-    connection
-        Of a transaction that is open; None to open one for each reading.
+    ``fields`` are its columns, as the database names them; ``connection`` has an open
+    transaction; None to open one for each reading.
     """
 
     place: DatabaseLocation
@@ -280,7 +268,7 @@ class DatabaseSource(Source):
         *,
         labels: Collection[str] = (),  # noqa: ARG002 - drivers list no texts
     ) -> Iterator[list[Any]]:
-        """As `Rows.read`; the rows are as many as are counted in the same transaction."""
+        """Read rows (`Rows.read`); their number must equal the count in the same transaction."""
         if self.connection is None:
             with self.latest() as source:
                 yield from source.read(names, batch_rows)
@@ -319,7 +307,7 @@ class DatabaseSource(Source):
 
 @contextmanager
 def _counting(place: DatabaseLocation, query: str, digest: str) -> Iterator[DatabaseSource]:
-    """A query, counted in a transaction that is open."""
+    """Open a transaction and count a query in it."""
     with _transaction(place) as connection:
         fields = _fields(place, connection, query)
         counts = _rows(place, connection, count_rows(query))
@@ -357,7 +345,7 @@ def _rows(place: DatabaseLocation, connection: Any, statement: str) -> Generator
 
 @contextmanager
 def _transaction(place: DatabaseLocation) -> Iterator[Any]:
-    """The connection of a transaction that only reads, closed whatever becomes of it."""
+    """Connection of a read-only transaction, closed in every case."""
     dbapi = require_package(f"{place.module}.dbapi", purpose=place.title)
     address = place.address()
     with _asking(place):
@@ -385,7 +373,7 @@ def _begin(place: DatabaseLocation, connection: Any) -> None:
 
 @contextmanager
 def _asking(place: DatabaseLocation) -> Iterator[None]:
-    """Turn what a driver raises into a `DataError` in our own words."""
+    """Translate a driver's errors into a `DataError` in this project's words."""
     import adbc_driver_manager
 
     try:

@@ -2,13 +2,13 @@
 
 Each line after the header is one row, even if it is malformed (`dppca.owner.records.lines`): blank
 lines, and lines that leave a quote open, are rows too. No line changes how another one is read, and
-the number of rows does not depend on what is in them. Fields that a row lacks are missing, fields
-it has too many are ignored, a line is read up to `LINE_BYTES`. `check` names such rows.
+the number of rows does not depend on their content. Missing fields of a row are missing values,
+surplus fields are ignored, a line is read up to `LINE_BYTES`. `check` reports such rows.
 
-Every cell is read as bytes; what it means is decided by `dppca.common.schema.columns` alone. The
-file is read in blocks of whole lines. pyarrow parses the blocks that leave it no choice, and
-refuses those with a wrong number of fields; the others are parsed line by line, with the same
-result for lines that both can parse.
+Every cell is read as bytes; only `dppca.common.schema.columns` interprets it. The file is read in
+blocks of whole lines. pyarrow parses the blocks that allow only one reading, and refuses those with
+a wrong number of fields; the others are parsed line by line, with the same result for lines that
+both can parse.
 """
 
 from __future__ import annotations
@@ -38,10 +38,7 @@ _LINE_END = re.compile(rb"\r\n|[\r\n]")
 class CsvRows(Rows):
     """A CSV file.
 
-    Attributes
-    ----------
-    by_line
-        Blocks that pyarrow must not parse, the first being 0.
+    ``by_line`` are numbers of the blocks, from 0, that pyarrow must not parse.
     """
 
     file: StoredFile
@@ -54,7 +51,7 @@ class CsvRows(Rows):
         *,
         labels: Collection[str] = (),  # noqa: ARG002 - the format lists no texts
     ) -> Iterator[list[Any]]:
-        """As `Rows.read`."""
+        """Read columns block by block (`Rows.read`)."""
         width, positions = len(self.names), [self.names.index(name) for name in names]
         with _opened(self.file) as (_, blocks):
             for index, block in enumerate(blocks):
@@ -98,7 +95,7 @@ def open_csv(file: StoredFile) -> CsvRows:
 
 
 def _is_sound(block: bytes, lines: Lines, n_columns: int) -> bool:
-    """Whether pyarrow has only one way to parse the block, and each line all fields."""
+    """True if pyarrow has only one way to parse the block, and each line has all fields."""
     if len(block) > LINE_BYTES or block.startswith(_MARK) or not lines.strictly_quoted:
         return False
     if lines.any_blank and n_columns > 1:  # which pyarrow takes for a line of empty fields
@@ -122,7 +119,7 @@ def _names(title: str, header: bytes) -> tuple[str, ...]:
 
 
 def _parsed(block: bytes, n_columns: int, positions: Sequence[int]) -> list[Any] | None:
-    """Cells by pyarrow; None where it refuses the block."""
+    """Cells by pyarrow; None if it refuses the block."""
     names = [str(position) for position in positions]
     quoted = b'"' in block
     try:
@@ -179,7 +176,7 @@ def _is_utf8(text: bytes) -> bool:
 
 @contextmanager
 def _opened(stored: StoredFile) -> Iterator[tuple[bytes, Iterator[bytes]]]:
-    """The header line, and the lines after it in blocks."""
+    """Yield the header line, and the lines after it in blocks."""
     title = stored.title
     with reading(title), stored.open_stream() as file:
         blocks = blocks_of_lines(file, _BLOCK_BYTES)

@@ -1,11 +1,11 @@
-"""What coding has to mend in a table: counts by attribute and kind, and how they are said.
+"""Values that coding replaces in a table: counts by attribute and kind, and their descriptions.
 
 All of it is `site-only`: it is computed from raw rows without noise. It may be shown to the
 steward, who decides; it never enters a ledger, a receipt, a released file or a message.
 
-*Coded by rule* is every value that the schema's rules had to put in the place of what the file
-holds. It is a *fault* unless the schema provides for it: a missing value of an attribute that says
-what a missing value is taken for (``missing:``, ``unknown:``) is none.
+A value is *coded by rule* if the schema's rules replace the file's content by another value. It is
+a *fault* unless the schema provides for it: a missing value is no fault if the attribute states
+its code (``missing:``, ``unknown:``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MALFORMED = "malformed rows"
 
 
 class FaultKind(StrEnum):
-    """What can be wrong with a value."""
+    """Kind of fault of a value."""
 
     MISSING = "missing"
     """Null, empty or NaN."""
@@ -44,7 +44,7 @@ class FaultKind(StrEnum):
 
 
 class LineFault(StrEnum):
-    """What can be wrong with a line of a CSV file; one kind a line."""
+    """Kind of fault of a line of a CSV file; one kind per line."""
 
     FIELDS = "fields"
     """More or fewer fields than the header."""
@@ -66,7 +66,7 @@ class FaultCount:
     ] = ()
 
     def extended(self, rows: Collection[int], limit: int) -> FaultCount:
-        """With more rows; at most ``limit`` numbers are kept."""
+        """Count with more rows; at most ``limit`` numbers are kept."""
         room = max(0, limit - len(self.rows))
         return FaultCount(self.count + len(rows), (*self.rows, *islice(rows, room)))
 
@@ -102,7 +102,7 @@ class AttributeReport:
 
 @dataclass(frozen=True, slots=True)
 class TargetReport:
-    """Whether a model that stays at this site could learn an attribute."""
+    """Labels of an attribute that a model of this site would learn to predict."""
 
     name: Annotated[str, "the attribute"]
     labels: Annotated[int, "labels that the schema lists"]
@@ -110,7 +110,7 @@ class TargetReport:
 
     @property
     def trainable(self) -> Annotated[bool, "whether at least two labels occur"]:
-        """Whether there is something to learn."""
+        """True if at least two labels occur."""
         return self.occurring > 1
 
 
@@ -140,19 +140,20 @@ class CheckReport:
 
     @property
     def faultless(self) -> Annotated[bool, "whether every row conforms to the schema"]:
-        """Whether coding has nothing to mend but missing values that the schema provides for."""
+        """True if coding replaces nothing but missing values that the schema provides for."""
         return not self.malformed_rows and not any(a.faults for a in self.attributes.values())
 
     @property
     def n_malformed(self) -> int:
-        """Rows of a CSV file that are not as its header says, of any kind."""
+        """Rows of a CSV file that do not match its header, of any kind."""
         return sum(found.count for found in self.malformed_rows.values())
 
     @property
     def above(self) -> Annotated[dict[str, float], "shares of faults that are above it"]:
-        """Shares of faults that are above what the study allows, by attribute.
+        """Shares of faults above the study's limit, by attribute.
 
-        Rows of a CSV file that are not as its header says go by `MALFORMED`. Empty without a rule.
+        `MALFORMED` is the key for rows of a CSV file that do not match its header. Empty without a
+        rule.
         """
         if self.refuse_if_above is None:
             return {}
@@ -162,12 +163,12 @@ class CheckReport:
         return {name: share for name, share in shares.items() if share > self.refuse_if_above}
 
     def under(self, rule: FaultRule | None) -> CheckReport:
-        """The same, held against a study's rule."""
+        """Report with a study's rule applied."""
         return replace(self, refuse_if_above=None if rule is None else rule.refuse_if_above)
 
 
 def coded_as(attribute: Attribute) -> str:
-    """What is put in the place of a value that is not known, in words."""
+    """Description of the value that replaces an unknown one."""
     if isinstance(attribute, Numeric):
         if attribute.missing is not None:
             return "missing, a level of its own"
@@ -180,13 +181,13 @@ def coded_as(attribute: Attribute) -> str:
 
 
 def form_of(attribute: Attribute) -> str:
-    """What a value of the attribute has to be, in words."""
+    """Description of an attribute's valid values."""
     if isinstance(attribute, Date):
         return "a date as YYYY-MM-DD"
     return "a number" if list_labels(attribute) is None else "one of its labels"
 
 
 def describe_coding(attribute: AttributeReport, kind: FaultKind) -> str:
-    """What becomes of an attribute's values of one kind, in words."""
+    """Description of the coding of an attribute's values of one kind."""
     nearest = kind is FaultKind.OUT_OF_BOUNDS
     return "coded as the nearest bound" if nearest else f"coded as {attribute.coded_as}"

@@ -1,8 +1,8 @@
-"""Files of a data set as one source: where they are, how each format is read, and columns besides.
+"""Files of a data set as one source: their location, the reader of each format, and extra columns.
 
-A file is read in pieces and must be one file from its opening to the last of them. Otherwise rows
-of two exports could be in one sum, and a person twice. Limit: where a file of an object store is
-replaced within one second by one of the same size, the store's times do not tell.
+A file is read in pieces and must stay unchanged from its opening to the last of them. Otherwise
+rows of two exports could be in one sum, and a person twice. Limit: if a file of an object store is
+replaced within one second by one of the same size, the store's times do not show it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dppca.owner.records.sources import Rows, Source
 from dppca.owner.records.stored_files import Cells, Piece, StoredFile, find_files, reaching
 
 Reader = Callable[[StoredFile], Rows]
-"""What makes rows of a file."""
+"""Function that opens the rows of a file."""
 FORMATS: Final[Mapping[str, Reader]] = {
     ".csv": open_csv,
     ".csv.gz": open_csv,
@@ -37,7 +37,7 @@ FORMATS: Final[Mapping[str, Reader]] = {
     ".feather": open_arrow,
     ".ipc": open_arrow,
 }
-"""What reads a file, by the end of its name."""
+"""Reader of a file by its suffix."""
 _AT_ONCE: Final = 8  # an object store answers slowly, and each file is asked for several times
 _OPTIONS: Final = {
     "s3": {"region", "scheme", "endpoint_override"},
@@ -46,45 +46,34 @@ _OPTIONS: Final = {
     "abfss": {"enable_tls"},
     "hdfs": {"user"},
 }
-"""Schemes of object stores, and what may stand after the ``?`` of an address: no credentials."""
+"""Schemes of object stores, and allowed options after the ``?`` of an address: no credentials."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileLocation(Location):
-    """One file, a folder of them, or those that a pattern names.
+    """One file, a folder of files, or those that match a pattern.
 
-    Attributes
-    ----------
-    address
-        A path of this machine, or the URI of an object store.
+    ``address`` is a path of this machine, or the URI of an object store.
     """
 
     address: str
 
     @property
     def place(self) -> Place:
-        """As `Location.place`."""
+        """Place of the address (`Location.place`)."""
         return locate(self.address)
 
     def open(self) -> Source:
-        """As `Location.open`."""
+        """Find and open the files (`Location.open`)."""
         return open_files(self.title, find_files(self.address, self.title, tuple(FORMATS)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File(Source):
-    """A file as it was opened.
+    """A file as it was opened: its reader, the rows from it, and its stamp.
 
-    Attributes
-    ----------
-    reader
-        What reads it; others know what a suffix says, and nothing else.
-    rows
-        What that makes of it.
-    cells
-        Columns of one text each before its own, which folders or a lake's table say.
-    stamp
-        Of the file that was opened.
+    Other machines know only the readers of suffixes. ``cells`` are columns of one text each before
+    its own, from folders or a lake's table.
     """
 
     stored: StoredFile
@@ -115,17 +104,17 @@ class File(Source):
         )
 
     def only(self, numbers: Collection[int]) -> Self:
-        """As `Rows.only`."""
+        """File limited to the groups with these numbers (`Rows.only`)."""
         rows = self.rows.only(numbers)
         return replace(self, rows=rows, groups=rows.groups, n_rows=rows.n_rows)
 
     def read(
         self, names: Sequence[str], batch_rows: int, *, labels: Collection[str] = ()
     ) -> Iterator[list[Any]]:
-        """As `Rows.read`; at the end as `require_same`."""
+        """Read columns (`Rows.read`), and require an unchanged file at the end."""
         said = dict(self.cells)
         own = [name for name in names if name not in said]
-        # Without a column of its own to read, its rows still have to be counted.
+        # If none of its own columns is read, its rows must still be counted.
         for arrays in self.rows.read(
             own or self.rows.names[:1], batch_rows, labels=[n for n in labels if n in own]
         ):
@@ -134,7 +123,7 @@ class File(Source):
         self.require_same()
 
     def require_same(self) -> None:
-        """Raise `DataError` for a file that is not the one that was opened."""
+        """Raise `DataError` if the file has changed since it was opened."""
         with reaching(self.title):
             stamp = self.stored.stamp()
         if stamp != self.stamp:
@@ -174,24 +163,24 @@ class JoinedFiles(Source):
 
     @property
     def parts(self) -> Sequence[File]:
-        """Each file."""
+        """The files."""
         return self.files
 
     def read(
         self, names: Sequence[str], batch_rows: int, *, labels: Collection[str] = ()
     ) -> Iterator[list[Any]]:
-        """As `Rows.read`."""
+        """Read one file after the other (`Rows.read`)."""
         for file in self.files:
             yield from file.read(names, batch_rows, labels=labels)
 
     def pieces(self) -> list[Piece]:
-        """Those of each file, in their order."""
+        """Pieces of each file, in the order of the files."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             return [piece for found in pool.map(File.pieces, self.files) for piece in found]
 
 
 def read_by_suffix(stored: StoredFile) -> Rows:
-    """What the format of its suffix makes of a file."""
+    """Rows of a file, opened by the reader of its suffix."""
     name = stored.path.lower()
     read = next((FORMATS[suffix] for suffix in FORMATS if name.endswith(suffix)), None)
     if read is None:
@@ -203,14 +192,10 @@ def read_by_suffix(stored: StoredFile) -> Rows:
 
 
 def open_files(title: str, files: Sequence[StoredFile], read: Reader = read_by_suffix) -> Source:
-    """Open each file, several at once where they are not on this machine.
+    """Open each file, several at once if they are not on this machine.
 
-    Where there are several, each is called by its number.
-
-    Parameters
-    ----------
-    read
-        What reads them; by default the format of each one's suffix.
+    Several files are named by their numbers. ``read`` is by default the reader of each one's
+    suffix.
     """
     if len(files) > 1:
         files = [
@@ -224,7 +209,7 @@ def open_files(title: str, files: Sequence[StoredFile], read: Reader = read_by_s
 
 
 def join_files(title: str, files: Sequence[File]) -> Source:
-    """Several files as one source, whose row numbers go on from file to file; one as it is."""
+    """Several files as one source, with continuous row numbers; a single file unchanged."""
     if len(files) == 1:
         return files[0]
     first = files[0].names
@@ -252,18 +237,15 @@ def open_piece(piece: Piece, title: str) -> File:
 
 
 def local_files(path: Path) -> FileLocation:
-    """The location of a path of this machine."""
+    """Location of a path of this machine."""
     return FileLocation(str(path), str(path))
 
 
 def locate_files(text: str, *, folder: Path, data_set: str) -> FileLocation:
-    """The location that a policy names: a path from the site's folder on, or a URI.
+    """Location that a policy names: a path relative to the site's folder, or a URI.
 
-    Raises
-    ------
-    SettingError
-        The address is of no known store, or holds more than where its files are. What it holds is
-        not repeated: it may be a credential.
+    Raise `SettingError` if the address is of no known store or holds more than the files' place.
+    The message does not repeat it: it may hold a credential.
     """
     if "://" not in text:
         return local_files(folder / text)
@@ -280,7 +262,7 @@ def locate_files(text: str, *, folder: Path, data_set: str) -> FileLocation:
         user, at, _ = parts.netloc.rpartition("@")
     except ValueError as error:
         raise SettingError(f"the address of data set {data_set} is not a URI") from error
-    # Of Azure's addresses, and of no other, what stands before the @ is the container's name.
+    # Only in Azure's addresses the text before the @ is the container's name.
     named = at and (":" in user or not scheme.startswith("abfs"))
     if named or parts.fragment or not options <= _OPTIONS[scheme]:
         raise SettingError(

@@ -1,10 +1,10 @@
 """Files of one version of a Delta or Iceberg table, by the library of its format.
 
-The library says which files a version is made of, and nothing more: they are read as any Parquet
-files are. Each has to lie in the table's folder, because the folder is what tells that another data
-set has the same rows (`LakeLocation.place`); and each is listed once. A column that a file does not
-have yet is missing in it, or has the value of its partition. What would need more than a list of
-files is refused: rows that are marked as deleted inside of a file, and columns that were renamed.
+The library only lists the files of a version: they are read like any Parquet files. Each must be in
+the table's folder, because the folder is used to detect another data set with the same rows
+(`LakeLocation.place`); and each must be listed once. A column that a file does not have yet is
+missing in it, or has the value of its partition. A table that needs more than a list of files is
+refused: rows that are marked as deleted inside a file, and columns that were renamed.
 """
 
 from __future__ import annotations
@@ -30,21 +30,15 @@ from dppca.owner.records.sources import Source
 from dppca.owner.records.stored_files import StoredFile, count_repeats, open_system
 
 _DELTA_FEATURES: Final = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
-"""What a table may ask of its readers and a list of files still is."""
+"""Reader features of a table that is still no more than a list of files."""
 
 
 @dataclass(frozen=True, slots=True)
 class LakeLocation(Location):
-    """A version of a table.
+    """A version of a table; ``package`` is the library of its format.
 
-    Attributes
-    ----------
-    address
-        The table's folder; of Iceberg, its metadata file.
-    version
-        Of Delta, or the snapshot of Iceberg; None for the newest.
-    package
-        The library of the format.
+    ``address`` is the table's folder, or Iceberg's metadata file. ``version`` is the version of
+    Delta, or the snapshot of Iceberg; None for the newest.
     """
 
     address: str
@@ -58,21 +52,18 @@ class LakeLocation(Location):
 
     @property
     def place(self) -> Place:
-        """The table, whatever its version."""
+        """Place of the table, independent of its version."""
         return locate(self.folder)
 
     @abstractmethod
     def list_files(self) -> list[StoredFile]:
-        """The files of the version, as the library says."""
+        """Files of the version, from the library."""
 
     def open(self) -> Source:
-        """As `Location.open`: the files of a version, in the order of their names.
+        """Open the files of a version, in the order of their names (`Location.open`).
 
-        Raises
-        ------
-        DataError
-            It is more than a list of files, or a file of it lies outside of its folder or is
-            listed twice.
+        Raise `DataError` if it is more than a list of files, or if a file is outside its folder or
+        is listed twice.
         """
         require_package(self.package, purpose=self.title)
         with _asking(self):
@@ -97,7 +88,7 @@ class DeltaLocation(LakeLocation):
     package: ClassVar[str] = "deltalake"
 
     def list_files(self) -> list[StoredFile]:
-        """As `LakeLocation.list_files`."""
+        """Files of the version, from its add actions."""
         from deltalake import DeltaTable
 
         table = DeltaTable(self.address, version=self.version)
@@ -133,11 +124,11 @@ class IcebergLocation(LakeLocation):
 
     @property
     def folder(self) -> str:
-        """The folder that holds ``metadata``."""
+        """Folder that holds ``metadata``."""
         return self.address.split("/metadata/")[0]
 
     def list_files(self) -> list[StoredFile]:
-        """As `LakeLocation.list_files`."""
+        """Files of the snapshot, from its scan plan."""
         from pyiceberg.table import StaticTable
         from pyiceberg.transforms import IdentityTransform
 
@@ -198,7 +189,7 @@ def _require_in_folder(
 
 
 def _find_store(address: str) -> tuple[Any, str, str]:
-    """The file system of an address and what opens it (None, empty: this machine), and the path."""
+    """File system of an address, its store and the path; None and empty for this machine."""
     if "://" not in address:
         return None, "", str(Path(address).absolute())
     if urlsplit(address).scheme == "file":
@@ -215,13 +206,13 @@ def _text(value: Any) -> str | None:
 
 @contextmanager
 def _asking(place: LakeLocation) -> Iterator[None]:
-    """Turn what the libraries raise into a `DataError`; their messages quote addresses."""
+    """Translate the libraries' errors into a `DataError`; their messages quote addresses."""
     try:
         yield
     except DataError:
         raise
     except Exception as error:
-        # Each library has a tree of errors of its own, and lets others through.
+        # Each library has its own error classes, and lets others through.
         if not type(error).__module__.startswith(("deltalake", "_internal", "pyiceberg")) and (
             not isinstance(error, OSError | ValueError | KeyError | pa.ArrowException)
         ):

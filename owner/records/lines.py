@@ -1,9 +1,8 @@
 """Lines of a CSV file, and the fields of one line.
 
-A line ends at a line feed, a carriage return, or both together, wherever it stands: quotes do not
-change that. So the number of lines follows from the line ends alone, and the fields of a line from
-the bytes of that line alone. docs/decisions/0099 proves that no other rule keeps one row from
-changing how the others are read.
+Every line feed, carriage return, or both together ends a line, even inside quotes. So the number of
+lines follows from the line ends alone, and the fields of a line from the bytes of that line alone.
+docs/decisions/0099 proves that no other rule keeps one row from changing how the others are read.
 
 Within a line, a field that begins with a quote ends at the next single quote, two quotes are one,
 and a quote that is not closed reaches to the end of the line. A quote elsewhere is a character.
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LINE_BYTES = 16 << 20
-"""What a longer line holds beyond these bytes is ignored."""
+"""Limit of a line; later bytes of a longer line are ignored."""
 
 _QUOTE, _FEED, _RETURN = b'"\n\r'
 _EDGES = np.zeros(256, np.bool_)
@@ -30,12 +29,7 @@ _EDGES[list(b',"\n\r')] = True
 def blocks_of_lines(file: BinaryIO, block_bytes: int) -> Iterator[bytes]:
     """Cut a file into blocks of whole lines, in linear time.
 
-    Parameters
-    ----------
-    file
-        Read from where it stands.
-    block_bytes
-        How much is read at a time.
+    ``file`` is read from its current position, ``block_bytes`` at a time.
 
     Yields
     ------
@@ -65,17 +59,10 @@ def blocks_of_lines(file: BinaryIO, block_bytes: int) -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """What a block of whole lines is made of.
+    """Properties of a block of whole lines.
 
-    Attributes
-    ----------
-    count
-        Lines in it.
-    any_blank
-        Whether a line holds nothing.
-    strictly_quoted
-        Whether each quote stands where RFC 4180 wants it. Then any parser of CSV ends each row at
-        the end of its line.
+    ``strictly_quoted`` is True if all quotes are placed as RFC 4180 requires. Then any parser of
+    CSV ends each row at the end of its line.
     """
 
     count: int
@@ -84,7 +71,7 @@ class Lines:
 
 
 def split_lines(block: bytes) -> Lines:
-    """Look at a block of whole lines, which is not empty."""
+    """Properties of a non-empty block of whole lines."""
     cells = np.frombuffer(block, np.uint8)
     ending = cells == _FEED
     if b"\r" in block:
@@ -101,7 +88,7 @@ def split_lines(block: bytes) -> Lines:
 
 
 def _is_strictly_quoted(found: NDArray[np.uint8], ends: NDArray[np.intp]) -> bool:
-    """Whether the quotes of a piece of text can be read one line at a time.
+    """True if the quotes of a piece of text can be read one line at a time.
 
     With the quotes numbered from 1, each odd one begins a field or doubles the quote before it,
     each even one ends a field or is doubled by the quote after it, and no line ends between an odd
@@ -110,7 +97,7 @@ def _is_strictly_quoted(found: NDArray[np.uint8], ends: NDArray[np.intp]) -> boo
     quotes = np.flatnonzero(found == _QUOTE)
     if len(quotes) % 2:
         return False
-    # Before the first byte and after the last there is no other: a quote there is its own edge.
+    # A quote at the first or last byte has no neighbour: it is its own edge.
     if not _EDGES[found[np.maximum(quotes[0::2] - 1, 0)]].all():
         return False
     if not _EDGES[found[np.minimum(quotes[1::2] + 1, len(found) - 1)]].all():
@@ -119,19 +106,10 @@ def _is_strictly_quoted(found: NDArray[np.uint8], ends: NDArray[np.intp]) -> boo
 
 
 def split_fields(line: bytes, n_fields: int) -> tuple[list[bytes], bool]:
-    """Fields of one line without its end, and whether its quotes are closed.
+    """Fields of one line without its end, and True if its quotes are closed.
 
-    Parameters
-    ----------
-    n_fields
-        How many are wanted. Of a line with more, at least one more is returned.
-
-    Returns
-    -------
-    list of bytes
-        At least one; a blank line has one empty field.
-    bool
-        Whether each quote that opens a field is closed.
+    A line with more than ``n_fields`` fields returns at least one more than that. A blank line has
+    one empty field.
     """
     if b'"' not in line:
         return line.split(b",", n_fields), True

@@ -1,12 +1,13 @@
-"""Where a data set's rows lie, as a policy names it. Nothing is opened before it is asked for.
+"""Locations of a data set's rows, as a policy names them. Nothing is opened before it is needed.
 
-A location has a *title*, which is all that messages say of it: a path of this machine as it is
-written, and for everything else the data set's name, since an address may say more than a reader
-of logs should know. Credentials are never part of an address: object stores take them from the
-environment or the machine's role.
+Messages identify a location only by its *title*: a path of this machine as it is written, and for
+everything else the data set's name, since an address may reveal more than a reader of logs should
+know. Credentials are never part of an address: object stores take them from the environment or the
+machine's role.
 
-Two locations have rows in common where one lies in the other, or both are one file by its inode. A
-pattern counts as its folder, up to the first wild card, so some are tied that name no file twice.
+Two locations have rows in common if one contains the other, or both are one file by its inode. A
+pattern counts as its folder, up to the first wild card, so some locations without a common file are
+linked too.
 
 Limits: links within a folder, and addresses of one store that `locate` does not make equal, are not
 followed.
@@ -31,18 +32,18 @@ from dppca.owner.records.sources import Source
 from dppca.owner.records.stored_files import WILD
 
 Steps = tuple[str, ...]
-"""Where something lies, from the outside in; of a path of this machine, its parts."""
+"""Steps to a place, from the outside in; for a path of this machine, its parts."""
 
 
 class Place(NamedTuple):
-    """Where rows lie: a file or a folder, and names below it of which the first has a wild card."""
+    """Place of rows: a file or a folder, and names below it of which the first has a wild card."""
 
     fixed: Steps
     pattern: Steps = ()
 
 
 class Remark(NamedTuple):
-    """What a steward should know of a source that can be read; a warning has to be mended."""
+    """Notice to the steward about a readable source; a warning asks for a correction."""
 
     text: str
     is_warning: bool = False
@@ -52,12 +53,8 @@ class Remark(NamedTuple):
 class Location(ABC):
     """A place that rows can be read from, of any kind.
 
-    Attributes
-    ----------
-    title
-        What messages call it.
-    engine
-        Who reads it where the policy does not say; empty for this process.
+    ``title`` is its name in messages; ``engine`` reads it unless the policy names one, and is empty
+    for this process.
     """
 
     title: str
@@ -66,40 +63,33 @@ class Location(ABC):
     @property
     @abstractmethod
     def place(self) -> Place:
-        """Where it lies, without links and detours: what tells that two have rows in common."""
+        """Place without links and detours. It shows if two locations have rows in common."""
 
     @abstractmethod
     def open(self) -> Source:
-        """The rows; no row is judged.
+        """Open the rows; their content is not checked.
 
-        Raises
-        ------
-        DataError
-            There are none, they are damaged, or who has them does not answer or refuses.
-        SettingError
-            What the policy names for it is not there, or not installed.
+        Raise `DataError` if there are none, they are damaged, or their store does not answer or
+        refuses; raise `SettingError` if a file or package that the policy needs is missing.
         """
 
     def examine(self) -> Sequence[Remark]:
-        """What is worth saying of it before a row is read; raises as `open` does."""
+        """Remarks on it before a row is read; raises as `open` does."""
         self.open()
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """Where something is kept that may hold a password: an environment variable, or a file."""
+    """Reference to a secret, such as a password: an environment variable, or a private file."""
 
     variable: str = ""
     path: Path | None = None
 
     def read(self, what: str) -> str:
-        """What is kept; `SettingError` where it is not there, or others may read the file.
+        """Read the secret; raise `SettingError` if it is missing or if others may read the file.
 
-        Parameters
-        ----------
-        what
-            Its name in a message, such as "the address of survey".
+        ``what`` is its name in a message, such as "the address of survey".
         """
         if self.path is None:
             text = os.environ.get(self.variable, "")
@@ -127,16 +117,11 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class LocationDigests:
-    """How a ledger knows where rows lie: SHA-256, hexadecimal, of steps.
+    """A ledger's digests of a location: SHA-256, hexadecimal, of steps.
 
-    Attributes
-    ----------
-    address
-        The location's own.
-    within
-        That, its folder's if it is a pattern, and those of all that lies in it on this machine.
-    folders
-        Digests of all folders that hold it.
+    ``address`` is the location's own digest. ``within`` adds its folder's if it is a pattern, and
+    those of everything inside on this machine; ``folders`` are those of all folders that contain
+    it.
     """
 
     address: str
@@ -145,7 +130,7 @@ class LocationDigests:
 
 
 def digest_location(location: Location, *, folder: Path) -> LocationDigests:
-    """The digests of a location; a path below the site's ``folder`` counts from there.
+    """Digests of a location; a path below the site's ``folder`` is taken relative to it.
 
     So a site may be moved as a whole.
     """
@@ -163,7 +148,7 @@ def digest_location(location: Location, *, folder: Path) -> LocationDigests:
 
 
 def find_shared_rows(sources: Mapping[str, Location]) -> Iterator[tuple[str, str]]:
-    """Pairs of data sets with rows in common, as far as their places show it."""
+    """Yield pairs of data sets with rows in common, as far as their places show it."""
     places = {name: each.place.fixed for name, each in sources.items()}
     inodes = {name: _find_inode(steps) for name, steps in places.items()}
     for one, other in combinations(sources, 2):
@@ -173,7 +158,7 @@ def find_shared_rows(sources: Mapping[str, Location]) -> Iterator[tuple[str, str
 
 
 def locate(address: str) -> Place:
-    """The place of a path of this machine, or of a store's address."""
+    """Place of a path of this machine, or of a store's address."""
     if "://" not in address:
         names = Path(address).parts
         fixed = [*takewhile(_is_plain, names)]
@@ -191,19 +176,19 @@ def _is_plain(name: str) -> bool:
 
 
 def resolve(path: str) -> Steps:
-    """The parts of a path of this machine, without links and detours."""
+    """Parts of a path of this machine, without links and detours."""
     return Path(os.path.realpath(path)).parts
 
 
 def _walk(steps: Steps) -> Iterator[Steps]:
-    """All that lies in a folder of this machine; links in it are not followed."""
+    """Everything in a folder of this machine; links in it are not followed."""
     path = Path(*steps)
     for folder, folders, files in os.walk(path) if path.is_absolute() else ():
         yield from ((*Path(folder).parts, name) for name in (*folders, *files))
 
 
 def _find_inode(steps: Steps) -> tuple[int, int] | None:
-    """Device and inode of what lies on this machine; None where nothing does."""
+    """Device and inode of a file on this machine; None if there is none."""
     path = Path(*steps)
     try:
         status = path.stat() if path.is_absolute() else None

@@ -1,12 +1,12 @@
-"""SQL that reads a data set's columns, made from names alone: nothing is sent but reading.
+"""SQL that only reads a data set's columns, made from names.
 
-The steward's query stays one statement, inside of parentheses: ``SELECT "a", "b" FROM (...) AS
-q``. So only the columns that a schema names leave the database, and a second statement is an error
-of syntax there. Here it is refused before, to say so in words.
+The steward's query stays one statement, inside parentheses: ``SELECT "a", "b" FROM (...) AS q``. So
+only the columns that a schema names leave the database, and a second statement is an error of
+syntax there. It is refused here before, with an explanation.
 
-Columns are asked for as they are where the driver's type for them can hold any value of the
-column, and as text otherwise (`Dialect`). What a cell means is decided by
-`dppca.common.schema.columns` alone, from that value or text.
+A column is selected as it is if the driver's type for it can hold any value of the column, and as
+text otherwise (`Dialect`). Only `dppca.common.schema.columns` interprets a cell, from that value or
+text.
 """
 
 from __future__ import annotations
@@ -41,26 +41,27 @@ _PLAIN_TYPES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one database is asked.
+    """SQL of one kind of database.
 
     Attributes
     ----------
     begin
-        What makes the transaction that is open already read-only and repeatable, and its texts
-        the same for every role.
+        Statements that make the open transaction read-only and repeatable, and its texts the same
+        for every role.
     expressions
-        From a quoted column and its Arrow field to what is selected for it.
+        Expressions to select for a quoted column, given also its Arrow field.
     joined
-        From what was selected for a column to its cells.
+        Cells of a column from the arrays of its expressions.
     first
         A row of fixed types before all others, for drivers that take a column's type from the first
-        rows; from the number of columns, or empty. Its first value is 1, and 0 in all other rows.
+        rows; made from the number of columns, or empty. Its first value is 1, and 0 in all other
+        rows.
     encoding
-        A question that looks into no table: how the database writes texts. (A look into a table
-        would settle as of when the rows are.)
+        A query for the database's text encoding that reads no table. (Reading a table would fix the
+        snapshot of the rows.)
     examination
-        A statement of one row: whether the connection leaves this machine, whether it is encrypted,
-        and how many tables and views the role may change rows of. Empty where it cannot be said.
+        A statement of one row: True if the connection leaves this machine, True if it is encrypted,
+        and the number of tables and views whose rows the role may change. Empty if unavailable.
     """
 
     begin: tuple[str, ...]
@@ -72,9 +73,9 @@ class Dialect:
 
 
 def require_one_statement(text: str) -> str:
-    """A query without what follows its end; `SettingError` where more than one statement is there.
+    """Query without comments and final semicolon; `SettingError` for more than one statement.
 
-    The message repeats nothing of it: a query may hold what is known of a person.
+    The message repeats nothing of it: a query may hold facts about a person.
     """
     kept: list[str] = []
     depth = 0
@@ -99,27 +100,27 @@ def require_one_statement(text: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL writes it, whatever is in it."""
+    """A name as SQL writes it, with any characters."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def table_query(name: str) -> str:
-    """The query for a table, by its name or ``schema.table``; capital letters count."""
+    """Query for a table, by its name or ``schema.table``; capital letters count."""
     return f"SELECT * FROM {'.'.join(quoted(part) for part in name.split('.'))}"
 
 
 def no_rows(query: str) -> str:
-    """The query's columns without a row."""
+    """Query for the columns without a row."""
     return f"SELECT * FROM (\n{query}\n) AS q LIMIT 0"
 
 
 def count_rows(query: str) -> str:
-    """How many rows the query has."""
+    """Query for the number of rows."""
     return f"SELECT count(*) FROM (\n{query}\n) AS q"
 
 
 def read_columns(query: str, fields: Sequence[pa.Field], dialect: Dialect) -> str:
-    """The query's columns of some names, as `Dialect` asks for each."""
+    """Query for some columns, each selected as `Dialect` says."""
     asked = [e for field in fields for e in dialect.expressions(quoted(field.name), field)]
     first = dialect.first(len(fields))
     marked = ["0", *asked] if first else asked
@@ -127,13 +128,13 @@ def read_columns(query: str, fields: Sequence[pa.Field], dialect: Dialect) -> st
 
 
 def _as_they_are(column: str, field: pa.Field) -> tuple[str, ...]:
-    """Types whose Arrow type holds every value; the others, such as numeric and date, as text."""
+    """Columns whose Arrow type holds every value; others, such as numeric and date, as text."""
     kind = (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
     return (column if kind in _PLAIN_TYPES else f"CAST({column} AS text)",)
 
 
 def _number_and_text(column: str, _: pa.Field) -> tuple[str, ...]:
-    """SQLite's types are of cells, not of columns: real numbers, and all else as text.
+    """Real numbers, and all other cells as text: SQLite's types belong to cells, not to columns.
 
     A real number as text would lose digits.
     """
@@ -144,14 +145,14 @@ def _number_and_text(column: str, _: pa.Field) -> tuple[str, ...]:
 
 
 def _joined(arrays: Sequence[Any]) -> Any:
-    """Real numbers as text that means the same number or label, beside the other cells' text."""
+    """Cells with real numbers as text of the same number or label, beside the other cells' text."""
     numbers, texts = arrays
     if texts.null_count == len(texts) and not numbers.null_count:
         return numbers
     if numbers.null_count == len(numbers):
         return texts
     cells = texts.cast(pa.large_binary()).view(pa.large_string())
-    # Not Arrow's own texts: what a cell is would depend on whether there is text beside it.
+    # Not Arrow's own texts: a cell's meaning would depend on the presence of text beside it.
     written = [None if value is None else label_text(value) for value in numbers.to_pylist()]
     return pc.coalesce(pa.array(written, pa.large_string()), cells)
 
@@ -163,8 +164,8 @@ def _first_row(n_columns: int) -> str:
 POSTGRESQL: Final = Dialect(
     begin=(
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
-        # What waits for a table that is emptied and filled again would see it empty, or parts of
-        # it, as of the moment when it began to wait.
+        # A statement that waits for a table being emptied and refilled would see it empty or in
+        # part, as of the moment when it began to wait.
         "SET LOCAL lock_timeout = '2s'",
         "SET LOCAL client_encoding = 'UTF8'",
         "SET LOCAL datestyle = 'ISO, YMD'",

@@ -1,9 +1,9 @@
-"""What a source of rows is, and everything that is asked of one.
+"""Sources of rows, and their interface.
 
-A `Source` gives some of its columns, by name, in batches of bounded size, as often as it is asked.
-Nobody asks which kind it is: what differs between kinds is a method or an attribute here, and what
-is said here is right for files. `dppca.owner.records.locations.Location` opens one; of a file each
-format has `Rows` of its own (docs/how-to/add-a-data-source.md).
+A `Source` gives some of its columns, by name, in batches of bounded size, any number of times.
+Callers do not ask for its kind: a method or an attribute here expresses each difference between
+kinds, and the defaults are right for files. `dppca.owner.records.locations.Location` opens a
+source; each file format has its own `Rows` (docs/how-to/add-a-data-source.md).
 
 Every error of a reader becomes a `DataError` that says what to do; its own message is left out,
 since it may quote a cell.
@@ -22,7 +22,7 @@ from dppca.owner.records.faults import FaultCount, LineFault
 from dppca.owner.records.stored_files import Piece
 
 Malformed = Mapping[LineFault, FaultCount]
-"""Rows of a text that are not as its header says, by what is wrong; one kind a row. Site-only."""
+"""Rows of a text that do not match its header, by kind of fault; one kind per row. Site-only."""
 
 
 class RowGroup(NamedTuple):
@@ -35,20 +35,20 @@ class RowGroup(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows(ABC):
-    """Rows, opened and found sound as far as can be told without reading all of them.
+    """Rows that were opened and found sound, as far as possible without reading all of them.
 
     Attributes
     ----------
     names
         Column names in the source's order, outer blanks dropped; they may repeat.
     n_rows
-        How many, 0 for a file of a header alone.
+        Number of rows, 0 for a file of a header alone.
     malformed
-        Rows that are not as the header says.
+        Rows that do not match the header.
     is_named_by_a_line
-        Whether the names are a line of a text, which may be a row.
+        True if the names are a line of a text, which may be a row.
     groups
-        What can be read alone; none where all of it is read.
+        Groups that can be read alone; none if all of it is read.
     """
 
     names: tuple[str, ...]
@@ -63,37 +63,34 @@ class Rows(ABC):
     ) -> Iterator[list[Any]]:
         """Arrays of the columns called ``names``, at most ``batch_rows`` rows at a time.
 
-        Parameters
-        ----------
-        labels
-            Those of them that the format may give as dictionaries.
+        ``labels`` are those columns that the format may give as dictionaries.
         """
 
     def only(self, numbers: Collection[int]) -> Self:
-        """The groups of these numbers alone."""
+        """Rows of the groups with these numbers."""
         groups = tuple(group for group in self.groups if group.number in numbers)
         return replace(self, groups=groups, n_rows=sum(group.n_rows for group in groups))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source(Rows):
-    """Rows of a data set, and what their kind means for those who read them.
+    """Rows of a data set, with the properties of their kind that readers need.
 
     Attributes
     ----------
     title
-        What messages call it.
+        Name in messages.
     query_sha256
-        What the ledger holds of a query, in hexadecimal; empty where none is asked. A query is
-        asked again: others may write to its rows meanwhile.
+        The ledger's digest of a query, in hexadecimal; empty if there is no query. A query is run
+        again: others may write to its rows meanwhile.
     in_steps
-        Whether rows are moved to make a `frame`: nobody knows how far it is before its end.
+        True if rows are moved to make a `frame`: its progress is unknown before its end.
     is_numbered
-        Whether rows come in one order each time, so that a number finds a row again.
+        True if rows come in one order each time, so that a number finds a row again.
     mend
-        What to do where there are no rows.
+        Advice if there are no rows.
     uncut
-        Why there are no pieces for others to read, and what to do.
+        Reason why there are no pieces for others to read, with advice.
     """
 
     title: str
@@ -107,23 +104,23 @@ class Source(Rows):
 
     @property
     def parts(self) -> Sequence[Source]:
-        """The sources that it is made of, one after the other."""
+        """Sources that it consists of, one after the other."""
         return (self,)
 
     def latest(self) -> AbstractContextManager[Source]:
-        """The rows as they are now, all at one time; a file is as it was when it was opened."""
+        """Current rows, all at one time; a file is as it was when it was opened."""
         return nullcontext(self)
 
     def pieces(self) -> list[Piece]:
-        """Files, or some rows of each, for others to read; `SettingError` where there are none."""
+        """Files, or some rows of each, for others to read; `SettingError` if there are none."""
         raise SettingError(f"{self.title} {self.uncut}")
 
     def frame(self, names: Sequence[str], batch_rows: int) -> Any:  # noqa: ARG002 - there is none
-        """A DataFrame of these columns, where Spark itself has the rows; None elsewhere."""
+        """DataFrame of these columns, if Spark itself has the rows; otherwise None."""
         return None
 
     def require_rows(self, n_read: int) -> None:
-        """Refuse rows that were read if they are not those that were counted; `DataError`."""
+        """Raise `DataError` unless the counted rows were read."""
         if n_read != self.n_rows:
             raise DataError(
                 f"{self.title} had {self.n_rows} rows when it was opened and {n_read} when it was "

@@ -1,14 +1,14 @@
-"""Spark's session, as the environment names it, and what has to be true of one.
+"""Spark sessions, as the environment names them, and the conditions that they must meet.
 
 ``SPARK_REMOTE`` names a server of Spark Connect, an installed Databricks Connect its workspace, and
-``SPARK_HOME`` or ``SPARK_CONF_DIR`` a cluster; without them Spark runs on this machine. Everything
-goes through DataFrames: Databricks refuses RDDs.
+``SPARK_HOME`` or ``SPARK_CONF_DIR`` a cluster; without them Spark runs on this machine. All access
+is through DataFrames: Databricks refuses RDDs.
 
-Rows, and sums before noise, travel between Spark's processes. A session that is started here is
-started with authentication and encryption of these connections; any session that is not on this
-machine alone is refused without. On this machine alone it listens on loopback: else Spark takes the
-address of an interface, perhaps of a network of containers that is removed meanwhile. Its log is
-turned off, in this process and in executors that it starts, and what it raises is said in other
+Rows, and sums before noise, travel between Spark's processes. A session that is started here
+authenticates and encrypts these connections; a session that is not on this machine alone is refused
+if it does not. On this machine alone it listens on loopback: otherwise Spark takes the address of
+an interface, perhaps of a network of containers that is removed meanwhile. Its log is turned off,
+in this process and in executors that it starts, and its errors are reported in this project's
 words: either may quote a row. Executors of a session that others have started keep their log.
 """
 
@@ -39,7 +39,7 @@ _STARTED_WITH: Final = {
     "spark.log.level": "OFF",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # Executors have a log each, which the level above does not reach: they log to nowhere.
+    # The level above does not reach the executors' own logs: they log to nowhere.
     "spark.executor.defaultJavaOptions": (
         "-Dslf4j.provider=org.slf4j.helpers.NOP_FallbackServiceProvider"
     ),
@@ -47,10 +47,10 @@ _STARTED_WITH: Final = {
 _ON_LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 _MASTER: Final = re.compile(r"(?:--master|\bspark\.master)[ =]+[\"']?([^\s\"']+)")
 _ELSEWHERE: Final = ("SPARK_HOME", "SPARK_CONF_DIR")
-"""Where a file of settings may name a master."""
+"""Variables that lead to a file of settings, which may name a master."""
 _JAVA_ENDS_S: Final = 30.0
 _TALKING: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""Loggers of pyspark that print what was raised, with a row's value, on standard error."""
+"""Loggers of pyspark that print errors, with a row's value, on standard error."""
 _REASONS: Final = {
     "42P01": "there is no such table or view, or this user may not see it: correct policy.yaml",
     "42P08": "there is no such catalogue: correct policy.yaml",
@@ -60,7 +60,7 @@ _REASONS: Final = {
     "0A000": "it has no versions, or not this one: correct version, or leave it out",
     "22": "a view fails on a row: let it give the column as it is, without a conversion",
 }
-"""What Spark raises, by SQLSTATE or its class, in words of ours."""
+"""Explanations of Spark's errors by SQLSTATE or its class."""
 _OTHERWISE: Final = (
     "Spark gave no reason that may be shown: workers or the connection were lost, or a view fails "
     "on a row (let it give columns as they are, without a conversion)"
@@ -68,12 +68,10 @@ _OTHERWISE: Final = (
 
 
 def open_session() -> Any:
-    """The session that the environment names, as it is or a new one.
+    """Open the session that the environment names, an existing or a new one.
 
-    Raises
-    ------
-    SettingError
-        Spark is not installed or does not start, or its connections are not private.
+    Raise `SettingError` if Spark is not installed or does not start, or its connections are not
+    private.
     """
     remote = os.environ.get("SPARK_REMOTE", "")
     require_private_remote(remote)
@@ -95,7 +93,7 @@ def open_session() -> Any:
     try:
         with _unheard():
             session = builder.getOrCreate()
-    except Exception as error:  # noqa: BLE001 - of Java, Py4J, gRPC, Spark; may quote an address
+    except Exception as error:  # noqa: BLE001 - from Java, Py4J, gRPC, Spark; may quote an address
         raise SettingError(
             f"Spark does not start, or does not answer ({name_causes(error)}): run `pyspark` in "
             "the same environment to see why. It needs Java 17; a standalone cluster needs "
@@ -112,7 +110,7 @@ def open_session() -> Any:
 
 
 def start_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """What a session is started with; on loopback unless the environment names a cluster."""
+    """Settings of a new session; on loopback unless the environment names a cluster."""
     named = _MASTER.search(environment.get("PYSPARK_SUBMIT_ARGS", ""))
     if named is None:
         alone = not any(environment.get(name) for name in _ELSEWHERE)
@@ -122,12 +120,12 @@ def start_settings(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_setting(session: Any, name: str) -> str | None:
-    """A setting by its name, as it is at work; None where it is not set or not shown.
+    """Effective setting of a name; None if it is not set or not shown.
 
-    Not the session's own: a builder puts its settings into a session that is there already, whose
-    connections stay as they were.
+    The session's own settings do not count: a builder writes its settings into an existing session,
+    whose connections stay unchanged.
     """
-    with suppress(Exception):  # what a platform does not show counts as not set
+    with suppress(Exception):  # a setting that a platform does not show counts as not set
         by_connect = is_by_connect(session)
         settings = session.conf if by_connect else session.sparkContext.getConf()
         value: str | None = settings.get(name, None)
@@ -136,12 +134,12 @@ def read_setting(session: Any, name: str) -> str | None:
 
 
 def is_by_connect(session: Any) -> bool:
-    """Whether a session's Spark is reached through Spark Connect, as that of Databricks is."""
+    """Return True if the session uses Spark Connect, as Databricks' sessions do."""
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 def name_causes(error: BaseException) -> str:
-    """Kinds of what was raised, in Python and in Java, without a word of any message."""
+    """Names of an error's classes, in Python and in Java, without a word of any message."""
     names = [type(error).__name__]
     with suppress(Exception):  # Java may have ended
         names.extend(filter(None, [error.getCondition()]))  # type: ignore[attr-defined]
@@ -164,7 +162,7 @@ def _end_with_this_process(session: Any) -> None:
         with suppress(Exception):  # it may be gone already
             session.stop()
         process = getattr(gateway, "proc", None)
-        if process is None:  # Spark Connect, or a Java that somebody else started
+        if process is None:  # Spark Connect, or a Java that another process started
             return
         gateway.shutdown()
         process.stdin.close()
@@ -178,22 +176,19 @@ def _end_with_this_process(session: Any) -> None:
 
 
 def is_local(master: str) -> bool:
-    """Whether a master is a process of the machine that it was started on, and nothing else."""
+    """Return True if a master is a process of the machine that started it, and nothing else."""
     return _LOCAL.fullmatch(master) is not None
 
 
 def require_private_remote(address: str) -> None:
-    """Refuse a server of Spark Connect that is reached in clear; the address is not repeated.
+    """Refuse an unencrypted server of Spark Connect; the address is not repeated.
 
-    Parameters
-    ----------
-    address
-        ``SPARK_REMOTE``, such as ``sc://HOST:PORT/;token=...``; empty for none.
+    ``address`` is ``SPARK_REMOTE``, such as ``sc://HOST:PORT/;token=...``; empty for none.
     """
     if not address or is_local(address):
         return
     host, parameters = _split_remote(address)
-    # A token is sent by TLS alone, as Spark's client does it.
+    # Spark's client sends a token only by TLS.
     if is_loopback(host) or "token" in parameters or parameters.get("use_ssl") == "true":
         return
     raise SettingError(
@@ -203,12 +198,9 @@ def require_private_remote(address: str) -> None:
 
 
 def require_private_cluster(read: Callable[[str], str | None]) -> None:
-    """Refuse a cluster whose machines talk in clear, or to anybody.
+    """Refuse a cluster whose machines communicate unencrypted or without authentication.
 
-    Parameters
-    ----------
-    read
-        A setting of the session by its name; None where it is not set or not shown.
+    ``read`` returns a setting of the session by its name; None if it is not set or not shown.
     """
     if is_local(read("spark.master") or ""):
         return
@@ -223,7 +215,7 @@ def require_private_cluster(read: Callable[[str], str | None]) -> None:
 
 @contextmanager
 def asking(title: str) -> Iterator[None]:
-    """Turn what Spark raises into a `DataError`; its own message may quote a row."""
+    """Translate Spark's errors into a `DataError`; Spark's own message may quote a row."""
     try:
         yield
     except Exception as error:
@@ -238,7 +230,7 @@ def asking(title: str) -> Iterator[None]:
 
 @contextmanager
 def _unheard() -> Iterator[None]:
-    """Keep what a Java that is started here prints, now and later, from our output."""
+    """Keep the output of a Java that is started here, now and later, out of our output."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = [os.dup(1), os.dup(2)]
@@ -255,7 +247,7 @@ def _unheard() -> Iterator[None]:
 
 
 def _sql_state(error: Exception) -> str | None:
-    """SQLSTATE, empty where there is none; None for what comes from elsewhere than Spark."""
+    """SQLSTATE, empty if there is none; None for an error that is not Spark's."""
     if not type(error).__module__.startswith(("pyspark", "py4j", "grpc")):
         return None
     ask = getattr(error, "getSqlState", None)
@@ -263,7 +255,7 @@ def _sql_state(error: Exception) -> str | None:
 
 
 def _split_remote(address: str) -> tuple[str, dict[str, str]]:
-    """Host and parameters of an address; neither, for what cannot be read."""
+    """Host and parameters of an address; empty if it cannot be parsed."""
     try:
         parts = urlsplit(address)
         host = parts.hostname or ""

@@ -1,12 +1,12 @@
-"""A table or view of Spark's catalogue, at one version where its format has versions.
+"""A table or view of Spark's catalogue, at one version if its format has versions.
 
-Spark reads it, by whatever right its user has. `SparkTable.read` streams the columns to this
-machine, so that a Spark table is a data set for every command; `dppca.owner.engines.spark` adds
-them up where they are. Never by JDBC: its partitions would be rows of several moments, and a
-database is read by its own driver.
+Spark reads it, with its user's rights. `SparkTable.read` streams the columns to this machine, so a
+Spark table is a data set for every command; `dppca.owner.engines.spark` adds them up in place.
+JDBC is refused: its partitions would be rows of several moments, and a database is read by its own
+driver.
 
 A Delta or Iceberg table is read at the version that it has when it is counted. Any other table is
-counted before and after: other figures mean that it was written to.
+counted before and after: a difference means that it was written to.
 """
 
 from __future__ import annotations
@@ -34,14 +34,9 @@ _NEWEST: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SparkLocation(Location):
-    """A table or view of Spark's catalogue.
+    """A table or view of Spark's catalogue, by catalogue, schema and name.
 
-    Attributes
-    ----------
-    table
-        Catalogue, schema and name.
-    version
-        Of Delta, or the snapshot of Iceberg; None for the newest.
+    ``version`` is the version of Delta, or the snapshot of Iceberg; None for the newest.
     """
 
     table: tuple[str, str, str]
@@ -50,16 +45,16 @@ class SparkLocation(Location):
 
     @property
     def quoted(self) -> str:
-        """Its name in a statement."""
+        """Quoted name for a statement."""
         return ".".join(f"`{part}`" for part in self.table)
 
     @property
     def place(self) -> Place:
-        """The table, whatever its version."""
+        """Place of the table, independent of its version."""
         return Place(("spark", *(part.casefold() for part in self.table)))
 
     def open(self) -> SparkTable:
-        """As `Location.open`: its columns, version and rows; `DataError` if it is read by JDBC."""
+        """Read columns and version, and count the rows; `DataError` for a table read by JDBC."""
         session = open_session()
         with asking(self.title):
             session.sql(f"REFRESH TABLE {self.quoted}")  # a session remembers a table's files
@@ -88,14 +83,10 @@ class SparkLocation(Location):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkTable(Source):
-    """A table as it was when it was counted.
+    """A table at the time it was counted.
 
-    Attributes
-    ----------
-    version
-        Of Delta, or the snapshot of Iceberg; None for a format without versions.
-    fields
-        Its columns, as Spark names them.
+    ``version`` is None for a format without versions; ``fields`` are its columns, as Spark names
+    them.
     """
 
     place: SparkLocation
@@ -112,7 +103,7 @@ class SparkTable(Source):
         *,
         labels: Collection[str] = (),  # noqa: ARG002 - Spark lists no texts
     ) -> Iterator[list[Any]]:
-        """As `Rows.read`, one partition after the other."""
+        """Read one partition after the other (`Rows.read`)."""
         frame = self.frame(names, batch_rows)
         with asking(self.title):
             for row in frame.mapInArrow(_packing(), _PACKED).toLocalIterator():
@@ -120,7 +111,7 @@ class SparkTable(Source):
                     yield batch.columns
 
     def frame(self, names: Sequence[str], batch_rows: int) -> Any:
-        """A DataFrame of these columns, whose Arrow batches have so many rows at most."""
+        """DataFrame of these columns, whose Arrow batches have at most ``batch_rows`` rows."""
         session = open_session()
         with asking(self.title):
             session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(batch_rows))
@@ -131,7 +122,7 @@ class SparkTable(Source):
             return _frame(session, self.place, self.version).selectExpr(*columns)
 
     def require_rows(self, n_read: int) -> None:
-        """Refuse rows that were read if they are not those that were counted; `DataError`.
+        """Raise `DataError` unless the counted rows were read.
 
         A table without versions is counted once more.
         """
@@ -146,7 +137,7 @@ class SparkTable(Source):
 
 
 def _newest(session: Any, place: SparkLocation) -> int | None:
-    """The version that a table has now; None for one without versions, and for a view."""
+    """Current version of a table; None for a view and for a format without versions."""
     described = session.sql(f"DESCRIBE TABLE EXTENDED {place.quoted}").collect()
     provider = next((row[1] for row in described if row[0] == "Provider"), "").lower()
     asked = _NEWEST.get(provider)
@@ -169,7 +160,7 @@ def _quoted(name: str) -> str:
 
 
 def _packing() -> Any:
-    """A function for Spark's workers, which need nothing of ours for it: it is sent by value."""
+    """Function for Spark's workers, sent by value: it needs none of this project's modules."""
 
     def pack(batches: Any) -> Any:
         for batch in batches:

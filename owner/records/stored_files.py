@@ -1,9 +1,8 @@
-"""Files of a data set: one, all in a folder and below it, or those that a pattern names.
+"""Files of a data set: one file, all in a folder and below it, or those that match a pattern.
 
-They lie on this machine or in an object store that pyarrow reaches. Their order is that of their
-names. Names that begin with ``_`` or ``.`` are passed over, as by the software that writes such
-folders, but everything else has to be data: a file that was silently left out would be rows that
-nobody misses.
+They are on this machine or in an object store that pyarrow reaches, and are ordered by name. Names
+that begin with ``_`` or ``.`` are skipped, as by the software that writes such folders, but
+everything else must be data: rows of a file that was silently left out would go unnoticed.
 
 Folders below the given one may be named ``COLUMN=VALUE``, as Hive does: each is a column whose
 cells are the text after the equals sign.
@@ -29,8 +28,8 @@ from dppca.common.errors import DataError
 
 _HIVE_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 WILD: Final = frozenset("*?[")
-"""What makes a name of an address a pattern."""
-_OF_A_URI: Final = ":/@%!$&'()+,;=~"  # what is not escaped in one; a % begins an escape already
+"""Characters that make a name in an address a pattern."""
+_OF_A_URI: Final = ":/@%!$&'()+,;=~"  # characters not escaped in one; a % already begins an escape
 
 
 Cells = tuple[tuple[str, str | None], ...]
@@ -46,15 +45,15 @@ class StoredFile:
     path
         Within its file system.
     title
-        What messages call it.
+        Name in messages.
     system
         A file system of pyarrow; None for this machine.
     store
         The address that opens this file system elsewhere; empty for this machine.
     cells
-        Columns that its folders' names say, each with the text of all its cells.
+        Columns from its folders' names, each with the text of all its cells.
     filled
-        Columns of a lake's table, each with the text of all its cells where the file lacks it.
+        Columns of a lake's table, each with the text of all its cells if the file lacks it.
     """
 
     path: str
@@ -65,7 +64,7 @@ class StoredFile:
     filled: Cells = ()
 
     def stamp(self) -> tuple[int, int]:
-        """Bytes, and when it was last changed, in ns: what tells whether it is still the same."""
+        """Bytes and time of the last change, in ns; they show if the file is still the same."""
         if self.system is None:
             status = os.stat(self.path)  # noqa: PTH116 - a path as pyarrow lists it
             return status.st_size, status.st_mtime_ns
@@ -84,7 +83,7 @@ class StoredFile:
         return cast("BinaryIO", gzip.GzipFile(fileobj=stream, mode="rb") if unpack else stream)
 
     def open_file(self, *, mapped: bool = False) -> Any:
-        """Open it for a reader of pyarrow that goes to and fro in it."""
+        """Open it for random access by a reader of pyarrow."""
         if self.system is not None:
             return self.system.open_input_file(self.path)
         return pa.memory_map(self.path) if mapped else pa.OSFile(self.path)
@@ -92,20 +91,20 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A file, or some of its rows, for others to read.
+    """A file, or some of its rows, for other machines to read.
 
     Attributes
     ----------
     path, store, cells, filled
-        As of `StoredFile`; the path is absolute.
+        See `StoredFile`; the path is absolute.
     groups
         Numbers of the row groups; None for a file that is read whole.
     n_rows
         Rows of the piece.
     n_bytes
-        Size of the piece, before compression; it decides nothing but how parts are cut.
+        Size of the piece, before compression; used only to cut parts.
     size, changed_ns
-        The file's bytes, and when it was last changed.
+        The file's bytes, and the time of its last change.
     """
 
     path: str
@@ -127,19 +126,9 @@ class Piece:
 def find_files(address: str, title: str, suffixes: tuple[str, ...]) -> list[StoredFile]:
     """Files of an address, in the order of their names.
 
-    Parameters
-    ----------
-    address
-        A path of this machine, or a URI without credentials.
-    title
-        What messages call it.
-    suffixes
-        Ends of the names of data files.
-
-    Raises
-    ------
-    DataError
-        There is none, one is of no known format, or the store cannot be reached.
+    ``address`` is a path of this machine, or a URI without credentials; ``title`` is its name in
+    messages; ``suffixes`` are those of data files. Raise `DataError` if there is no file, one is of
+    no known format, or the store cannot be reached.
     """
     with reaching(title):
         if "://" not in address and Path(address).is_file():
@@ -172,15 +161,10 @@ def find_files(address: str, title: str, suffixes: tuple[str, ...]) -> list[Stor
 
 
 def count_repeats(title: str, paths: Sequence[str], system: Any = None) -> int:
-    """How many of the paths lead to a file that another one of them leads to.
+    """Number of paths that lead to the same file as an earlier path.
 
-    On this machine (``system`` None) by what the files are: links and linked folders give one file
-    many names. In a store by the paths.
-
-    Raises
-    ------
-    DataError
-        A file is not there.
+    On this machine (``system`` None) files are compared by inode: links and linked folders give one
+    file many names. In a store the paths are compared. Raise `DataError` if a file is missing.
     """
     if system is not None:
         return len(paths) - len({*paths})
@@ -193,7 +177,7 @@ def count_repeats(title: str, paths: Sequence[str], system: Any = None) -> int:
 def _telling(
     title: str, kinds: tuple[type[Exception], ...], say: Callable[[Exception], str]
 ) -> Iterator[None]:
-    """Turn what is raised into a `DataError`; its own words may quote a row or an address."""
+    """Translate errors into a `DataError`; their own messages may quote a row or an address."""
     try:
         yield
     except FileNotFoundError:
@@ -208,7 +192,7 @@ def _telling(
 
 
 def reaching(title: str) -> AbstractContextManager[None]:
-    """Turn what a file system raises into a `DataError`."""
+    """Translate a file system's errors into a `DataError`."""
 
     def say(error: Exception) -> str:
         denied = any(word in str(error) for word in ("ACCESS_DENIED", "403", "Forbidden"))
@@ -223,7 +207,7 @@ def reaching(title: str) -> AbstractContextManager[None]:
 
 
 def reading(title: str) -> AbstractContextManager[None]:
-    """Turn what a format's reader raises into a `DataError`."""
+    """Translate the errors of a format's reader into a `DataError`."""
     damaged = (
         f"the data file {title} is damaged or not what its name says: "
         "copy or export it again, then run check"
@@ -233,7 +217,7 @@ def reading(title: str) -> AbstractContextManager[None]:
 
 
 def open_system(stem: str) -> tuple[Any, str]:
-    """The file system of an address, by pyarrow, and the path in it."""
+    """File system of an address, by pyarrow, and the path in it."""
     if "://" in stem:
         system, root = pa.fs.FileSystem.from_uri(stem)
         return system, root.rstrip("/")
@@ -254,7 +238,7 @@ def _split(address: str) -> tuple[str, list[str]]:
 
 
 def _matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Whether a path has a pattern's form: a name each, and ``**`` for any number of folders."""
+    """True if a path matches a pattern name by name; ``**`` is any number of folders."""
     if not pattern:
         return not names
     if pattern[0] == "**":
@@ -291,7 +275,7 @@ def _require_data(
 
 
 def _links_to_nowhere(root: Path) -> list[tuple[list[str], str, pa.fs.FileType]]:
-    """What pyarrow does not list: rows may lie there that would be missed."""
+    """Broken links, which pyarrow does not list: their rows would be missed."""
     return [
         ([*each.relative_to(root).parts], str(each), pa.fs.FileType.NotFound)
         for each in root.rglob("*")
@@ -300,7 +284,7 @@ def _links_to_nowhere(root: Path) -> list[tuple[list[str], str, pa.fs.FileType]]
 
 
 def _require_once(title: str, kinds: Mapping[str, pa.fs.FileType]) -> None:
-    """Refuse what is no file, and a file that is there twice: its people would have more rows."""
+    """Refuse names that are no file, and a file that occurs twice: its rows would count twice."""
     odd = sum(kind is not pa.fs.FileType.File for kind in kinds.values())
     if odd:
         raise DataError(

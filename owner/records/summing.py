@@ -1,8 +1,8 @@
 """Sums over a data file, read once: decoding, coding and multiplying overlap.
 
-Every worker takes its turn at the file: one decodes a batch while the others code and multiply
-theirs. A batch stays with the worker that has decoded it, in the cache of its core, there are no
-more threads at work than cores, and no batch waits for a worker.
+Workers take turns at the file: one decodes a batch while the others code and multiply theirs. A
+batch stays with the worker that has decoded it, in the cache of its core, no more threads work than
+there are cores, and no batch waits for a worker.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ def moments_of_table(
 ) -> Moments:
     """Exact sums over all rows of a table; the same integers for any batches and workers.
 
-    Workers read in turns, and convert, code and multiply what they have read, each with one BLAS
-    thread (decision 46). One batch per worker is in memory.
+    Workers read in turns, and convert, code and multiply their batches, each with one BLAS thread
+    (`dppca.common.numerics.threads`). One batch per worker is in memory.
 
     Parameters
     ----------
     tally
-        Counts what coding has to mend, in the same pass. The sums do not depend on it.
+        Counts the values that coding replaces, in the same pass. The sums do not depend on it.
     progress
         Called in the calling thread after each batch, with the number of rows in it.
     workers
-        By default one per core; one, with all of BLAS' threads, where the sums are so wide that
-        they should not be held twice.
+        By default one per core; one, with all of BLAS' threads, if the sums are too wide to be held
+        twice.
     """
     wide = schema.layout.n_columns > _WIDE and choose_method(schema) is ProductMethod.DENSE
     n_workers = workers or (1 if wide else count_cores())
@@ -94,5 +94,5 @@ def moments_of_table(
 
 
 def rows_at_once(schema: Schema) -> int:
-    """Rows in a batch: few enough for a core's cache, and many enough for their sum to pay."""
+    """Rows in a batch: few enough for a core's cache, and many enough for an efficient product."""
     return max(1, min(_BATCH_ROWS, _BATCH_VALUES // len(schema.attributes)))

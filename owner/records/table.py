@@ -1,8 +1,8 @@
-"""A data set's rows seen through a schema.
+"""Rows of a data set, seen through a schema.
 
 Columns are found by name, in any order; columns that the schema does not name are not read, and
-are reported. Nothing is kept in memory but one batch: a table may be larger than memory and read
-as often as needed.
+are reported. Only one batch is kept in memory: a table may be larger than memory and read any
+number of times.
 """
 
 from __future__ import annotations
@@ -33,12 +33,8 @@ _SHOWN = 20  # columns in a message
 class Table:
     """Rows of a data set, as the columns that `encode` takes.
 
-    Attributes
-    ----------
-    source
-        The rows as they are, of any kind.
-    absent
-        Attributes allowed to be absent that are; every value of theirs is missing.
+    ``absent`` are attributes that are allowed to be absent and are; each of their values is
+    missing.
     """
 
     schema: Schema
@@ -47,12 +43,12 @@ class Table:
 
     @property
     def title(self) -> str:
-        """What messages call it; stays at the site, as do the column names."""
+        """Name in messages; stays at the site, like the column names."""
         return self.source.title
 
     @property
     def n_rows(self) -> int:
-        """Rows of it; every one of them is in the batches. Public once released."""
+        """Number of rows, all of which are in the batches. Public once released."""
         return self.source.n_rows
 
     @property
@@ -63,32 +59,20 @@ class Table:
 
     @contextmanager
     def latest(self) -> Iterator[Table]:
-        """The rows as they are now, all at one time; a file is as it was when it was opened."""
+        """Current rows, all at one time; a file is as it was when it was opened."""
         with self.source.latest() as source:
             if source.n_rows == 0:
                 raise DataError(f"{self.title} has no rows any more")
             yield replace(self, source=source)
 
     def batches(self, batch_rows: int | None = None) -> Iterator[list[Column]]:
-        """Read the file once, from its first row to its last.
+        """Read the file once, from its first row to its last, as columns of `parse_column`.
 
-        A batch has ``batch_rows`` rows, and the last one the rest, however the file's own blocks
-        are cut: a row's place follows from its number alone, and not from what other rows hold.
-
-        Parameters
-        ----------
-        batch_rows
-            By default as many as make four million coded values, and 65,536 at most.
-
-        Yields
-        ------
-        list of ndarray, shape (n_batch,)
-            One per attribute in the schema's order, as `parse_column` makes them; 1 <= n_batch.
-
-        Raises
-        ------
-        DataError
-            The file is damaged, or no longer has the rows it had.
+        A batch has one array per attribute in the schema's order. Each has ``batch_rows`` rows, and
+        the last one the rest, for any blocks of the file: a row's place follows from its number
+        alone, and not from the content of other rows. By default ``batch_rows`` makes four million
+        coded values, and is 65,536 at most. Raise `DataError` if the file is damaged, or no longer
+        has the rows it had.
         """
         if batch_rows is None:
             batch_rows = max(
@@ -109,10 +93,10 @@ class Table:
             yield _joined(parts)
 
     def cells(self, batch_rows: int, *, key: str = "") -> Generator[CellBatch, None, None]:
-        """Read the file once, without converting what is read; raises as `batches` does.
+        """Read the file once, without converting cells; raises as `batches` does.
 
-        At most ``batch_rows`` rows at a time, as the file's blocks are cut: only for sums that are
-        the same integers for any batches. With the column ``key`` besides, where one is named.
+        A batch has at most ``batch_rows`` rows and follows the file's blocks: only for sums that
+        are the same integers for any batches. It includes the column ``key``, if one is named.
         """
         if batch_rows < 1:
             raise SettingError(f"batch_rows is {batch_rows}; it must be at least 1")
@@ -126,7 +110,7 @@ class Table:
                     "header, or the name of the column"
                 )
         labels = [a.name.strip() for a in read if list_labels(a) is not None]
-        # Without a column to convert, the rows still have to be counted.
+        # If no column is converted, the rows must still be counted.
         n_rows = 0
         for arrays in self.source.read(names or self.source.names[:1], batch_rows, labels=labels):
             n_batch = len(arrays[0])
@@ -143,7 +127,7 @@ class Table:
 class CellBatch:
     """A batch as it was read: Arrow arrays by attribute, none for those that are absent.
 
-    ``keys`` is the column that tells its rows from others, where it was asked for.
+    ``keys`` is the column that identifies its rows, if it was requested.
     """
 
     schema: Schema
@@ -152,7 +136,7 @@ class CellBatch:
     keys: Any = None
 
     def columns(self, *, told_apart: bool = True) -> list[Column]:
-        """What `encode` takes: one array of shape (n_rows,) per attribute, as of `parse_column`."""
+        """Columns for `encode`: an array of shape (n_rows,) per attribute, as of `parse_column`."""
         return [
             parse_column(a, self.arrays[a.name], told_apart=told_apart)
             if a.name in self.arrays
@@ -170,19 +154,10 @@ def _joined(parts: list[list[Column]]) -> list[Column]:
 def open_table(place: Path | Location, schema: Schema, *, may_lack: Collection[str] = ()) -> Table:
     """Open a data set, or a path of this machine.
 
-    Parameters
-    ----------
-    may_lack
-        Attributes that the source need not have, such as the target of a prediction.
-
-    Raises
-    ------
-    DataError
-        There is no such file, it is empty, damaged or of another format, has no rows, or lacks or
-        repeats columns of the schema (all of them are named). A database does not answer, or
-        refuses.
-    SettingError
-        A database's driver, address or query is not there.
+    ``may_lack`` are attributes that the source need not have, such as the target of a prediction.
+    Raise `DataError` if there is no such file, it is empty, damaged or of another format, has no
+    rows, or lacks or repeats columns of the schema (all of them are named), or if a database does
+    not answer or refuses. Raise `SettingError` if a database's driver, address or query is missing.
     """
     location = local_files(place) if isinstance(place, Path) else place
     source = location.open()
@@ -232,9 +207,9 @@ def _explain_columns(
 
 
 def _describe_columns(names: tuple[str, ...], wanted: list[str], *, from_text: bool) -> str:
-    """The names of a file's columns; silent about a first line that may be a row, and no header.
+    """Names of a file's columns; withheld if the first line may be a row instead of a header.
 
-    One value of a row may be an attribute's name by chance; half of the names will not be there.
+    One value of a row may equal an attribute's name by chance; half of the names will not.
     """
     n_matches = len({n.strip().casefold() for n in wanted} & {n.casefold() for n in names})
     if from_text and 2 * n_matches < len(wanted):
