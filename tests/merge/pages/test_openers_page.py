@@ -60,7 +60,7 @@ def test_two_openers_open_on_the_page_and_the_study_has_components(
         with watched(browser) as seen:
             page = seen.page
             page.goto(served.address)
-            expect(page.get_by_role("row", name=name)).to_contain_text("this site, an opener")
+            expect(page.get_by_role("row", name=name)).to_contain_text("one of its openers")
             page.get_by_role("link", name=name).click()
             page.get_by_role("link", name="Look at what would be opened").click()
             require_accessible(page)

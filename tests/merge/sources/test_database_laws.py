@@ -107,7 +107,7 @@ def test_rows_of_every_source_give_the_same_integers(
     expected, faults, values = found[0]
     for moments, counted, columns in found[1:]:
         np.testing.assert_array_equal(moments.packed, expected.packed)
-        assert counted["attributes"] == faults["attributes"]
+        assert counted.attributes == faults.attributes
         np.testing.assert_array_equal(columns, values, "to the last bit before coding, too")
 
 
