@@ -1,4 +1,4 @@
-"""What the federation fits and judges: a classifier that may leave, its noise, how useful rows are.
+"""The federation's classifier that may leave, its noise, and the utility of synthetic rows.
 
-The papers' other methods stand on the same base, in `dppca.common.papers`.
+The papers' other methods, in `dppca.common.papers`, use the same base.
 """

@@ -7,15 +7,14 @@ replacing one row then moves the exact minimiser by at most
     2 C sqrt(R^2 + a^2)                                                                         (1)
 
 and exact integer noise is added to the weights on a public grid. More than two classes are one
-machine per class against the rest, all of them released as one vector: epsilon is divided evenly.
-
-C trades noise against fit: (1) grows with C, while the minimiser grows with C n at most, so C = 1,
-usual without noise, drowns in it. ``auto`` takes C from public numbers
+machine per class against the rest, all released as one vector: epsilon is divided evenly. C trades
+noise against fit: (1) grows with C, while the minimiser grows with C n at most, so C = 1, usual
+without noise, drowns in it. ``auto`` takes C from public numbers
 (`dppca.common.estimators.base.penalty`).
 
 Limits: an intercept that is *not* regularised has no such bound (one row can move it by more than
 1), so libsvm's machines cannot be released like this. The set of classes is public: name it in
-``classes``, or accept that those that occur are known.
+``classes``, or accept that the classes in the data become known.
 
 Source: Chaudhuri, Monteleoni and Sarwate (2011), algorithm 1, whose Lambda is ``1/(n C)``; the
 hinge and the solver's certificate are this project's, ``docs/explanation/privacy.md``.
@@ -75,9 +74,9 @@ class DPSVM(Classifier):
     solver_tolerance
         Distance to the exact minimiser that the solver certifies, as a share of (1).
     classes
-        Public list of all classes; None takes those that occur for public.
+        Public list of all classes; None treats those in the data as public.
     allow_constant
-        Whether constant columns are meant.
+        Accept constant columns.
     entropy
         Maker of the noise's entropy; None for the operating system's.
 
@@ -86,7 +85,7 @@ class DPSVM(Classifier):
     coef_, intercept_
         Shapes (1, d), (1,) for two classes, else (K, d), (K,).
     C_
-        The C that was taken.
+        The C that was used.
     """
 
     source: ClassVar[str] = "Chaudhuri et al. 2011, algorithm 1, with this project's proof"
@@ -148,5 +147,5 @@ class DPSVM(Classifier):
 
 
 def append_constant(rows: NDArray[np.float64], constant: float) -> NDArray[np.float64]:
-    """Rows with one more column, shape (n_rows, d + 1); a new array."""
+    """Return rows with one more column, shape (n_rows, d + 1); a new array."""
     return np.column_stack([rows, np.full(len(rows), float(constant))])

@@ -1,30 +1,30 @@
-"""Whether a study's noise leaves anything of the relations between attributes: public numbers only.
+"""Forecast: does a study's noise leave relations between attributes? Public numbers only.
 
 Two columns with variances v_i and v_j have a covariance of ``phi sqrt(v_i v_j)``, where phi is
 their correlation, at most 1. A release holds their product with noise of standard deviation s, so
-phi is known with noise of ``s / sqrt(v_i v_j)``. No variance of real rows is known before a study;
-those of evenly spread values are: 1/12 for a numeric, 1/4 for a binary, ``(1 - 1/K) / K`` for each
-label of a categorical with K, or bin of a numeric with ``products: bins``. Where, for the pair of
-attributes in the middle of all pairs, the noise of phi is above `LOST_FROM`, the field that is
-fitted to the release (`dppca.common.numerics.synthesis`) finds no coupling that the noise could not
-have made: its rows have the shares of each attribute, and no relations. So
+phi is known with noise of ``s / sqrt(v_i v_j)``. Variances of real rows are unknown before a study;
+evenly spread values have 1/12 for a numeric, 1/4 for a binary, ``(1 - 1/K) / K`` for each label of
+a categorical with K, or bin of a numeric with ``products: bins``. If, for the median pair of
+attributes, the noise of phi is above `LOST_FROM`, the field that is fitted to the release
+(`dppca.common.numerics.synthesis`) finds no coupling that the noise could not explain: its rows
+have the shares of each attribute, and no relations. So a warning is given for
 
     s > 0.4 * (median over pairs of attributes a, b of sqrt(v_a v_b))                           (1)
 
-warns; for products with targets, s is divided by their weight, and the median is over their pairs.
-Measured on tables of ten schemas whose attributes depend on each other strongly; what depends less
-is lost at less noise: ``docs/decisions/0127-when-noise-leaves-no-relations.md``.
+For products with targets, s is divided by their weight, and the median is over their pairs.
+Measured on tables of ten schemas whose attributes depend on each other strongly; weaker relations
+are lost at less noise: ``docs/decisions/0127-when-noise-leaves-no-relations.md``.
 
-The noise is in proportion to ``sqrt(m) / n`` for n rows of m owners. Where it is f times its limit,
-f times the rows of each owner are enough, or f^2 times the owners, or the epsilon that goes with
-noise that is f times less. With ``trust: aggregate``, where h owners make one mechanism, it is in
-proportion to ``sqrt(m / h) / n``, and m' owners are enough if ``m' h' >= f^2 m h``, where as many
-may be missing or collude as now: ``m' - h' = m - h``.
+The noise is proportional to ``sqrt(m) / n`` for n rows of m owners. If it is f times its limit, f
+times the rows of each owner are enough, or f^2 times the owners, or the epsilon of noise that is f
+times less. With ``trust: aggregate``, where h owners make one mechanism, it is proportional to
+``sqrt(m / h) / n``, and m' owners are enough if ``m' h' >= f^2 m h``, where as many may be missing
+or collude as now: ``m' - h' = m - h``.
 
-Limits: a rule of thumb about typical pairs; a single strong relation may be found above it. A
-numeric that fills a part f of its bounds has a deviation f times as large, and loses its relations
-with others from f times the limit on: nobody knows f before a study, so what is said names it. Rows
-of the unit ball and single attributes have no field, and are not judged.
+Limits: a rule of thumb about typical pairs; the release may show a single strong relation above the
+limit. A numeric that fills a part f of its bounds has a deviation f times as large, and loses its
+relations with others from f times the limit on; f is unknown before a study, so the text names it.
+Rows of the unit ball and single attributes have no field, and are not judged.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from dppca.common.schema.layout import ColumnKind, Layout
 from dppca.common.study import Study
 
 LOST_FROM = 0.4
-"""Noise of a correlation, as its standard deviation, from which on it is lost."""
+"""Standard deviation of a correlation's noise from which on the correlation is lost."""
 _THREE_DIGITS = Context(prec=3, rounding=ROUND_CEILING)
 
 
 @dataclass(frozen=True, slots=True)
 class ProductNoise:
-    """The noise of one kind of products."""
+    """Noise of one kind of products."""
 
     products: Annotated[str, "`all`, `with targets` or `without targets`"]
     noise: Annotated[float, "standard deviation of their noise, as a share of the rows"]
@@ -61,7 +61,7 @@ class ProductNoise:
 
 @dataclass(frozen=True, slots=True)
 class Relations:
-    """Whether synthetic rows will show relations between attributes; enough is null if they do."""
+    """Forecast of relations in synthetic rows; the sufficient values are null if relations show."""
 
     products: Annotated[tuple[ProductNoise, ...], "kinds of products"]
     warning: Annotated[tuple[str, ...], "what will be lost, and what would be enough, in words"]
@@ -76,17 +76,9 @@ def judge_relations(
 ) -> Relations | None:
     """Compare a study's noise with rule (1).
 
-    Parameters
-    ----------
-    calibration
-        The study's, by `dppca.common.privacy.release.calibrate`.
-    owner_rows
-        Rows of each owner that takes part; all at least 1.
-
-    Returns
-    -------
-    Relations or None
-        None for rows of the unit ball, and for a single attribute.
+    ``calibration`` is the study's, by `dppca.common.privacy.release.calibrate`; ``owner_rows`` are
+    the rows of each owner that takes part, all at least 1. Return None for rows of the unit ball
+    and for a single attribute.
     """
     layout = study.table.layout
     if layout.unit_ball or len(layout.groups) < 2:
@@ -119,7 +111,7 @@ def judge_relations(
 def _enough(
     calibration: Calibration, owner_rows: Sequence[int], excess: float
 ) -> tuple[Decimal, int, int]:
-    """An epsilon, rows of each owner and a number of owners; each alone is enough."""
+    """Return an epsilon, rows of each owner and a number of owners; each alone is enough."""
     law = calibration.law
     return (
         least_epsilon(calibration, law.width / excess, law=type(law), delta=calibration.delta),
@@ -129,12 +121,9 @@ def _enough(
 
 
 def least_owners(n_owners: int, excess: float, *, honest: int | None) -> int:
-    """Owners with as many rows each whose pool has a noise that is ``excess`` times less.
+    """Number of owners, with as many rows each, whose pool has ``excess`` times less noise.
 
-    Parameters
-    ----------
-    honest
-        h, where owners make the noise together: as many may be missing or collude as now.
+    ``honest`` is h, if owners make the noise together: as many may be missing or collude as now.
     """
     if honest is None:
         return ceil(n_owners * excess**2)
@@ -145,16 +134,10 @@ def least_owners(n_owners: int, excess: float, *, honest: int | None) -> int:
 def least_epsilon(
     calibration: Calibration, width: float, *, law: type[NoiseLaw], delta: Decimal
 ) -> Decimal:
-    """Epsilon of noise of some width under a law: three digits, rounded up.
+    """Epsilon of a law's noise of some width: three digits, rounded up.
 
-    Parameters
-    ----------
-    calibration
-        A study's: its sensitivity and rows of one person are used.
-    width
-        b or sigma, units of ``4**-g``, above 0.
-    delta
-        Of a law that needs one.
+    ``calibration`` is a study's, for its sensitivity and rows of one person; ``width`` is b or
+    sigma, units of ``4**-g``, above 0; ``delta`` is for a law that needs one.
     """
     sens, k = calibration.sensitivity, calibration.max_rows_per_person
     epsilon = law.estimate_epsilon(width, sens, k, delta)
@@ -162,7 +145,7 @@ def least_epsilon(
 
 
 def _limits(layout: Layout) -> tuple[float | None, float | None]:
-    """Rule (1) for products with targets, and for the others."""
+    """Return the limits (1) for products with targets, and for the others."""
     classes = Counter(
         (_even_variance(layout.kinds[start], stop - start), index in layout.targets)
         for index, (start, stop) in enumerate(layout.groups)
@@ -186,7 +169,7 @@ def _even_variance(kind: ColumnKind, n_labels: int) -> float:
 
 
 def _median(counts: Counter[float]) -> float | None:
-    """The lower median of values that occur some number of times; None of no values."""
+    """Return the lower median of counted values; None without values."""
     half, passed = counts.total() / 2, 0
     for value in sorted(counts):
         passed += counts[value]
@@ -222,7 +205,7 @@ def _warning(
 
 
 def _assumption(excess: float) -> str:
-    """What the judgement takes for granted of numerics."""
+    """Return the text of the judgement's assumption on numerics."""
     if excess > 1:
         return (
             "This takes numerics to fill their bounds; one that fills a small part of them, as "
@@ -236,7 +219,7 @@ def _assumption(excess: float) -> str:
 
 
 def relations_lines(found: Relations | None) -> list[str]:
-    """The warning, if there is one, and what it assumes."""
+    """Return the lines of the warning, if there is one, and of its assumption."""
     if found is None:
         return []
     return [*found.warning, *([] if found.assumption is None else [found.assumption])]

@@ -1,8 +1,8 @@
 """The support vector machine without any privacy: the ceiling in every table.
 
-libsvm's machine with an RBF kernel, or liblinear's linear one, on the rows as they are.
+It is libsvm's machine with an RBF kernel, or liblinear's linear one, on the rows themselves.
 
-Limits: nothing about it is private. An RBF machine even holds rows: its support vectors.
+Limits: nothing about it is private. An RBF machine even contains rows: its support vectors.
 
 Source: Cortes and Vapnik (1995), "Support-vector networks"; Chang and Lin (2011), "LIBSVM".
 """
@@ -30,9 +30,9 @@ class SVM(Classifier):
         ``rbf`` or ``linear``; penalty; width of the kernel, a number or ``auto`` for one over d:
         libsvm's defaults.
     standardise
-        Whether columns are brought to mean 0 and deviation 1, by the rows, first.
+        Scale columns by the rows to mean 0 and deviation 1 first.
     allow_constant
-        Whether constant columns are meant.
+        Accept constant columns.
 
     Attributes
     ----------

@@ -1,13 +1,13 @@
-"""What synthetic rows are good for: train on them, test on real rows.
+"""Utility of synthetic rows: train on them, test on real rows.
 
-One linear SVM (standardised columns, squared hinge loss, C = 0.1, solved in the primal). Features
-are the coded columns of all attributes but the target. The target of coded synthetic rows is a
-coordinate, or one for each category: `synthetic_labels` makes classes of them with what was
-released, and nothing else.
+The test uses one linear SVM (standardised columns, squared hinge loss, C = 0.1, solved in the
+primal). Features are the coded columns of all attributes except the target. The target of coded
+synthetic rows is a coordinate, or one for each category: `synthetic_labels` makes classes of them
+from released values only.
 
 The trained machine predicts coded rows, which are integers, by integer arithmetic (`LinearRule`):
 the label of a row is a function of that row alone, in a simulation and in a site's own report. An
-accuracy on real rows stays where it was computed.
+accuracy on real rows must not leave the place where it was computed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _UNIT = 1 << FINEST_BITS
 
 
 def extract_labels(schema: Schema, target: str, rows: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Classes of rows that `encode` made, shape (n_rows,)."""
+    """Return the classes of rows coded by `encode`, shape (n_rows,)."""
     index = schema.find_index(target)
     start, stop = schema.layout.groups[index]
     if isinstance(schema.attributes[index], Categorical):
@@ -42,10 +42,10 @@ def synthetic_labels(
     coded: NDArray[np.float64],
     released_mean: NDArray[np.float64] | None,
 ) -> NDArray[np.int64]:
-    """Classes of synthetic rows in coded coordinates, shape (n_rows,).
+    """Return classes of synthetic rows in coded coordinates, shape (n_rows,).
 
-    A binary is cut where its released mean is kept, or in the middle of its two codes where no
-    mean was released; of a categorical's indicators the largest decides.
+    A binary is cut so that its released mean is kept, or in the middle of its two codes without a
+    released mean; for a categorical the largest indicator decides.
     """
     index = schema.find_index(target)
     start, stop = schema.layout.groups[index]
@@ -59,20 +59,20 @@ def synthetic_labels(
 def extract_features(
     schema: Schema, target: str, coded: NDArray[np.float64] | NDArray[np.int32]
 ) -> NDArray[np.float64]:
-    """Coded columns of every attribute but the target, shape (n_rows, p - width of target)."""
+    """Return coded columns of every attribute but the target, shape (n_rows, p - target width)."""
     start, stop = schema.layout.groups[schema.find_index(target)]
     return np.delete(np.asarray(coded, np.float64), np.s_[start:stop], axis=1)
 
 
 @dataclass(frozen=True, slots=True)
 class LinearRule:
-    """A linear machine that was trained on public rows, as a function from coded rows to labels.
+    """A linear machine trained on public rows, as a function from coded rows to labels.
 
-    A coded row in real units is ``z 2^-14`` for integers ``|z_j| <= 2^14``, for no schema has a
+    A coded row in real units is ``z 2^-14`` for integers ``|z_j| <= 2^14``, because no schema has a
     finer grid. Its score is ``sum a_j z_j + c 2^14``, with a and c weights that were rounded once
-    to a public grid: an exact integer (`dppca.common.numerics.rowwise`). Its sign, and which of
-    several is the largest, follow from the row alone: neither the other rows of a batch, nor their
-    number, nor BLAS and its threads have a part in it. Replacing one row of a table therefore
+    to a public grid: an exact integer (`dppca.common.numerics.rowwise`). The label follows from the
+    signs or the largest of such scores, and thus from the row alone: the other rows of a batch,
+    their number, BLAS and its threads have no effect. Replacing one row of a table therefore
     changes the label of that row and no other.
 
     Attributes
@@ -87,15 +87,12 @@ class LinearRule:
     weights: GridWeights
 
     def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Labels of coded rows, shape (n_rows, d), in real units: shape (n_rows,).
+        """Return labels, shape (n_rows,), of coded rows, shape (n_rows, d), in real units.
 
-        Raises
-        ------
-        RangeError
-            A row is not coded: it is off the grid, or has an entry beyond 1.
+        Raise `RangeError` if a row is off the grid or has an entry beyond 1.
         """
         scaled = np.column_stack([rows, np.ones(len(rows))]) * self.weights.largest
-        # Compared before they are integers, so that what is no number is noticed.
+        # Compared as floats, so that NaN is noticed.
         if not (np.rint(scaled) == np.clip(scaled, -_UNIT, _UNIT)).all():
             raise RangeError(
                 f"rows to be predicted are not coded: entries are multiples of 1/{_UNIT} in 1"
@@ -107,9 +104,9 @@ class LinearRule:
 
 
 def fit_svm(features: NDArray[np.float64], labels: NDArray[np.int64]) -> LinearRule:
-    """Train the linear SVM of the module on features in real units, shape (n, d).
+    """Train the module's linear SVM on features in real units, shape (n, d).
 
-    Where the training rows have one class only, that class is the answer to everything.
+    If the training rows have one class only, every prediction is that class.
     """
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import LinearSVC
@@ -133,5 +130,5 @@ def svm_accuracy(
     test: NDArray[np.float64],
     truth: NDArray[np.int64],
 ) -> float:
-    """Accuracy on ``test``, coded rows in real units, of `fit_svm`."""
+    """Accuracy of `fit_svm` on ``test``, coded rows in real units."""
     return float((fit_svm(features, labels)(test) == truth).mean())

@@ -1,4 +1,4 @@
-"""What a table looks like to everybody before anybody has read a row of it."""
+"""Public description of a table, agreed before any row is read."""
 
 from dppca.common.schema.attributes import (
     Attribute,

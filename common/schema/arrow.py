@@ -1,7 +1,7 @@
 """Decoded rows as columns of Arrow: one type for each kind of attribute.
 
-A numeric is float64 (NaN where ``missing: level`` says that a value is not there), a date is
-``date32``, and what has labels, an ordinal too, is a dictionary of them.
+A numeric is float64 (NaN for a missing value with ``missing: level``), a date is ``date32``, and an
+attribute with labels, also an ordinal, is a dictionary of them.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from dppca.common.schema.document import Schema
 
 
 def decoded_type(attribute: Attribute) -> Any:
-    """Arrow's type of an attribute's values."""
+    """Return Arrow's type of an attribute's values."""
     if list_labels(attribute) is not None:
         return pa.dictionary(pa.int32(), pa.string())
     return pa.date32() if isinstance(attribute, Date) else pa.float64()
 
 
 def decoded_fields(schema: Schema) -> Any:
-    """The ``pyarrow.Schema`` of decoded rows."""
+    """Return the ``pyarrow.Schema`` of decoded rows."""
     return pa.schema([(each.name, decoded_type(each)) for each in schema.attributes])
 
 
 def decoded_array(attribute: Attribute, column: Column) -> Any:
-    """Values of an attribute, as `dppca.common.schema.decoding.decode_columns` makes them."""
+    """Convert values from `dppca.common.schema.decoding.decode_columns` to an Arrow array."""
     labels = list_labels(attribute)
     if labels is None and not isinstance(attribute, Date):
         return pa.array(column, pa.float64())

@@ -1,6 +1,6 @@
-"""Attributes: one column of a table, with what is public about it.
+"""Attributes: one column of a table, with its public description.
 
-An attribute says which values can occur, agreed before any row is read. Nothing here is ever
+An attribute lists the values that can occur, agreed before any row is read. Nothing here is ever
 computed from data. Labels of binaries and categoricals are text; numbers and booleans in a study
 file or a data file are compared by their canonical text (`label_text`), so ``1``, ``1.0`` and
 ``"1"`` are the same label.
@@ -37,17 +37,9 @@ MAX_LEVELS = 100
 
 
 def label_text(value: object) -> str:
-    """Canonical text of a label.
+    """Canonical text of a label: a string (outer blanks are dropped), boolean, integer or float.
 
-    Parameters
-    ----------
-    value
-        A string (outer blanks are dropped), boolean, integer or float.
-
-    Returns
-    -------
-    str
-        ``true``/``false`` for booleans, no fraction for integral floats.
+    Booleans are ``true`` or ``false``; integral floats have no fraction.
     """
     if isinstance(value, str):
         return value.strip()
@@ -82,12 +74,12 @@ def _name(value: str) -> str:
 
 
 def count_days(day: date) -> int:
-    """Days since 1 January 1970, the number by which a date is known here."""
+    """Days since 1 January 1970, the number that represents a date here."""
     return day.toordinal() - _DAY_0
 
 
 def day_text(days: float) -> str:
-    """The date of a number of days since 1970, as text such as ``2020-01-31``."""
+    """Return the date of a number of days since 1970 as text, such as ``2020-01-31``."""
     return date.fromordinal(round(days) + _DAY_0).isoformat()
 
 
@@ -119,7 +111,7 @@ Name = Annotated[str, Field(min_length=1, max_length=128), AfterValidator(_name)
 
 
 def _as_in_a_file(schema: dict[str, Any], model: type[_Strict]) -> None:
-    """What a JSON Schema says of a file: its type has to be there, and hidden fields must not."""
+    """Adapt a JSON Schema to files: the type is required, and hidden fields are left out."""
     schema["properties"]["type"].pop("default", None)
     needed = {*schema["required"], "type"}
     schema["required"] = [name for name in schema["properties"] if name in needed]
@@ -130,11 +122,11 @@ def _as_in_a_file(schema: dict[str, Any], model: type[_Strict]) -> None:
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_as_in_a_file)
     HIDDEN: ClassVar[tuple[str, ...]] = ()
-    """Fields that a document of this kind does not have, because they follow from its type."""
+    """Fields that a document of this kind lacks, because they follow from its type."""
 
 
 class Score(StrEnum):
-    """How a value between its bounds becomes a coordinate in ``[-1/2, 1/2]``."""
+    """Scale on which a value between its bounds becomes a coordinate in ``[-1/2, 1/2]``."""
 
     LINEAR = "linear"
     LOG = "log"
@@ -143,15 +135,15 @@ class Score(StrEnum):
 class Numeric(_Strict):
     """A number.
 
-    Box coding needs ``lower < upper``: values are clipped to them and brought to ``[-1/2, 1/2]``
-    by ``score``. Unit-ball rows (`Schema.row_norm`) need ``centre`` and ``scale > 0``.
-    A missing or non-finite value is coded as the middle, the value whose coordinate is 0, unless
-    ``missing`` says otherwise.
+    Box coding needs ``lower < upper``: values are clipped to them and mapped to ``[-1/2, 1/2]`` by
+    ``score``. Unit-ball rows (`Schema.row_norm`) need ``centre`` and ``scale > 0``. A missing or
+    non-finite value is coded as the middle, the value whose coordinate is 0, unless ``missing``
+    says otherwise.
 
-    ``bins``, ``integer``, ``zero`` and ``missing`` make the numeric's cells
-    (`dppca.common.schema.cells`), in which rows are counted and from which synthetic values are
-    drawn. A document that says none of the fields from ``score`` on has the bytes and the digest
-    that it had before there were any.
+    ``bins``, ``integer``, ``zero`` and ``missing`` define the numeric's cells
+    (`dppca.common.schema.cells`): rows are counted in them and synthetic values are drawn from
+    them. A document without the fields from ``score`` on has the same bytes and digest as before
+    these fields existed.
 
     Attributes
     ----------
@@ -160,34 +152,35 @@ class Numeric(_Strict):
     type
         The kind of attribute.
     lower, upper
-        Public bounds; values outside are clipped to them. Agreed before anybody looks at rows.
+        Public bounds, agreed before anybody looks at rows; values outside are clipped to them.
     centre, scale
         For unit-ball rows, instead of bounds: a value becomes ``(x - centre) / scale``.
     score
-        How the value enters products: ``linear``, or ``log`` for amounts that spread over several
-        sizes, such as money: with t the value's place between its bounds, from 0 to 1, the
-        logarithm of ``1 + 1000 t``, so the lowest thousandth takes as much as a tenth elsewhere.
+        Scale on which the value enters products: ``linear``, or ``log`` for amounts that spread
+        over several orders of magnitude, such as money: with t the value's place between its
+        bounds, from 0 to 1, the logarithm of ``1 + 1000 t``, so the lowest thousandth takes as much
+        as a tenth elsewhere.
     integer
-        True where values are whole numbers: synthetic values are, too.
+        True if values are whole numbers: synthetic values are, too.
     zero
-        ``separate`` where many rows are exactly 0, as in money and counts: 0 is a cell of its own.
-        It needs ``histogram: true`` or ``products: bins``.
+        ``separate`` if many rows are exactly 0, as in money and counts: 0 is a cell of its own. It
+        needs ``histogram: true`` or ``products: bins``.
     bins
-        How many cells of equal width, on the score's scale, there are between the bounds; or the
-        edges between them, in ascending order. Unless it is said: one for each value of a whole
-        number that has at most 100, otherwise 40.
+        Number of cells of equal width, on the score's scale, between the bounds; or the edges
+        between them, in ascending order. The default is one cell for each value of a whole number
+        that has at most 100, otherwise 40.
     histogram
         True: the number of rows in each cell is released, too. All histograms together cost a
         little noise on everything; see `Schema.histogram_weight`.
     products
-        ``bins``: the value enters products by its bin, as a categorical does by its label, so that
+        ``bins``: the value enters products by its bin, like a categorical by its label, so that
         synthetic rows keep relations that do not rise or fall steadily. The rows in each bin are
-        then among the column sums, with no histogram. It needs ``bins``, and makes as many coded
+        then among the column sums, without a histogram. It needs ``bins``, and makes as many coded
         columns.
     missing
-        ``level`` where that a value is not there says something by itself: what is missing, or is
-        no finite number, is a cell of its own, and synthetic rows have such values, too. It needs
-        ``histogram: true`` or ``products: bins``. A missing value is then not counted as a fault.
+        ``level`` if a missing value carries information: missing and non-finite values have a cell
+        of their own, and synthetic rows have such values, too. It needs ``histogram: true`` or
+        ``products: bins``. A missing value is then not counted as a fault.
     """
 
     name: Name
@@ -214,7 +207,7 @@ class Numeric(_Strict):
 
     @classmethod
     def _filled(cls, document: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The document with hidden fields that are to be validated."""
+        """Return the document with hidden fields added, for validation."""
         return document
 
     @model_validator(mode="after")
@@ -280,13 +273,13 @@ class Numeric(_Strict):
     @property
     def bounds(self) -> tuple[float, float]:
         """``lower`` and ``upper`` of a numeric that has them."""
-        assert self.lower is not None  # noqa: S101 - the schema's validator saw to it
+        assert self.lower is not None  # noqa: S101 - the schema's validator requires it
         assert self.upper is not None  # noqa: S101
         return self.lower, self.upper
 
     @property
     def middle(self) -> float:
-        """What a missing value is taken for."""
+        """Return the value that replaces a missing one."""
         if self.centre is not None:
             return self.centre
         lower, upper = self.bounds
@@ -296,12 +289,12 @@ class Numeric(_Strict):
         return lower + (upper - lower) * share
 
     def format_value(self, value: float) -> str:
-        """A value as people write it."""
+        """Return a value as text for people."""
         return f"{value:g}"
 
 
 LOG_REACH = 1000
-"""``score: log`` is the logarithm of 1 and so many times a value's place between its bounds."""
+"""Factor r of ``score: log``, the logarithm of 1 + r t for a place t between the bounds."""
 _UNSAID = MappingProxyType(
     {
         "score": Score.LINEAR,
@@ -319,7 +312,7 @@ _NUMBERS_ONLY = ("centre", "scale", "score", "integer", "zero", "missing")
 class Date(Numeric):
     """A day of the calendar, counted in days: synthetic values are dates, too.
 
-    It is coded as a numeric is, between its bounds; a time of day in the data is left out.
+    It is coded like a numeric, between its bounds; a time of day in the data is ignored.
 
     Attributes
     ----------
@@ -330,9 +323,9 @@ class Date(Numeric):
     lower, upper
         Public bounds, dates; days outside are clipped to them.
     bins
-        As of a numeric; edges are dates.
+        As for a numeric; edges are dates.
     histogram, products
-        As of a numeric.
+        As for a numeric.
     """
 
     HIDDEN: ClassVar[tuple[str, ...]] = _NUMBERS_ONLY
@@ -344,16 +337,16 @@ class Date(Numeric):
     bins: Annotated[int, Field(ge=2, le=MAX_BINS)] | tuple[Day, ...] | None = None
 
     def format_value(self, value: float) -> str:
-        """The date of a number of days."""
+        """Return the date of a number of days."""
         return day_text(value)
 
 
 class Ordinal(Numeric):
-    """One of some labels that have an order, such as ``low``, ``middle``, ``high``.
+    """One of several ordered labels, such as ``low``, ``middle``, ``high``.
 
     It is coded as a numeric whose values are the places of the labels, so it costs one coded
-    column. A missing or unknown label is coded as the middle of the scale. Where steps between
-    labels differ much, take a categorical.
+    column. A missing or unknown label is coded as the middle of the scale. If steps between labels
+    differ much, use a categorical.
 
     Attributes
     ----------
@@ -364,7 +357,7 @@ class Ordinal(Numeric):
     levels
         The labels in their order, the lowest first.
     histogram
-        True: the number of rows with each label is released, too, as of a numeric.
+        True: the number of rows with each label is released, too, as for a numeric.
     """
 
     HIDDEN: ClassVar[tuple[str, ...]] = (*_NUMBERS_ONLY, "lower", "upper", "bins", "products")
@@ -390,7 +383,7 @@ class Ordinal(Numeric):
         return self.levels
 
     def format_value(self, value: float) -> str:
-        """The label at a place, or the two that it lies between."""
+        """Return the label at a place, or the two labels around it."""
         lower, upper = self.levels[math.floor(value)], self.levels[math.ceil(value)]
         return lower if lower == upper else f"between {lower} and {upper}"
 
@@ -407,8 +400,8 @@ class Binary(_Strict):
     values
         The two labels. Only ``true`` and ``false`` are booleans; ``No`` and ``010`` are text.
     missing
-        The one of them that a missing or unknown value is coded as; the first where it is not said.
-        A missing value is then not counted as a fault.
+        Label that codes a missing or unknown value; the first one by default. A missing value is
+        then not counted as a fault.
     """
 
     name: Name
@@ -435,9 +428,9 @@ class Binary(_Strict):
 class Categorical(_Strict):
     """One of three or more labels, coded as indicators.
 
-    A missing or unknown value is coded as ``unknown``, which is a label of its own after the
-    categories; without one as ``missing``, which is one of the categories; else as the first.
-    A document without ``unknown`` has the bytes and the digest that it had before there was one.
+    A missing or unknown value is coded as ``unknown``, a label of its own after the categories;
+    without it as ``missing``, one of the categories; else as the first category. A document without
+    ``unknown`` has the same bytes and digest as before this field existed.
 
     Attributes
     ----------
@@ -448,11 +441,11 @@ class Categorical(_Strict):
     categories
         The labels; three at least, ``unknown`` included.
     missing
-        The category that a missing or unknown value is coded as; the first where neither this nor
-        ``unknown`` is said. A missing value is then not counted as a fault.
+        Category that codes a missing or unknown value; the first one if neither this nor
+        ``unknown`` is given. A missing value is then not counted as a fault.
     unknown
         A label of its own, after the categories, for missing values and labels that are not listed.
-        It costs one more coded column. Not together with ``missing``.
+        It costs one more coded column. It excludes ``missing``.
     """
 
     name: Name
@@ -498,7 +491,7 @@ Attribute = Annotated[Numeric | Date | Ordinal | Binary | Categorical, Field(dis
 
 
 def list_labels(attribute: Attribute) -> tuple[str, ...] | None:
-    """The labels that values of an attribute are written as; None of numbers and dates."""
+    """Return the labels of an attribute's values; None for numbers and dates."""
     if isinstance(attribute, Numeric) and not isinstance(attribute, Ordinal):
         return None
     return attribute.labels

@@ -1,15 +1,15 @@
-"""Cells of a numeric: where rows are counted, and from which synthetic values are drawn.
+"""Cells of a numeric: rows are counted in them, and synthetic values are drawn from them.
 
 A numeric between bounds is cut into intervals at public edges; ``zero: separate`` gives the value 0
-a cell of its own after the intervals, and ``missing: level`` one more, the last, to what is no
-finite number. Which cell a value is in depends on the value and the schema alone, and every value
-is in one: what lies outside the bounds counts as the bound, and without ``missing: level`` what is
-missing as the middle.
+a cell of its own after the intervals, and ``missing: level`` gives one more, the last, to values
+that are not finite. The cell of a value depends on the value and the schema alone, and every value
+has one: values outside the bounds count as the bound, and without ``missing: level`` missing values
+count as the middle.
 
-``score: log`` brings a value to the coordinate ``log(1 + 1000 t) / log(1001) - 1/2``, with t its
+``score: log`` maps a value to the coordinate ``log(1 + 1000 t) / log(1001) - 1/2``, with t its
 place between the bounds from 0 to 1. Values are coded by comparing them with the values at which
 the code changes, which are computed once from the schema: a vector unit may round a logarithm
-another way at another place in memory, a comparison is exact.
+differently at another place in memory; a comparison is exact.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ class Scale:
 
     @classmethod
     def of(cls, attribute: Numeric) -> Scale:
-        """The scale of a numeric that has bounds."""
+        """Return the scale of a numeric that has bounds."""
         return cls(*attribute.bounds, attribute.score)
 
     def coordinates(self, values: Vector) -> Vector:
-        """Coordinates of values within the bounds; any shape."""
+        """Return coordinates of values within the bounds; any shape."""
         places = (values - self.lower) / (self.upper - self.lower)
         if self.score is Score.LOG:
             places = np.log1p(LOG_REACH * places) / math.log1p(LOG_REACH)
         return np.clip(places, 0.0, 1.0) - 0.5
 
     def values(self, coordinates: Vector) -> Vector:
-        """Values of coordinates, never outside the bounds; any shape."""
+        """Return values of coordinates, never outside the bounds; any shape."""
         width = self.upper - self.lower
         if self.score is Score.LOG:
             places = np.expm1(math.log1p(LOG_REACH) * (coordinates + 0.5)) / LOG_REACH
@@ -61,7 +61,7 @@ class Scale:
         return within
 
     def code_changes(self, unit: int) -> Vector:
-        """The least value of each code but the first, shape (unit,), ascending.
+        """Return the least value of each code but the first, shape (unit,), ascending.
 
         Codes are coordinates in units of ``1 / unit``, rounded.
         """
@@ -76,18 +76,18 @@ class Cells:
     Attributes
     ----------
     edges
-        Shape (K + 1,), ascending, in the numeric's own unit: interval k holds what is at least
-        ``edges[k]`` and below ``edges[k + 1]``; the first and the last also hold what is beyond.
+        Shape (K + 1,), ascending, in the numeric's own unit: interval k holds values from
+        ``edges[k]`` to below ``edges[k + 1]``; the first and the last also hold values beyond.
     spike
-        A value with a cell of its own, after the intervals; None where there is none.
+        A value with a cell of its own, after the intervals; None without one.
     integer
-        Whether values are whole numbers.
+        Values are whole numbers.
     scale
         Scale of the numeric.
     middle
-        What a missing value is taken for.
+        The value that replaces a missing one.
     missing
-        Whether what is missing has a cell of its own, the last; its coordinate is 0.
+        Missing values have a cell of their own, the last; its coordinate is 0.
     """
 
     edges: Vector
@@ -99,12 +99,12 @@ class Cells:
 
     @property
     def n_intervals(self) -> int:
-        """K."""
+        """Number K of intervals."""
         return len(self.edges) - 1
 
     @property
     def n_cells(self) -> int:
-        """K, one for the spike, and one for what is missing."""
+        """K, plus one for the spike, plus one for missing values."""
         return self.n_intervals + (self.spike is not None) + self.missing
 
     @property
@@ -118,7 +118,7 @@ class Cells:
     def coordinates(self) -> Vector:
         """A coordinate for each cell, shape (n_cells,).
 
-        The middle of an interval, or of the whole numbers in it; the spike's own; 0 for what is
+        It is the middle of an interval, or of the whole numbers in it; the spike's own; 0 for
         missing.
         """
         ends = self.edges[:-1], self.edges[1:]
@@ -132,7 +132,7 @@ class Cells:
         )
 
     def values(self, codes: NDArray[np.int32]) -> Vector:
-        """A value for each code, of any shape: its cell's middle; NaN for what is missing."""
+        """Return a value for each code, of any shape: its cell's middle; NaN for missing."""
         values = self.scale.values(self.coordinates)
         if self.integer:
             values = np.rint(values)
@@ -144,7 +144,7 @@ class Cells:
         return decoded
 
     def index(self, values: Vector) -> NDArray[np.int32]:
-        """The cell of each value, whatever it is: shape (n_rows,)."""
+        """Return the cell of each value, also of values that are not finite: shape (n_rows,)."""
         known = np.clip(
             np.where(np.isfinite(values), values, self.middle), self.scale.lower, self.scale.upper
         )
@@ -157,11 +157,11 @@ class Cells:
 
 
 def make_cells(attribute: Numeric) -> Cells:
-    """The cells of a numeric that has bounds."""
+    """Make the cells of a numeric that has bounds."""
     scale = Scale.of(attribute)
     edges = _edges(attribute, scale)
     if attribute.zero is not None and attribute.integer:
-        # Between 0 and a bound at 0 there are no whole numbers: no cell for them.
+        # No whole numbers lie between 0 and a bound at 0: they get no cell.
         if scale.lower == 0:
             edges = np.array([0.5, *edges[edges > 0.5]])
         if scale.upper == 0:

@@ -1,8 +1,8 @@
-"""Rows to integers, and back.
+"""Coding of rows as integers.
 
-Coding is total: every row, even a malformed one, has one code by public rules. A release
-that happened or not depending on a row would protect nobody. What the rules had to mend is found
-by `find_faults`, which is for the owner's eyes only.
+Coding is total: every row, even a malformed one, has one code by public rules, because a release
+that failed or succeeded depending on a row would break the guarantee. `find_faults` reports the
+values that the rules replaced, to the owner only.
 
 * numeric: clipped to its bounds, scaled and centred to ``[-1/2, 1/2]`` (with ``score: log`` on a
   logarithmic scale), rounded to the grid of ``2**-g``: an integer in ``[-2**(g-1), 2**(g-1)]``;
@@ -13,11 +13,11 @@ by `find_faults`, which is for the owner's eyes only.
 * a missing or unknown label: ``unknown``, a categorical's label of its own; else ``missing``;
   else the first.
 * unit-ball rows: ``(x - centre)/scale``, the row multiplied by ``min(1, 1/norm)`` and rounded
-  *toward zero*; then ``sum(z**2) <= 4**g`` is made true in integers by taking one from the
-  largest ``|z|`` while it is not.
+  *toward zero*; then one is taken from the largest ``|z|`` until ``sum(z**2) <= 4**g`` holds in
+  integers.
 
-Floating point decides only which integer a value becomes. That the integers are in range is
-enforced on the integers themselves, whatever the floats did.
+Floating point decides only the integer of a value. The range is enforced on the integers
+themselves, for any floating-point error.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ Column = NDArray[np.float64] | NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """What is wrong with one attribute of a batch; masks of shape (n_rows,). Site-only.
+    """Faulty values in one attribute of a batch; masks of shape (n_rows,). Site-only.
 
-    ``invalid`` marks what is no value of the attribute's type (infinite, unknown label), ``out``
-    what lies outside its bounds.
+    ``invalid`` marks values not of the attribute's type (infinite, unknown label), ``out`` values
+    outside its bounds.
     """
 
     missing: NDArray[np.bool_]
@@ -60,8 +60,6 @@ def encode(schema: Schema, columns: Sequence[Column]) -> NDArray[np.int32]:
 
     Parameters
     ----------
-    schema
-        What is public.
     columns
         One array of shape (n_rows,) per attribute, in the schema's order: float64 for numerics,
         int32 codes for binaries and categoricals (`UNKNOWN`, `MISSING`, or an index of a label).
@@ -89,16 +87,16 @@ def encode(schema: Schema, columns: Sequence[Column]) -> NDArray[np.int32]:
 
 
 def label_codes(schema: Schema, index: int, column: Column) -> NDArray[np.int32]:
-    """What attribute ``index`` is coded by, shape (n_rows,), whatever the column holds.
+    """Return the codes of attribute ``index``, shape (n_rows,), for any column values.
 
-    A label's code, or the cell of a numeric with ``products: bins``.
+    They are codes of labels, or cells of a numeric with ``products: bins``.
     """
     attribute, cells = schema.attributes[index], schema.cells[index]
     if isinstance(attribute, Numeric):
-        assert cells is not None  # noqa: S101 - the schema's validator saw to it
+        assert cells is not None  # noqa: S101 - the schema's validator requires it
         return cells.index(np.asarray(column, np.float64))
     labels, n_labels = np.asarray(column), len(attribute.labels)
-    # Negative codes are the largest numbers without a sign, so one look finds both kinds.
+    # Negative codes are the largest unsigned numbers, so one comparison finds both kinds.
     if labels.dtype == np.int32 and labels.view(np.uint32).max(initial=0) < n_labels:
         return labels.view(np.int32)
     codes = labels.astype(np.int64)
@@ -107,7 +105,7 @@ def label_codes(schema: Schema, index: int, column: Column) -> NDArray[np.int32]
 
 
 def encode_numeric(attribute: Numeric, values: NDArray[np.float64], unit: int) -> NDArray[np.int32]:
-    """Coordinates of a numeric with bounds, shape (n_rows,), in units of ``1 / unit``."""
+    """Return coordinates of a numeric with bounds, shape (n_rows,), in units of ``1 / unit``."""
     if attribute.score is Score.LOG:
         return encode_log(values, Scale.of(attribute).code_changes(unit))
     lower, upper = attribute.bounds
@@ -115,32 +113,23 @@ def encode_numeric(attribute: Numeric, values: NDArray[np.float64], unit: int) -
     known = np.where(np.isfinite(values), values, middle)
     scaled = (np.clip(known, lower, upper) - middle) / (upper - lower) * unit
     grid = np.clip(np.rint(scaled), -(unit // 2), unit // 2).astype(np.int32)
-    # Asserted on the integers, whatever the floats did: NaN cast to an integer is its minimum.
+    # Enforced on the integers: NaN cast to an integer is its minimum.
     result: NDArray[np.int32] = np.maximum(np.minimum(grid, unit // 2), -(unit // 2))
     return result
 
 
 def histogram_cells(schema: Schema, columns: Sequence[Column]) -> list[NDArray[np.int32]]:
-    """For each released histogram, the cell of each row's value, shape (n_rows,)."""
+    """Return the cell of each row's value, shape (n_rows,), for each released histogram."""
     return [
         cells.index(np.asarray(columns[index], np.float64)) for index, cells in schema.histograms
     ]
 
 
 def encode_log(values: NDArray[np.float64], code_changes: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Code a numeric with ``score: log``.
+    """Code values (n_rows,) of a numeric with ``score: log``; int32 in units of ``2**-g``.
 
-    Parameters
-    ----------
-    values
-        Shape (n_rows,).
-    code_changes
-        Shape (2**g,): `Scale.code_changes`.
-
-    Returns
-    -------
-    ndarray of int32, shape (n_rows,)
-        Units of ``2**-g``; 0, the middle, for a missing or non-finite value.
+    ``code_changes`` comes from `Scale.code_changes`, shape (2**g,). A missing or non-finite value
+    gets 0, the middle.
     """
     half = len(code_changes) // 2
     codes = np.searchsorted(code_changes, values, side="right") - half
@@ -158,19 +147,11 @@ def _encode_ball(schema: Schema, columns: Sequence[Column]) -> NDArray[np.int32]
 
 
 def encode_unit_ball(rows: NDArray[np.float64], *, resolution_bits: int) -> NDArray[np.int32]:
-    """Bring rows into the unit ball and onto the grid, whose integers then lie in it exactly.
+    """Scale rows into the unit ball and round them to the grid, exactly inside the ball.
 
-    Parameters
-    ----------
-    rows
-        Shape (n_rows, p), finite, centred and scaled by public numbers. Not changed.
-    resolution_bits
-        ``g``.
-
-    Returns
-    -------
-    ndarray of int32, shape (n_rows, p)
-        Units of ``2**-g``; the squares of a row sum to at most ``4**g``.
+    ``rows``, shape (n_rows, p), are finite, centred and scaled by public numbers, and are not
+    changed. Return int32 in units of ``2**-g``, shape (n_rows, p); the squares of a row sum to at
+    most ``4**g``.
     """
     unit = 1 << resolution_bits
     # Dividing by the largest entry first keeps the squares, and the norm, from overflowing.
@@ -189,9 +170,9 @@ def encode_unit_ball(rows: NDArray[np.float64], *, resolution_bits: int) -> NDAr
 
 
 def known_labels(attribute: Binary | Categorical, column: Column) -> NDArray[np.int64]:
-    """Codes of a column's labels, shape (n_rows,); -1 where a value has none.
+    """Return codes of a column's labels, shape (n_rows,); -1 for a value without a label.
 
-    A missing or unknown value has one where the attribute has a label of its own for it.
+    A missing or unknown value has a label only if the attribute has an own one for it.
     """
     codes = np.asarray(column, np.int64)
     own = isinstance(attribute, Categorical) and attribute.unknown is not None
@@ -200,10 +181,10 @@ def known_labels(attribute: Binary | Categorical, column: Column) -> NDArray[np.
 
 
 def row_norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """L2 norms of rows (n, d), shape (n,), each a function of its row alone.
+    """Return L2 norms of rows (n, d), shape (n,), each a function of its row alone.
 
-    Squares are added from left to right, one operation at a time: sums along an axis are formed in
-    an order that depends on how the rows lie in memory.
+    Squares are added from left to right, one operation at a time: the order of a sum along an axis
+    would depend on the rows' layout in memory.
     """
     squares = np.zeros(len(rows))
     for column in range(rows.shape[1]):
@@ -212,7 +193,7 @@ def row_norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def find_faults(schema: Schema, columns: Sequence[Column]) -> Mapping[str, Faults]:
-    """What the rules of coding would have to mend, by attribute; every attribute has an entry.
+    """Return the values that the rules of coding replace, for every attribute.
 
     Counts and positions are `site-only`: choosing other bounds because of them is a choice made
     from data, outside the guarantee.
@@ -224,7 +205,7 @@ def find_faults(schema: Schema, columns: Sequence[Column]) -> Mapping[str, Fault
 
 
 def find_attribute_faults(attribute: Attribute, column: Column) -> Faults:
-    """`find_faults` of one attribute."""
+    """Return the faults of one attribute; see `find_faults`."""
     none = np.zeros(len(column), dtype=bool)
     if not isinstance(attribute, Numeric):
         missing = column == MISSING

@@ -1,24 +1,24 @@
-"""Cells of a file as the values that coding takes.
+"""Conversion of a file's cells to the values that coding takes.
 
-Conversion is total and looks at one cell at a time: what a cell becomes depends neither on the
-other cells, nor on how the file was cut into batches, nor on whether it is CSV, Parquet or Arrow.
+Conversion is total and works on one cell at a time: the result for a cell depends neither on the
+other cells, nor on the batches of the file, nor on its format, CSV, Parquet or Arrow.
 
-Numerics become float64. Null, empty text and NaN are missing: ``NaN``. What is no number is
-`NOT_A_NUMBER` and what is not finite is `INFINITE`; both are infinities, which coding takes for
-the middle as it does NaN, and which `dppca.owner.records.check` tells apart. Text is a number if it
-is one in ASCII decimals, with or without exponent, sign and outer blanks. A truth value or a date
-in a numeric column is no number, as it would not be one in a CSV file.
+Numerics become float64. Null, empty text and NaN are missing: ``NaN``. Other values that are no
+number become `NOT_A_NUMBER` and non-finite numbers `INFINITE`; both are infinities, which coding
+treats as the middle, like NaN, and which `dppca.owner.records.check` distinguishes. Text is a
+number if it is one in ASCII decimals, with or without exponent, sign and outer blanks. A truth
+value or a date in a numeric column is no number, because it would be none in a CSV file.
 
-Dates become days since 1970, of columns of dates and of times (in UTC where they have a zone) and
-of text that begins with a date such as ``2020-01-31``; a time of day behind it is left out. They
-are of the years 1 to 9999, which is what text can say. The labels of an ordinal become their
-places. What is no date or no label is `NOT_A_NUMBER`.
+Dates become days since 1970, from columns of dates and of times (in UTC if they have a zone) and
+from text that begins with a date such as ``2020-01-31``; a time of day behind it is ignored. They
+are of the years 1 to 9999, the range of such text. The labels of an ordinal become their places.
+Anything else is `NOT_A_NUMBER`.
 
 Binaries and categoricals become codes by the canonical text of the cell (`label_text`): ``1``,
-``1.0`` and ``"1"`` are one label, outer blanks do not count, null, empty text and NaN are
-`MISSING`. Text that is no label gets a second look as the number or truth value that it spells,
-since CSV writers turn ``1`` into ``1.0``, ``100000`` into ``1e+05``, ``true`` into ``True`` and
-what is not there into ``nan``. The rest is `UNKNOWN`.
+``1.0`` and ``"1"`` are one label, outer blanks are ignored, null, empty text and NaN are `MISSING`.
+Text that is no label is read again as the number or truth value that it spells, since CSV writers
+turn ``1`` into ``1.0``, ``100000`` into ``1e+05``, ``true`` into ``True`` and a missing value into
+``nan``. The rest is `UNKNOWN`.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from dppca.common.schema import label_text as canonical_text
 from dppca.common.schema.attributes import MAX_LABEL_LENGTH, Date, Ordinal, count_days, list_labels
 
 INFINITE: Final = math.inf
-"""In a numeric column: a number that is not finite, of either sign."""
+"""Value in a numeric column for a number that is not finite, of either sign."""
 NOT_A_NUMBER: Final = -math.inf
-"""In a numeric column: text, a truth value, a date, or anything else that is no number."""
+"""Value in a numeric column for text, a truth value, a date, or any other non-number."""
 
 _PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _FIRST_DAY, _LAST_DAY = count_days(date.min), count_days(date.max)
 _PLAIN = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
 _DECIMAL_DIGITS = 78  # of the widest decimal of Arrow
 _NARROWEST = 4  # bytes of the narrowest
-_EXACT, _POWERS = 1 << 53, 22  # whole numbers, and powers of ten, that float64 holds exactly
+_EXACT, _POWERS = 1 << 53, 22  # whole numbers, and powers of ten, that are exact in float64
 
 
 def parse_column(attribute: Attribute, cells: pa.Array, *, told_apart: bool = True) -> Column:
@@ -57,13 +57,11 @@ def parse_column(attribute: Attribute, cells: pa.Array, *, told_apart: bool = Tr
 
     Parameters
     ----------
-    attribute
-        What the column should hold.
     cells
         Arrow array of any type, shape (n_rows,).
     told_apart
-        Whether what is not finite is told from what is no number; coding does not need it, and it
-        takes a look at every number.
+        Distinguish non-finite numbers from non-numbers; coding does not need it, and it reads every
+        number once more.
 
     Returns
     -------
@@ -81,7 +79,7 @@ def parse_column(attribute: Attribute, cells: pa.Array, *, told_apart: bool = Tr
         taken: Column = np.concatenate([values, absent_column(attribute, 1)])[_places(cells)]
         return taken
     if _is_text(kind):
-        # Without asking whether the bytes are UTF-8: a cell must not be able to raise.
+        # Without a check for UTF-8: a cell must not be able to raise.
         cells = cells.cast(pa.large_binary()).view(pa.large_string())
     if isinstance(attribute, Date):
         return _days(cells)
@@ -99,7 +97,7 @@ def parse_column(attribute: Attribute, cells: pa.Array, *, told_apart: bool = Tr
 
 
 def cell_texts(cells: pa.Array) -> list[str]:
-    """Cells as text for a person to read, whatever their type; empty for null."""
+    """Return cells of any type as text for people; empty for null."""
     if isinstance(cells.type, pa.BaseExtensionType):
         return cell_texts(cells.storage)
     if _is_text(cells.type):
@@ -111,14 +109,14 @@ def cell_texts(cells: pa.Array) -> list[str]:
 
 
 def absent_column(attribute: Attribute, n_rows: int) -> Column:
-    """Values of an attribute that the file does not have."""
+    """Return the values of an attribute that the file does not have."""
     if isinstance(attribute, Numeric):
         return np.full(n_rows, np.nan)
     return np.full(n_rows, MISSING, dtype=np.int32)
 
 
 def _places(cells: pa.DictionaryArray) -> NDArray[np.integer[Any]]:
-    """Places in the dictionary; one more than it has for null."""
+    """Return places in the dictionary; its length stands for null."""
     places = cells.indices
     if places.null_count:
         places = places.cast(pa.int64()).fill_null(len(cells.dictionary))
@@ -127,7 +125,7 @@ def _places(cells: pa.DictionaryArray) -> NDArray[np.integer[Any]]:
 
 
 def _run_ends(attribute: Attribute, cells: pa.RunEndEncodedArray) -> Column:
-    """Each run's value, converted once and repeated."""
+    """Convert each run's value once and repeat it."""
     first, n_runs = cells.find_physical_offset(), cells.find_physical_length()
     rows = np.arange(cells.offset, cells.offset + len(cells))
     runs = np.searchsorted(cells.run_ends.to_numpy()[first : first + n_runs], rows, side="right")
@@ -147,7 +145,7 @@ def _numbers(cells: pa.Array, *, told_apart: bool) -> NDArray[np.float64]:
         )
         if not told_apart:
             return values
-        # Only the lower infinity is not yet what it should be, and a minimum is the cheapest look.
+        # Only the lower infinity is still wrong, and a minimum is the cheapest test.
         with np.errstate(invalid="ignore"):
             lowest = values.min(initial=INFINITE)
         if lowest > NOT_A_NUMBER:
@@ -157,10 +155,10 @@ def _numbers(cells: pa.Array, *, told_apart: bool) -> NDArray[np.float64]:
 
 
 def _numbers_of_decimals(cells: pa.Array) -> NDArray[np.float64]:
-    """float64 nearest to each decimal, as the same digits in text would be.
+    """Return the float64 nearest to each decimal, as for the same digits in text.
 
     Arrow's own cast multiplies by a rounded power of ten and is often one unit off. A quotient of
-    two numbers that float64 holds exactly is rounded once (IEEE 754): digits up to 2^53, and powers
+    two numbers that are exact in float64 is rounded once (IEEE 754): digits up to 2^53, and powers
     of ten up to 10^22.
     """
     width, scale, n_rows = cells.type.byte_width, cells.type.scale, len(cells)
@@ -182,9 +180,9 @@ def _numbers_of_decimals(cells: pa.Array) -> NDArray[np.float64]:
 
 
 def _numbers_of_text(text: pa.Array) -> NDArray[np.float64]:
-    """float64 of text: in one go where it can be, each distinct remaining text once."""
+    """Convert text to float64 at once if possible, then each distinct remaining text once."""
     values = None
-    with suppress(pa.ArrowInvalid):  # it quotes a cell, so nothing goes on while it is handled
+    with suppress(pa.ArrowInvalid):  # its message quotes a cell, so it is dropped at once
         values = _to_numpy(text.cast(pa.float64()))
     if values is None:
         trimmed = pc.ascii_trim_whitespace(text)
@@ -211,7 +209,7 @@ def _number_of_text(text: object) -> float:
 
 
 def _is_nan(word: str) -> bool:
-    """Whether it is a NaN as in C: ``nan``, ``-NaN``, ``nan(some_1)``."""
+    """Return True for a NaN as written in C: ``nan``, ``-NaN``, ``nan(some_1)``."""
     word = word.removeprefix("-") if word.startswith("-") else word.removeprefix("+")
     if not word.isascii() or word[:3].lower() != "nan":
         return False
@@ -245,7 +243,7 @@ def _day_of_text(text: object) -> float:
     written = len(digits) == 8 and digits.isascii() and digits.isdigit()
     if not written or day[4] != "-" or day[7] != "-" or then not in ("", "T", " "):
         return NOT_A_NUMBER
-    if word.endswith(" BC"):  # as PostgreSQL writes the years before 1
+    if word.endswith(" BC"):  # PostgreSQL's form of the years before 1
         return NOT_A_NUMBER
     try:
         return float(count_days(date.fromisoformat(day)))
@@ -271,7 +269,7 @@ def _codes(labels: tuple[str, ...], cells: pa.Array) -> NDArray[np.int32]:
         return np.where(_nulls(cells), MISSING, UNKNOWN).astype(np.int32)
     indices = pc.index_in(cells, value_set=pa.array(labels, cells.type))
     codes = np.array(indices.fill_null(UNKNOWN).to_numpy(zero_copy_only=False), np.int32)
-    # Only cells that are no label as they stand need the slower look.
+    # Only cells whose text is no label need the slower conversion.
     open_ = np.flatnonzero(codes == UNKNOWN)
     if len(open_):
         codes[open_] = _by_value(cells.take(pa.array(open_)), code, np.int32)
@@ -279,14 +277,14 @@ def _codes(labels: tuple[str, ...], cells: pa.Array) -> NDArray[np.int32]:
 
 
 def _canonical_text(value: object) -> str:
-    """Canonical text of a cell; empty where it is missing."""
+    """Return the canonical text of a cell; empty if it is missing."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return canonical_text(value)
 
 
 def _texts_of_decimals(cells: pa.Array) -> pa.Array:
-    """Decimals in full, except those longer than any label: a scale may ask for gigabytes."""
+    """Write decimals in full, except those longer than any label: a scale may ask for gigabytes."""
     raw = cells.view(pa.binary(cells.type.byte_width)).dictionary_encode()
     numbers = (int.from_bytes(v, sys.byteorder, signed=True) for v in raw.dictionary.to_pylist())
     texts = [_text_of_decimal(number, cells.type.scale) for number in numbers]
@@ -303,7 +301,7 @@ def _text_of_decimal(number: int, scale: int) -> str:
 
 
 def _spelled(text: str) -> str:
-    """What a CSV writer may have had before it.
+    """Return the text that a CSV writer may have rewritten.
 
     ``1.0`` was 1, ``2.50`` was 2.5, ``-0.0`` was 0, ``1e+05`` was 100000, ``True`` true.
     """
@@ -322,7 +320,7 @@ def _spelled(text: str) -> str:
 
 
 def _has_exponent(text: str) -> bool:
-    """Whether it is a float as CSV writers write it with an exponent: ``-1.5e-07``."""
+    """Return True for a float with an exponent as CSV writers write it: ``-1.5e-07``."""
     mantissa, letter, exponent = text.partition("e")
     whole, point, fraction = mantissa.removeprefix("-").partition(".")
     sign, digits = exponent[:1], exponent[1:]
@@ -382,12 +380,12 @@ def _has_canonical_text(kind: pa.DataType) -> bool:
 
 
 def _nulls(cells: pa.Array) -> NDArray[np.bool_]:
-    if pa.types.is_union(cells.type):  # has none of its own
+    if pa.types.is_union(cells.type):  # a union has no nulls of its own
         return np.zeros(len(cells), np.bool_)
     nulls: NDArray[np.bool_] = cells.is_null().to_numpy(zero_copy_only=False)
     return nulls
 
 
 def _to_numpy(numbers: pa.Array) -> NDArray[np.float64]:
-    """float64 with NaN for null."""
+    """Return float64 with NaN for null."""
     return np.array(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)

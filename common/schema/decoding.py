@@ -1,10 +1,10 @@
-"""From coded units back to values: what `dppca.common.schema.coding` does, backwards.
+"""Decoding: from coded units back to values, the inverse of `dppca.common.schema.coding`.
 
-A numeric's coordinate in [-1/2, 1/2] becomes a number between its bounds, a whole one where the
-schema says so (in the unit ball, centre plus scale times the coordinate); a code stays a code,
-whose label is ``attribute.labels[code]``. What comes out is valid: finite numbers within bounds and
-codes of listed labels, so `find_faults` finds none. A numeric with ``products: bins`` has codes,
-too, of its cells: `dppca.common.numerics.synthesis.cell_values.draw_in_cells` makes values of them.
+A numeric's coordinate in [-1/2, 1/2] becomes a number between its bounds, a whole one if the schema
+requires it (in the unit ball, centre plus scale times the coordinate); a code stays a code, whose
+label is ``attribute.labels[code]``. The result is valid: finite numbers within bounds and codes of
+listed labels, so `find_faults` finds none. A numeric with ``products: bins`` also has codes, of its
+cells: `dppca.common.numerics.synthesis.cell_values.draw_in_cells` converts them to values.
 """
 
 from __future__ import annotations
@@ -24,12 +24,10 @@ from dppca.common.schema.layout import ColumnKind
 
 
 def decode_columns(schema: Schema, columns: Sequence[Column]) -> list[Column]:
-    """Values of each attribute in its own unit.
+    """Convert columns to values of each attribute in its own unit.
 
     Parameters
     ----------
-    schema
-        What is public.
     columns
         One array of shape (n_rows,) per attribute, in the schema's order: float64 coordinates for
         numerics, int32 codes for binaries, categoricals and numerics with ``products: bins``. Not
@@ -43,8 +41,8 @@ def decode_columns(schema: Schema, columns: Sequence[Column]) -> list[Column]:
     Raises
     ------
     SchemaMismatchError
-        The columns are not those of the schema: another number of them, a code that is no label's,
-        or a coordinate that is not finite.
+        The columns do not fit the schema: another number of them, a code without a label, or a
+        coordinate that is not finite.
     """
     if len(columns) != len(schema.attributes):
         raise SchemaMismatchError(

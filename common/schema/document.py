@@ -45,7 +45,7 @@ FINEST_BITS = 14
 
 
 class RowNorm(BaseModel):
-    """Second coding: rows of numerics brought into the unit ball.
+    """Second coding: rows of numerics are scaled into the unit ball.
 
     A value becomes ``(x - centre) / scale``; the row is multiplied by ``min(1, 1/norm)`` and
     rounded toward zero, so its norm never exceeds 1 in exact integers.
@@ -53,8 +53,8 @@ class RowNorm(BaseModel):
     Attributes
     ----------
     include_sums
-        Whether column sums are released beside the products. Without them the second moment is
-        decomposed around ``centre`` and not around the mean.
+        True releases column sums beside the products. Without them the second moment is decomposed
+        around ``centre`` and not around the mean.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -63,16 +63,16 @@ class RowNorm(BaseModel):
 
 
 class Schema(BaseModel):
-    """Attributes with public bounds and categories, and how rows become integers.
+    """Attributes with public bounds and categories, and the coding of rows as integers.
 
     Attributes
     ----------
     resolution_bits
         ``g``: a coded value is an integer number of ``2**-g``.
     max_rows_per_person
-        ``k``: the most rows one person may have at one owner. Every sensitivity is multiplied
-        by it. It is an assertion of the sites, which no software can check. A study must say it; a
-        schema without it codes rows only.
+        ``k``: the most rows one person may have at one owner. Every sensitivity is multiplied by
+        it. The sites assert it, and no software can check it. A study requires it; a schema without
+        it only codes rows.
     sum_weight
         ``w``: weight of column sums against products; ``w * 2**g`` must be an integer.
     row_norm
@@ -81,9 +81,9 @@ class Schema(BaseModel):
         ``h``: weight of the released histograms against products; ``h * 4**g`` must be an integer.
         A larger weight means less noise on histograms and more on everything else.
     targets
-        Attributes that matter most, such as what a classifier is to predict. Their products with
-        others have ``target_weight`` times less noise, and everything else has a little more. It
-        needs a ``sum_weight`` of at least 1/2.
+        The most important attributes, such as those that a classifier predicts. Their products with
+        others have ``target_weight`` times less noise, and everything else has a little more. They
+        need a ``sum_weight`` of at least 1/2.
     target_weight
         Weight of the products with targets.
     attributes
@@ -143,7 +143,7 @@ class Schema(BaseModel):
 
     @model_serializer(mode="wrap")
     def _as_before(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Fields that came later stand in a document only where they say something."""
+        """Leave later fields out of a document unless they have an effect."""
         document: dict[str, Any] = written(self)
         if not any(isinstance(each, Numeric) and each.histogram for each in self.attributes):
             del document["histogram_weight"]
@@ -161,7 +161,7 @@ class Schema(BaseModel):
             raise SettingError(said) from error
 
     def canonical_bytes(self) -> bytes:
-        """The document that is hashed."""
+        """Return the document that is hashed."""
         return canonical_json(self.model_dump(mode="json"))
 
     @cached_property
@@ -204,7 +204,7 @@ class Schema(BaseModel):
 
     @cached_property
     def cells(self) -> tuple[Cells | None, ...]:
-        """The cells of each attribute; None for labels and for unit-ball rows."""
+        """Cells of each attribute; None for labels and for unit-ball rows."""
         return tuple(
             make_cells(attribute)
             if isinstance(attribute, Numeric) and self.row_norm is None
@@ -233,7 +233,7 @@ class Schema(BaseModel):
         )
 
     def find_index(self, name: str) -> int:
-        """Index of the attribute called ``name``; ``KeyError`` where there is none."""
+        """Return the index of the attribute called ``name``; ``KeyError`` if there is none."""
         for index, attribute in enumerate(self.attributes):
             if attribute.name == name:
                 return index
@@ -242,9 +242,9 @@ class Schema(BaseModel):
     def largest_norm(self, *, without: str) -> float:
         """Bound on the length of a coded row, in units of the values, without one attribute.
 
-        1 for unit-ball rows; else the square root of 1/4 for each numeric or binary attribute and
-        1 for each categorical or numeric with ``products: bins``. Prover and verifier of a released
-        model both take it from here.
+        It is 1 for unit-ball rows; else the square root of the sum of 1/4 for each numeric or
+        binary attribute and 1 for each categorical or numeric with ``products: bins``. Prover and
+        verifier of a released model both use it.
         """
         if self.row_norm is not None:
             return 1.0
@@ -257,7 +257,7 @@ class Schema(BaseModel):
         )
 
     def _repr_html_(self) -> str:
-        """Notebooks show the attributes."""
+        """Table of the attributes for notebooks."""
         rows = []
         for attribute in self.attributes:
             labels = list_labels(attribute)
@@ -275,7 +275,7 @@ class Schema(BaseModel):
     def column_names(self) -> tuple[str, ...]:
         """Name of each coded column.
 
-        Indicators are called ``attribute=category``, those of cells as `Cells.names` says.
+        Indicators are called ``attribute=category``; those of cells have names from `Cells.names`.
         """
         names: list[str] = []
         for attribute, cells, (kind, _) in zip(
@@ -291,7 +291,7 @@ class Schema(BaseModel):
 
 
 def canonical_json(document: object) -> bytes:
-    """JSON with one form only: sorted keys, no blanks, UTF-8, finite numbers."""
+    """Serialize to JSON in one form only: sorted keys, no blanks, UTF-8, finite numbers."""
     return json.dumps(
         document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     ).encode()

@@ -1,4 +1,4 @@
-"""Tables in memory to coded rows and back: for Python, by the same rules as files."""
+"""Coding of tables in memory, and decoding: for Python, by the same rules as for files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NO_ONE_KIND = (
     TypeError,
     UnicodeError,
 )
-"""What is raised for a column that Arrow has no kind for: values of several kinds, for instance."""
+"""Errors for a column without an Arrow type: for instance, values of several kinds."""
 
 
 def encode(frame: Any, schema: Schema) -> NDArray[np.float64]:
@@ -41,9 +41,9 @@ def encode(frame: Any, schema: Schema) -> NDArray[np.float64]:
     ----------
     frame
         A table of pandas, polars or Arrow, or a mapping of names to sequences; columns that the
-        schema does not name are left alone.
+        schema does not name are ignored.
     schema
-        What is public.
+        The public schema.
 
     Returns
     -------
@@ -53,8 +53,8 @@ def encode(frame: Any, schema: Schema) -> NDArray[np.float64]:
     Raises
     ------
     DataError
-        It is no table, a column is missing, or columns differ in length. No value is ever refused:
-        see the rules for missing and unknown ones in `dppca.Schema`'s attributes.
+        The frame is no table, a column is missing, or columns differ in length. No value is ever
+        refused: `dppca.Schema`'s attributes have rules for missing and unknown ones.
 
     Examples
     --------
@@ -69,19 +69,10 @@ def encode(frame: Any, schema: Schema) -> NDArray[np.float64]:
 
 
 def read_frame(frame: Any, schema: Schema) -> list[Column]:
-    """The columns of a table as `dppca.common.schema.encode` takes them, one per attribute.
+    """Return the columns of a table as `dppca.common.schema.encode` takes them, one per attribute.
 
-    As a site reads its file: no value is refused, and what is missing or unknown stays marked.
-
-    Parameters
-    ----------
-    frame
-        As of `encode`.
-
-    Raises
-    ------
-    DataError
-        As `encode`.
+    The rules are those for a site's file: no value is refused, and missing or unknown ones stay
+    marked. Parameters and errors are those of `encode`.
     """
     table = _choose_columns(frame, [attribute.name for attribute in schema.attributes])
     columns = [
@@ -95,13 +86,12 @@ def read_frame(frame: Any, schema: Schema) -> list[Column]:
 
 
 def decode(rows: ArrayLike, schema: Schema) -> pa.Table:
-    """The values that coded rows stand for: the inverse of `encode`, up to the grid.
+    """Convert coded rows to values: the inverse of `encode`, up to the grid.
 
-    Any rows of numbers will do: each becomes the row of valid values that is nearest to it, on its
-    own. The grid has ``2**g`` steps between bounds, so a day of three years may come back as the
-    next one; and what was missing comes back as what it was coded as. Synthetic rows keep their
-    marginals better by ``synthesize --form decoded`` or
-    `dppca.PPCADPMH.decode`, which look at all rows together.
+    Any rows of numbers are accepted: each becomes the nearest row of valid values, on its own. The
+    grid has ``2**g`` steps between bounds, so a day of three years may come back as the next one;
+    and a missing value comes back as the value that coded it. Synthetic rows keep their marginals
+    better by ``synthesize --form decoded`` or `dppca.PPCADPMH.decode`, which use all rows together.
 
     Parameters
     ----------
@@ -112,8 +102,7 @@ def decode(rows: ArrayLike, schema: Schema) -> pa.Table:
     -------
     pyarrow.Table
         A column for each attribute: numbers in its own unit (with ``products: bins`` the middle of
-        a bin, NaN for what is missing), dates, or labels as text; ``.to_pandas()`` makes it a
-        frame.
+        a bin, NaN for missing), dates, or labels as text; ``.to_pandas()`` makes it a frame.
 
     Raises
     ------
@@ -145,12 +134,9 @@ def decode(rows: ArrayLike, schema: Schema) -> pa.Table:
 
 
 def nearest_columns(coded: NDArray[np.float64], layout: Layout) -> list[Column]:
-    """Coordinates and codes that `decode_columns` takes: of each row, those nearest to it.
+    """Return the coordinates and codes for `decode_columns` that are nearest to each row.
 
-    Parameters
-    ----------
-    coded
-        Finite, shape (n_rows, p), coded units.
+    ``coded`` has shape (n_rows, p), finite, in coded units.
     """
     if layout.unit_ball:
         coded = coded / np.maximum(row_norms(coded)[:, None], 1.0)
@@ -167,7 +153,7 @@ def nearest_columns(coded: NDArray[np.float64], layout: Layout) -> list[Column]:
 
 
 def to_table(columns: Sequence[Column], schema: Schema) -> pa.Table:
-    """Values of each attribute, float64 or codes of labels, as a table with labels as text."""
+    """Convert values, float64 or codes of labels, to a table with labels as text."""
     return pa.table(
         {
             attribute.name: _plain(decoded_array(attribute, column))
@@ -177,12 +163,12 @@ def to_table(columns: Sequence[Column], schema: Schema) -> pa.Table:
 
 
 def find_library(frame: Any) -> str:
-    """Which library a table is of, for `table_for`: ``pandas``, ``polars`` and so on."""
+    """Return the library of a table, for `table_for`: ``pandas``, ``polars`` and so on."""
     return "" if isinstance(frame, Mapping) else type(frame).__module__.partition(".")[0]
 
 
 def table_for(library: str, table: pa.Table) -> Any:
-    """A table of Arrow as a frame of pandas or polars, or as it is; a mapping for no library."""
+    """Convert an Arrow table to a frame of the library; a mapping for no library."""
     if library == "pandas":
         return table.to_pandas()
     if library == "polars":
@@ -191,25 +177,25 @@ def table_for(library: str, table: pa.Table) -> Any:
 
 
 def _plain(values: Any) -> Any:
-    """Labels as text."""
+    """Return labels as text."""
     return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 
 def column_names(frame: Any) -> list[Any] | None:
-    """Names of a table's columns; None for what does not say them."""
+    """Return the names of a table's columns; None if the object has none."""
     if isinstance(frame, Mapping):
         return [*frame]
-    names = getattr(frame, "column_names", None)  # Arrow's; its columns are arrays
-    if names is None and hasattr(frame, "__len__"):  # which no lazy frame has
+    names = getattr(frame, "column_names", None)  # Arrow's; its ``columns`` are arrays
+    if names is None and hasattr(frame, "__len__"):  # lazy frames have no length
         names = getattr(frame, "columns", None)
     return None if names is None else [*names]
 
 
 def _choose_columns(frame: Any, wanted: list[str]) -> Any:
-    """The columns of a table, in Arrow where its library can do that."""
+    """Return the wanted columns of a table, in Arrow if its library supports that."""
     names = column_names(frame)
     if names is None and hasattr(frame, "__arrow_c_stream__"):
-        with suppress(*_NO_ONE_KIND):  # what a single column raises
+        with suppress(*_NO_ONE_KIND):  # a single column may raise these
             frame = pa.table(frame)
             names = frame.column_names
     if names is None:
@@ -234,7 +220,7 @@ def _choose_columns(frame: Any, wanted: list[str]) -> Any:
 
 
 def _cells(name: str, values: Any) -> pa.Array:
-    """One column as an Arrow array, whatever library it is of."""
+    """Return one column of any library as an Arrow array."""
     if isinstance(values, pa.ChunkedArray):
         return values.combine_chunks()
     is_one = isinstance(values, str | bytes | Mapping) or not hasattr(values, "__len__")
@@ -243,7 +229,7 @@ def _cells(name: str, values: Any) -> pa.Array:
     try:
         return pa.array(values, from_pandas=True)
     except _NO_ONE_KIND:
-        # Each value as its text, which is read as a file's is, whatever bytes that has.
+        # Each value as its text, which is read like a file's, with any bytes in it.
         texts = pa.array([_text(value) for value in values], pa.large_binary())
         return texts.view(pa.large_string())
 

@@ -3,20 +3,22 @@
 With ``m`` the middle of a column's bounds ``[l, u]`` and ``h = 2^(g-1)``, a finite value ``x``
 becomes
 
-    clip(rint((clip(x, l, u) - m) / (u - l) * 2^g), -h, h)                                     (1)
+        clip(rint((clip(x, l, u) - m) / (u - l) * 2^g), -h, h)
+        (1)
 
-and any other value 0, the middle. What is computed is
+    and any other value 0, the middle. The computed form is
 
-    clip(rint((x - m) / ((u - l) / 2^g)), code(l), code(u))                                    (2)
+        clip(rint((x - m) / ((u - l) / 2^g)), code(l), code(u))
+        (2)
 
-the same integer with fewer passes over the data: dividing by a power of two first loses nothing,
-and every step of (1) is non-decreasing in ``x`` also after rounding, so that clipping the value to
-its bounds is clipping the result to the codes of the bounds. (Where ``(u - l) / 2^g`` would not be
-a normal number, the two steps are kept apart.) The last step is on the integers, in float32 as
-they are handed on, which holds the codes of the bounds exactly and rounds others in their order:
-they are always in range.
+    It gives the same integer with fewer passes over the data: dividing by a power of two first
+    loses nothing, and every step of (1) is non-decreasing in ``x`` also after rounding, so clipping
+    the value to its bounds equals clipping the result to the codes of the bounds. (If ``(u - l) /
+    2^g`` would not be a normal number, the two steps are kept apart.) The last step is on the
+    integers, in float32 as they are passed on, which holds the codes of the bounds exactly and
+    keeps the order of others: they are always in range.
 
-Cells that are not finite are looked for where a block's sum of squares is not.
+    Non-finite cells are searched for only if a block's sum of squares is not finite.
 """
 
 from __future__ import annotations
@@ -38,14 +40,10 @@ _CACHE_LINE = 64
 class Grid:
     """Bounds of q numeric columns.
 
-    Attributes
-    ----------
-    middle, step
-        As in equation (2); ``unit`` is what ``step`` was not yet divided by.
-    lowest, highest
-        Codes of the bounds. All four of shape (q,), or () where all columns have the same.
-    centred
-        Whether every ``middle`` is 0.
+    ``middle`` and ``step`` are those of equation (2); ``unit`` is the factor that ``step`` was not
+    yet divided by. ``lowest`` and ``highest`` are the codes of the bounds. All four arrays have
+    shape (q,), or () if all columns have the same value. ``centred`` is True if every ``middle`` is
+    0.
     """
 
     middle: NDArray[np.float64]
@@ -69,8 +67,8 @@ class Grid:
         values
             Shape (n_rows, q), or in one dimension; not changed.
         work
-            The same shape, overwritten: where the rows are while they are computed. The fastest
-            where it is in the same order as ``values`` and stays in the cache.
+            Workspace of the same shape, overwritten. It is the fastest if it has the same order as
+            ``values`` and stays in the cache.
         out
             The same shape: the integers, in float32.
         """
@@ -84,13 +82,13 @@ class Grid:
                 np.multiply(work, self.unit, out=work)
             np.rint(work, out=work)
             flat = work.ravel(order="K")
-            if not np.isfinite(np.dot(flat, flat)):  # so may be a cell; if it is, not otherwise
+            if not np.isfinite(np.dot(flat, flat)):  # only then can a cell be non-finite
                 np.copyto(work, 0.0, where=~np.isfinite(values))
             np.copyto(out, work, casting="same_kind")
             np.clip(out, self.lowest, self.highest, out=out)
 
     def tile(self, n_rows: int) -> Grid:
-        """The grid of ``n_rows`` rows as one: a long row is coded faster than short ones."""
+        """Return the grid of ``n_rows`` rows as one: a long row is coded faster than short ones."""
 
         def repeated(each: NDArray[_Kind]) -> NDArray[_Kind]:
             if not each.ndim:
@@ -109,7 +107,7 @@ class Grid:
 
 
 def make_grid(numerics: Sequence[Numeric], *, resolution_bits: int) -> Grid:
-    """The grid of numerics with bounds, for resolution g."""
+    """Make the grid of numerics with bounds, for resolution g."""
     unit = float(1 << resolution_bits)
     lower = np.array([each.lower for each in numerics], dtype=np.float64)
     upper = np.array([each.upper for each in numerics], dtype=np.float64)
@@ -132,14 +130,14 @@ def make_grid(numerics: Sequence[Numeric], *, resolution_bits: int) -> Grid:
 
 
 def _collapse(values: NDArray[_Kind]) -> NDArray[_Kind]:
-    """One value where all are the same: what is done with one is done faster."""
+    """Return one value if all are equal, because operations on one are faster."""
     return np.asarray(values[0]) if (values == values[0]).all() else values
 
 
 def allocate_aligned(n_values: int, kind: type[_Kind]) -> NDArray[_Kind]:
-    """An uninitialised array, shape (n_values,), that begins with a line of the cache.
+    """Allocate an uninitialised array, shape (n_values,), aligned to the cache line.
 
-    On some processors what does not takes half as long again.
+    On some processors unaligned arrays take half as long again.
     """
     each = np.dtype(kind).itemsize
     raw = np.empty(n_values + _CACHE_LINE // each, kind)

@@ -1,18 +1,18 @@
-"""Where each number of a release stands.
+"""Layout of the numbers in a release.
 
 A coded row has ``p`` columns: one per numeric or binary attribute, one per category of a
-categorical and per cell of a numeric with ``products: bins``. What is released is one packed vector
-of int64:
+categorical and per cell of a numeric with ``products: bins``. A release is one packed vector of
+int64:
 
 1. the ``p`` column sums (left out for unit-ball rows without sums), then
-2. sums of products of columns ``i <= j``, row by row of the upper triangle, skipping what is
-   public or follows from the rest: squares of binaries and indicators, and products of two
+2. sums of products of columns ``i <= j``, row by row of the upper triangle, without those that are
+   public or follow from the rest: squares of binaries and indicators, and products of two
    indicators of one attribute, then
 3. for each numeric with a released histogram, in order, the number of rows in each of its cells.
 
-Everything is in units of ``4**-g``; a sum enters times ``w * 2**g``, a number of rows times
-``h * 4**g``, a product of two attributes of which one is a target times its weight. The order is
-part of the wire format: change it only together with the protocol's version.
+All entries are in units of ``4**-g``; a sum enters times ``w * 2**g``, a number of rows times ``h *
+4**g``, a product of two attributes of which one is a target times its weight. The order is part of
+the wire format: change it only together with the protocol's version.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 
 class ColumnKind(StrEnum):
-    """What a column of a coded row is."""
+    """Kind of a column of a coded row."""
 
     NUMERIC = "numeric"
     BINARY = "binary"
@@ -47,15 +47,15 @@ class Layout:
     resolution_bits
         ``g``: one unit of a coded value is ``2**-g``.
     scaled_weight
-        ``w * 2**g`` as an integer: what a column's sum is multiplied by.
+        ``w * 2**g`` as an integer: factor of a column's sum.
     unit_ball
         Rows lie in the unit ball instead of a box.
     with_sums
-        Whether column sums are part of the vector.
+        Column sums are part of the vector.
     histograms
         Attribute and number of cells of each released histogram.
     histogram_unit
-        ``h * 4**g`` as an integer: what a number of rows is multiplied by.
+        ``h * 4**g`` as an integer: factor of a number of rows.
     targets
         Attributes whose products with others are multiplied by ``target_weight``.
     """
@@ -73,12 +73,12 @@ class Layout:
 
     @property
     def n_columns(self) -> int:
-        """p, the length of a coded row."""
+        """Length p of a coded row."""
         return len(self.kinds)
 
     @property
     def n_sums(self) -> int:
-        """How many entries of the packed vector are column sums: p or 0."""
+        """Number of column sums in the packed vector: p or 0."""
         return self.n_columns if self.with_sums else 0
 
     @cached_property
@@ -91,9 +91,9 @@ class Layout:
         return i, j
 
     def product_places(self, i: NDArray[np.intp], j: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Where products of columns stand among the products, by broadcasting; in any order.
+        """Return the places of products among all products, by broadcasting; in any order.
 
-        They must be of columns of different attributes, or squares of a numeric.
+        The columns must belong to different attributes, or the products be squares of a numeric.
         """
         starts, firsts = self.product_rows
         low, high = np.minimum(i, j), np.maximum(i, j)
@@ -102,10 +102,10 @@ class Layout:
 
     @cached_property
     def product_rows(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Where the products of column i start among all, and the first j of them: shape (p,) each.
+        """Place of column i's first product among all, and its first j: shape (p,) each.
 
-        The others follow without a gap, to the last column: what is left out is a binary's or an
-        indicator's square, and the other indicators of its categorical, all of which come first.
+        The others follow without a gap, to the last column: a binary's or an indicator's square,
+        and the other indicators of its categorical, are left out and would all come first.
         """
         group = np.asarray(self.attribute_of)
         numeric = np.asarray([kind is ColumnKind.NUMERIC for kind in self.kinds])
@@ -117,7 +117,7 @@ class Layout:
 
     @cached_property
     def n_products(self) -> int:
-        """How many entries of the packed vector are products."""
+        """Number of products in the packed vector."""
         p = self.n_columns
         _, sizes = np.unique(np.asarray(self.attribute_of), return_counts=True)
         inside = int(sum(int(size) * (int(size) - 1) // 2 for size in sizes))
@@ -126,23 +126,23 @@ class Layout:
 
     @cached_property
     def n_entries(self) -> int:
-        """D, the length of the packed vector."""
+        """Length D of the packed vector."""
         return self.n_sums + self.n_products + sum(cells for _, cells in self.histograms)
 
     @cached_property
     def histogram_weight(self) -> Fraction:
-        """h: the noise of a cell's share of the rows is that of a product divided by it."""
+        """Weight h: the noise of a cell's share of the rows is that of a product divided by it."""
         return Fraction(self.histogram_unit, 4**self.resolution_bits)
 
     @property
     def largest_weight(self) -> Fraction:
-        """What no entry's weight is above, at least 1."""
+        """Upper bound on all entries' weights, at least 1."""
         sums = Fraction(self.scaled_weight, 2**self.resolution_bits)
         return max(Fraction(self.target_weight), sums, self.histogram_weight, Fraction(1))
 
     @cached_property
     def product_weights(self) -> NDArray[np.int64]:
-        """What the product of two columns is multiplied by, shape (p, p), symmetric."""
+        """Factor of the product of two columns, shape (p, p), symmetric."""
         attribute = np.asarray(self.attribute_of)
         target = np.isin(attribute, self.targets)
         weighted = (target[:, None] | target) & (attribute[:, None] != attribute)
@@ -150,7 +150,7 @@ class Layout:
 
     @cached_property
     def packed_product_weights(self) -> NDArray[np.int64]:
-        """The same in the order of the packed vector, shape (n_products,)."""
+        """Factors of products in the order of the packed vector, shape (n_products,)."""
         i, j = self.product_index
         return self.product_weights[i, j]
 

@@ -1,1 +1,1 @@
-"""What the private classifiers share: settings, checks, guarantees, noise on weights."""
+"""Shared parts of the private classifiers: settings, checks, guarantees, noise on weights."""

@@ -1,7 +1,7 @@
-"""What a user is warned of before noise is drawn, from public numbers alone.
+"""Warnings before noise is drawn, from public numbers alone.
 
 *Drowned.* Noise of standard deviation v on each weight puts noise of ``v r`` on the score of a row
-of norm r. The two classes that are easiest to tell apart, all rows at one of two opposite points of
+of norm r. The two classes that are easiest to separate, all rows at one of two opposite points of
 norm r, have scores of
 
     min(1, C n r^2)                                                                             (1)
@@ -11,20 +11,19 @@ p columns, the largest eigenvalue of the noise alone is about
 
     2 s sqrt(p)                                                                                 (2)
 
-and no rows have a component of more variance than all their columns together. Where noise is the
-larger of the two, there is a warning: it finds what is all but hopeless, not what is good.
+and no rows have a component of more variance than all their columns together. If the noise exceeds
+the score or variance, a warning is given: it finds nearly hopeless settings, not good ones.
 
 *Copies.* A grid search or a cross-validation fits copies of one estimator, one for each fold and
 setting. Each fit of a private method is a release: it draws its own noise and spends its own
-epsilon, and where the rows are of the same people these add up. scikit-learn makes such copies by
-``clone``, which asks the estimator (``__sklearn_clone__``); so an estimator counts its copies, and
-the second one warns when it is fitted, in whichever process. One copy, as a pipeline makes it, is
-no search.
+epsilon, and on rows of the same people these add up. scikit-learn makes such copies by ``clone``,
+which calls the estimator's ``__sklearn_clone__``; so an estimator counts its copies, and the second
+one warns when it is fitted, in any process. One copy, as made by a pipeline, is no search.
 
-Warnings come before noise is drawn: who turns them into errors has spent nothing. Noise of a source
-that repeats itself protects nothing and spends nothing, so it is not warned of.
+Warnings come before noise is drawn: code that turns them into errors has spent nothing. Noise of a
+repeatable source protects nothing and spends nothing, so it gives no warning.
 
-Limits: a loop that makes estimators by hand is not noticed; nor are two fits of one estimator.
+Limits: loops that create estimators by hand are not detected; nor are two fits of one estimator.
 
 Source: (2) is the edge of a symmetric matrix of independent entries (Wigner 1955).
 """
@@ -45,11 +44,11 @@ from dppca.common.schema import Layout
 
 
 class PrivacyWarning(UserWarning):
-    """What a private method warns of; the root of its warnings."""
+    """Root of the warnings of private methods."""
 
 
 class NoiseWarning(PrivacyWarning):
-    """The noise will drown whatever the rows could show."""
+    """The noise will drown any signal in the rows."""
 
 
 class SpendingWarning(PrivacyWarning):
@@ -57,7 +56,7 @@ class SpendingWarning(PrivacyWarning):
 
 
 class CountsCopies:
-    """Counts the copies that scikit-learn makes of an estimator; comes before `BaseEstimator`."""
+    """Count the copies that scikit-learn makes of an estimator; comes before `BaseEstimator`."""
 
     _n_copies = 0
     _copy_number = 0
@@ -70,9 +69,9 @@ class CountsCopies:
 
 
 def warn_of_copies(estimator: Any) -> None:
-    """`SpendingWarning` where this is the second copy of an estimator that spends epsilon.
+    """Warn (`SpendingWarning`) if this is the second copy of an estimator that spends epsilon.
 
-    The second only: a search of hundreds of fits says it once.
+    Only the second copy warns: a search of hundreds of fits gives one warning.
     """
     if estimator._copy_number == 2 and _spends(estimator):  # noqa: SLF001 - its own counter
         warnings.warn(
@@ -86,7 +85,7 @@ def warn_of_copies(estimator: Any) -> None:
 
 
 def warn_of_drowned_weights(estimator: Any, plan: WeightPlan, *, n_rows: int) -> None:
-    """`NoiseWarning` where the noise on a score is larger than (1), of ``n_rows`` rows."""
+    """Warn (`NoiseWarning`) if the noise on a score exceeds (1) for ``n_rows`` rows."""
     noise, score = plan.deviation * plan.radius, min(1.0, plan.C * n_rows * plan.radius**2)
     if noise > score and _spends(estimator):
         warnings.warn(
@@ -106,16 +105,10 @@ def warn_of_drowned_components(
     owner_rows: Sequence[int],
     most: float,
 ) -> None:
-    """`NoiseWarning` where noise alone has more variance than any rows.
+    """Warn (`NoiseWarning`) if noise alone has more variance than any rows.
 
-    Parameters
-    ----------
-    noise
-        On each of the vectors that are added.
-    owner_rows
-        Rows behind each vector.
-    most
-        The largest variance of all columns together, or the largest mean of squared norms.
+    ``noise`` is that of each vector in the sum and ``owner_rows`` the rows behind each; ``most`` is
+    the largest variance of all columns together, or the largest mean of squared norms.
     """
     one = entry_noise(layout, deviation=noise.law.deviation, owner_rows=owner_rows)
     edge = 2.0 * one * math.sqrt(layout.n_columns)
@@ -130,6 +123,6 @@ def warn_of_drowned_components(
 
 
 def _spends(estimator: Any) -> bool:
-    """Whether a fit's noise is real, and its epsilon therefore spent."""
+    """Return True if a fit's noise is real, and its epsilon is therefore spent."""
     sound = getattr(estimator, "variant", Variant.SOUND) == Variant.SOUND
     return sound and getattr(estimator, "entropy", ...) in (None, OperatingSystemEntropy)

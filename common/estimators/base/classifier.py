@@ -1,14 +1,14 @@
-"""What the private classifiers have in common: checks before, predictions after.
+"""Base of the private classifiers: checks before, predictions after.
 
-``fit`` checks rows and target (`dppca.common.estimators.base.inputs`) and hands them to ``_fit``,
+``fit`` checks rows and target (`dppca.common.estimators.base.inputs`) and passes them to ``_fit``,
 which sets the fitted attributes and ``guarantee_``. Predictions are the sign of one score, or the
-largest of several where there are more than two classes. Rows to predict are not held to the
-declared norm: what is private was settled when the model was fitted.
+largest of several for more than two classes. Rows for prediction may exceed the declared norm:
+privacy was settled when the model was fitted.
 
-The site's own machine, which some methods train on rows without noise, is a support vector machine
-of libsvm (``rbf``) or of liblinear with the squared hinge loss (``linear``: a primal solver that
-always converges, where the papers do not say which machine they ran). `make_svm` makes it for
-the estimators and for ``dppca-owner train`` alike.
+The site's own machine, which some methods train on rows without noise, is libsvm's support vector
+machine (``rbf``) or liblinear's with the squared hinge loss (``linear``: a primal solver that
+always converges; the papers do not name their machine). `make_svm` makes it for the estimators and
+for ``dppca-owner train``.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _MAX_ITERATIONS = 10_000
 
 
 class Classifier(CountsCopies, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier that says what is private about it.
+    """A classifier with a guarantee.
 
     Attributes
     ----------
     classes_
         Sorted, shape (K,).
     guarantee_
-        What is private, how far, and what is not.
+        The attributes that are private, epsilon and delta, and the rest.
     """
 
     classes_: NDArray[Any]
@@ -62,7 +62,7 @@ class Classifier(CountsCopies, ClassifierMixin, BaseEstimator):  # type: ignore[
         SettingError
             A setting is missing or out of range.
         DataError
-            Rows or classes are not what the guarantee covers; the message says what to change.
+            The guarantee does not cover these rows or classes; the message says what to change.
         """
         rows, codes = self._checked(X, y)
         warn_of_copies(self)
@@ -70,19 +70,19 @@ class Classifier(CountsCopies, ClassifierMixin, BaseEstimator):  # type: ignore[
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Scores: shape (n_rows,) for two classes, positive for the second; else (n_rows, K)."""
+        """Return scores: (n_rows,) for two classes, positive for the second; else (n_rows, K)."""
         scores = self._scores(check_rows(self, X))
         return scores[:, 0] if scores.ndim == 2 and scores.shape[1] == 1 else scores
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Classes, shape (n_rows,)."""
+        """Return classes, shape (n_rows,)."""
         scores = self.decision_function(X)
         codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         predicted: NDArray[Any] = self.classes_[codes]
         return predicted
 
     def _checked(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-        """Rows and codes of their classes, once settings and both are found good."""
+        """Return rows and codes of their classes, after checking them and the settings."""
         self._check_settings()
         rows, codes, self.classes_ = check_training(
             self,
@@ -95,7 +95,7 @@ class Classifier(CountsCopies, ClassifierMixin, BaseEstimator):  # type: ignore[
         return rows, codes
 
     def _check_settings(self) -> None:
-        """Refuse settings that are wrong whatever the rows."""
+        """Raise `SettingError` for settings that are wrong for any rows."""
 
     def _declared_classes(self) -> Sequence[Any] | None:
         return None
@@ -106,11 +106,11 @@ class Classifier(CountsCopies, ClassifierMixin, BaseEstimator):  # type: ignore[
 
     @abstractmethod
     def _scores(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Scores of rows, shape (n_rows,), (n_rows, 1) or (n_rows, K)."""
+        """Return scores of rows, shape (n_rows,), (n_rows, 1) or (n_rows, K)."""
 
 
 class ProjectionMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ignore[misc]
-    """What has components to project rows on; comes before `Classifier` among the parents.
+    """Projection of rows on components; comes before `Classifier` among the parents.
 
     Its scores have names (``get_feature_names_out``), so ``set_output`` makes frames of them.
     """
@@ -122,16 +122,14 @@ class ProjectionMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # typ
         return len(self.components_)
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Scores ``X V_k``, shape (n_rows, k): as private, or not, as X is."""
+        """Return scores ``X V_k``, shape (n_rows, k): private only if X is."""
         return project(check_rows(self, X), self.components_)
 
     def inverse_transform(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Rows ``Y V_k^T``, shape (n_rows, d), that scores Y (n_rows, k) stand for.
+        """Return the rows ``Y V_k^T``, shape (n_rows, d), of scores Y (n_rows, k).
 
-        Raises
-        ------
-        DataError
-            There are other numbers of scores than components, or values that are not finite.
+        Raise `DataError` if the number of scores differs from that of components or a value is not
+        finite.
         """
         return check_scores(self, X) @ self.components_
 
@@ -139,20 +137,10 @@ class ProjectionMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # typ
 def make_svm(
     kernel: object, *, C: object, gamma: Gamma, n_features: int, standardise: bool = False
 ) -> Any:
-    """An untrained support vector machine.
+    """Make an untrained support vector machine; raise `SettingError` if a setting is out of range.
 
-    Parameters
-    ----------
-    gamma
-        ``auto`` is one over ``n_features``.
-    standardise
-        Shift and scale every feature to mean 0 and deviation 1 first, by the rows it is trained
-        on: a pipeline of two steps.
-
-    Raises
-    ------
-    SettingError
-        A setting is out of range.
+    ``gamma="auto"`` is one over ``n_features``. With ``standardise`` a first pipeline step shifts
+    and scales every feature to mean 0 and deviation 1, by the training rows.
     """
     penalty = check_positive("C", C)
     if kernel == "linear":
@@ -170,13 +158,13 @@ def make_svm(
 
 
 def has_converged(svm: Any) -> bool:
-    """Whether the solver of a trained `make_svm` stopped before its limit of iterations."""
+    """Return True if the solver of a trained `make_svm` stopped before its iteration limit."""
     last = svm[-1] if isinstance(svm, Pipeline) else svm
     return not isinstance(last, LinearSVC) or int(last.n_iter_) < _MAX_ITERATIONS
 
 
 def resolve_gamma(gamma: Gamma, n_features: int) -> float:
-    """Gamma of ``exp(-gamma |x - z|^2)`` as a number that does not depend on rows."""
+    """Return gamma of ``exp(-gamma |x - z|^2)`` as a number independent of rows."""
     if isinstance(gamma, str):
         if gamma != "auto":
             raise SettingError(
@@ -187,9 +175,9 @@ def resolve_gamma(gamma: Gamma, n_features: int) -> float:
 
 
 def svm_scores(svm: Any, features: NDArray[np.float64], *, n_classes: int) -> NDArray[np.float64]:
-    """Scores of a trained machine, shape (n_rows,), or (n_rows, K) for K > 2 classes.
+    """Return scores of a trained machine, shape (n_rows,), or (n_rows, K) for K > 2 classes.
 
-    A class that the machine was not shown has a score of minus infinity.
+    A class without training rows has a score of minus infinity.
     """
     scores: NDArray[np.float64] = svm.decision_function(features)
     if n_classes == 2:

@@ -1,14 +1,14 @@
-"""What a fitted estimator promises, as a value: what is private, how far, and what is not.
+"""The guarantee of a fitted estimator as a value: private attributes, figures, and the rest.
 
-The papers' claims and what holds are two different things (``docs/explanation/privacy.md``), so a
-guarantee has a field for each: ``claimed_epsilon`` is what the paper prints for the whole
-estimator, ``epsilon`` is what holds for the attributes named by ``private``, and ``not_private``
-names the rest. An estimator may leave its site only if its label is `Label.RELEASED`; with noise
-from any source but the operating system's it is never that.
+A paper's claims may not hold (``docs/explanation/privacy.md``), so a guarantee has separate fields:
+``claimed_epsilon`` is the paper's figure for the whole estimator, ``epsilon`` holds for the
+attributes named by ``private``, and ``not_private`` names the rest. An estimator may leave its site
+only if its label is `Label.RELEASED`; with noise from any source other than the operating system's
+it never has that label.
 
-Limits: that ``max_rows_per_person`` is right, and that the number of rows, the columns and the set
-of classes are public, are assertions of the person who fits; no software can check them. The
-figures of ``published`` variants are for real-valued noise; they are drawn in floating point.
+Limits: the user asserts that ``max_rows_per_person`` is right, and that the number of rows, the
+columns and the set of classes are public; no software can check this. The figures of ``published``
+variants are for real-valued noise, but the noise is drawn in floating point.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from dppca.common.privacy.sensitivity import Relation
 
 
 class Variant(StrEnum):
-    """Which form of a method runs."""
+    """Form of a method."""
 
     PUBLISHED = "published"
-    """As its paper prints it, whether or not the paper's claim holds: benchmarks only."""
+    """The paper's printed form, even if the paper's claim does not hold: benchmarks only."""
     SOUND = "sound"
-    """With a privacy claim that holds."""
+    """A form whose privacy claim holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """What a fitted estimator promises.
+    """Promise of a fitted estimator.
 
     Attributes
     ----------
@@ -47,24 +47,24 @@ class Guarantee:
     label
         Label of the fitted estimator as a whole.
     private
-        What is differentially private: fitted attributes by name; empty if nothing is.
+        Names of the fitted attributes that are differentially private; empty if none is.
     not_private
-        What is not, and why; empty if everything is private.
+        The other attributes, and why; empty if everything is private.
     epsilon, delta
-        What holds for ``private``; None where no finite figure is known, or nothing is private.
+        Figures that hold for ``private``; None if no finite figure is known, or nothing is private.
     claimed_epsilon, claimed_delta
-        What the paper claims for the whole estimator; None in sound variants and without noise.
+        The paper's claim for the whole estimator; None in sound variants and without noise.
     relation, max_rows_per_person
-        Which tables are neighbours. A paper's figures are for one row.
+        Neighbouring tables. A paper's figures are for one row.
     sensitivity, sensitivity_of
-        Number the noise was calibrated to, in real units, and of what and in which norm. In
+        Sensitivity of the noise's calibration, in real units, and its quantity and norm. In
         ``published`` variants it is the paper's number, right or wrong.
     split
-        How epsilon is divided over several releases; empty if there is one.
+        Division of epsilon over several releases; empty if there is one.
     charge
-        What a ledger is to charge; None where nothing may leave.
+        Cost for a ledger; None if nothing may leave.
     noise
-        The laws of integer noise that were drawn from; empty in published variants.
+        Calibrations of the integer noise that was drawn; empty in published variants.
     """
 
     method: str
@@ -105,7 +105,7 @@ class Guarantee:
         return "\n  ".join(lines)
 
     def _repr_html_(self) -> str:
-        """Notebooks show what is private, how far, and what is not."""
+        """Table for notebooks: private attributes, figures, and the rest."""
         facts = {
             "label": self.label.value,
             "private": self.private and f"{self.private}: {_figures(self.epsilon, self.delta)}",
@@ -126,7 +126,8 @@ class Guarantee:
 promise_as_printed = partial(
     Guarantee, variant=Variant.PUBLISHED, label=Label.PUBLISHED_METHOD, max_rows_per_person=1
 )
-"""The guarantee of a published form: no label but this one, and figures for one row a person."""
+"""The guarantee of a published form, with the one label it can have and figures for one row a
+person."""
 
 
 def _figures(epsilon: Decimal | None, delta: Decimal | None) -> str:

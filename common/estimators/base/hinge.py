@@ -11,25 +11,25 @@ turns that into a distance to the one exact minimiser w*::
 
     |w(a) - w*|^2 <= 2 (P(w(a)) - D(a))                                                         (3)
 
-so a gap of tau^2/2 certifies a distance of tau, whatever the solver did. Nothing else is asked of
-it; output perturbation (`dppca.common.estimators.base.weight_noise`) relies on (3) alone.
+so a gap of tau^2/2 certifies a distance of tau for any solver. Output perturbation
+(`dppca.common.estimators.base.weight_noise`) relies on (3) alone.
 
-The gap is computed in float64 from all rows, so what it may be wrong by is added to it. Let C be 1
+The gap is computed in float64 from all rows, so a bound on its error is added to it. Let C be 1
 (rows are scaled), w the *computed* sum, which differs from w(a) by e. Then the gap at w is exactly
 
     |w|^2 + sum max(0, 1 - z_i w) - sum a_i + e w + |e|^2 / 2                                   (4)
 
-A sum of m products of D, added in any order, is wrong by at most ``D u`` (u = 2^-53) times the sum
-of the products' sizes, to first order. n numbers are added in pairs, pairs of pairs, and so on, so
-that they lose ``ceil(log2 n) u`` and not ``n u``; the rows of w(a) 64 at a time, by BLAS, and the
+A sum of m products of D, added in any order, has an error of at most ``D u`` (u = 2^-53) times the
+sum of the products' sizes, to first order. n numbers are added in pairs, pairs of pairs, and so on,
+with an error of ``ceil(log2 n) u`` and not ``n u``; the rows of w(a) 64 at a time, by BLAS, and the
 blocks in pairs. So, with ``L = ceil(log2 n)`` and ``S = sum |z_i| |w|`` (sizes entry by entry), (4)
 loses
 
     the hinges' sum   (D + L + 1) u S + (L + 1) u n      sum a   L u n      |w|^2   D u |w|^2
     e w               (64 + L) u S                       |e|^2 / 2   ((64 + L) u |Z|^T a)^2 / 2
 
-and three roundings more, of ``|w|^2 + S + 2 n`` each. `rounding_error` is above the sum of these by
-enough for what is of second order.
+and three more roundings, of ``|w|^2 + S + 2 n`` each. `rounding_error` exceeds the sum of these by
+enough for second-order terms.
 
 The solver is a primal-dual interior-point method with Mehrotra's predictor and corrector. With
 multipliers s of ``a >= 0`` and t of ``a <= 1``, and ``Z`` scaled by sqrt(C), a step solves
@@ -37,10 +37,10 @@ multipliers s of ``a >= 0`` and t of ``a <= 1``, and ``Z`` scaled by sqrt(C), a 
     (Z Z^T + diag(s/a + t/(1-a))) da = r
 
 through the D x D matrix ``I + Z^T diag(.)^-1 Z``, so a step costs n D^2: some twenty steps for any
-C, where coordinate descent takes a number that grows with C and n.
+C; coordinate descent needs a number that grows with C and n.
 
-Limits: rows in memory, D up to some thousands. A gap that float64 cannot certify is reported as
-too large.
+Limits: rows in memory, D up to some thousands. A gap that float64 cannot certify is reported as too
+large.
 
 Source: Ferris and Munson (2002), "Interior-point methods for massive support vector machines";
 Mehrotra (1992), "On the implementation of a primal-dual interior point method".
@@ -57,22 +57,17 @@ from scipy import linalg
 
 from dppca.common.errors import SettingError
 
-_PATIENCE = 10  # steps without progress: what float64 can certify has been reached
+_PATIENCE = 10  # steps without progress, after which float64 can certify no more
 _TO_THE_BOUNDARY = 0.99
 _START = 1.0
-_BLOCK_ROWS = 64  # of w(a): fewer lose less, and take longer
+_BLOCK_ROWS = 64  # of w(a): smaller blocks lose less precision and take longer
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Weights and how far they are from optimal.
+    """Weights w, shape (D,), and their distance from the optimum.
 
-    Attributes
-    ----------
-    weights
-        w, shape (D,).
-    gap
-        A bound on ``P(w) - min P``, its rounding error included.
+    ``gap`` is a bound on ``P(w) - min P``, its rounding error included.
     """
 
     weights: NDArray[np.float64]
@@ -80,21 +75,10 @@ class Solution:
 
 
 def solve_hinge(signed: NDArray[np.float64], *, C: float, gap: float) -> Solution:
-    """Minimise (1) to within ``gap``.
+    """Minimise (1) to within ``gap``, above 0.
 
-    Parameters
-    ----------
-    signed
-        ``z``, shape (n_rows, D), n_rows >= 1. Not changed.
-    C
-        Above 0.
-    gap
-        Largest difference to the minimum, above 0.
-
-    Raises
-    ------
-    SettingError
-        float64 cannot certify so small a gap.
+    ``signed`` is ``z``, shape (n_rows, D), n_rows >= 1, and is not changed; ``C`` is above 0. Raise
+    `SettingError` if float64 cannot certify so small a gap.
     """
     Z = np.sqrt(C) * signed
     n = len(Z)
@@ -112,7 +96,7 @@ def solve_hinge(signed: NDArray[np.float64], *, C: float, gap: float) -> Solutio
         smallest = min(smallest, certificate.gap)
         try:
             a, u, s, t = _step(Z, a, u, s, t)
-        except linalg.LinAlgError:  # the matrix is singular to float64: so near is near enough
+        except linalg.LinAlgError:  # singular in float64: no more precision is possible
             break
     raise SettingError(
         f"the solver certified a gap of {C * smallest:.3g} and not the {gap:.3g} that the noise "
@@ -121,12 +105,10 @@ def solve_hinge(signed: NDArray[np.float64], *, C: float, gap: float) -> Solutio
 
 
 def rounding_error(D: int, n_rows: int, *, sizes: float, squared: float, apart: float) -> float:
-    """What the computed gap (4) may be wrong by.
+    """Bound on the error of the computed gap (4).
 
-    Parameters
-    ----------
-    sizes, squared, apart
-        Bounds on S, on ``|w|^2``, and on the norm of ``|Z|^T a``.
+    ``sizes``, ``squared`` and ``apart`` are bounds on S, on ``|w|^2`` and on the norm of ``|Z|^T
+    a``.
     """
     u, L = float(np.finfo(np.float64).eps) / 2.0, math.ceil(math.log2(n_rows))
     first = (D + 2 * L + 72) * sizes + (D + 2 * L + 8) * n_rows + (D + 8) * squared
@@ -134,9 +116,9 @@ def rounding_error(D: int, n_rows: int, *, sizes: float, squared: float, apart: 
 
 
 def _certified(Z: NDArray[np.float64], a: NDArray[np.float64]) -> Solution:
-    """The gap at w(a) for C = 1, with a bound on what float64 loses."""
+    """Return the gap at w(a) for C = 1, with a bound on float64's error."""
     n, D = Z.shape
-    a = np.clip(a, 0.0, 1.0)  # a step may round it to beyond the box
+    a = np.clip(a, 0.0, 1.0)  # rounding may move a step beyond the box
     w = _weighted_sum(Z, a)
     sizes = np.abs(Z)
     squared = float(w @ w)
@@ -152,7 +134,7 @@ def _certified(Z: NDArray[np.float64], a: NDArray[np.float64]) -> Solution:
 
 
 def _weighted_sum(Z: NDArray[np.float64], a: NDArray[np.float64]) -> NDArray[np.float64]:
-    """``sum a_i Z_i``, shape (D,): blocks by BLAS, and blocks in pairs."""
+    """Return ``sum a_i Z_i``, shape (D,): blocks by BLAS, and blocks in pairs."""
     n, D = Z.shape
     whole = n - n % _BLOCK_ROWS
     blocks = a[:whole].reshape(-1, 1, _BLOCK_ROWS) @ Z[:whole].reshape(-1, _BLOCK_ROWS, D)
@@ -175,11 +157,11 @@ def _step(
     s: NDArray[np.float64],
     t: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """One predictor-corrector step; everything stays above 0.
+    """Take one predictor-corrector step; all values stay above 0.
 
-    ``u = 1 - a`` is carried along: the difference loses its digits where a is near 1.
+    ``u = 1 - a`` is updated separately, because the difference loses its digits if a is near 1.
     """
-    residual = Z @ (Z.T @ a) - 1.0 - s + t  # zero but for rounding
+    residual = Z @ (Z.T @ a) - 1.0 - s + t  # zero up to rounding
     theta = 1.0 / (s / a + t / u)
     factor = linalg.cho_factor(np.eye(Z.shape[1]) + (Z.T * theta) @ Z, overwrite_a=True)
 
@@ -204,7 +186,7 @@ def _step(
 
 
 def _length(*vectors: NDArray[np.float64]) -> float:
-    """How far to go so that a, u, s and t stay above 0; ``u`` moves against ``a``."""
+    """Step length for which a, u, s and t stay above 0; ``u`` moves against ``a``."""
     a, u, s, t, da, ds, dt = vectors
     length = 1.0
     for value, change in ((a, da), (u, -da), (s, ds), (t, dt)):

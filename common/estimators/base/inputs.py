@@ -1,19 +1,19 @@
-"""Rows and targets as the estimators take them: checked, never mended.
+"""Checks of the estimators' rows and targets; nothing is repaired.
 
-An estimator refuses what its guarantee or its mathematics does not cover, and says what to change.
-It clips nothing, fills nothing in, and never falls back to running without noise:
+An estimator refuses input that its guarantee or its mathematics does not cover, and says what to
+change. It clips nothing, fills nothing in, and never runs without noise instead. It refuses:
 
 - values that are missing or infinite;
 - rows longer than the declared ``row_norm``, by more than rounding (1e-9 of it). The bound is
-  public, and must not be chosen from the rows; `UnitBall` brings rows into it by public numbers;
-- fewer rows than columns, for which no covariance is determined;
-- constant columns, unless ``allow_constant`` says that they are meant (one-hot tables have some);
+  public, and must not be chosen from the rows; `UnitBall` scales rows into it by public numbers;
+- fewer rows than columns, which determine no covariance;
+- constant columns, unless ``allow_constant`` accepts them (one-hot tables have some);
 - targets with a single class, unless the classes were declared.
 
-A refusal is an event that depends on rows. It tells anybody who sees it something about them, as
-does a fit that succeeds; the guarantee covers what is fitted, not whether it is. The federation's
-coding is total for that reason (``dppca.common.schema.coding``) and the estimators are for one's
-own tables.
+A refusal depends on rows. It reveals something about them to its observers, and so does a fit that
+succeeds; the guarantee covers the fitted values, not the fact of fitting. The federation's coding
+is total for that reason (``dppca.common.schema.coding``); the estimators are for the user's own
+tables.
 """
 
 from __future__ import annotations
@@ -39,15 +39,14 @@ _NAMED_COLUMNS = 5
 def check_rows(
     estimator: Any, X: ArrayLike, *, schema: Schema | None = None
 ) -> NDArray[np.float64]:
-    """Rows to transform or predict, shape (n_rows, d), of as many columns as were fitted.
+    """Return rows to transform or predict, shape (n_rows, d), with the fitted columns.
 
-    With a schema, frames with its columns are read as `dppca.common.estimators.base.named_frames`
-    says.
+    With a schema, frames with its columns are read by `dppca.common.estimators.base.named_frames`.
 
     Raises
     ------
     DataError
-        Values are missing or infinite, or the columns are others.
+        Values are missing or infinite, or the columns differ from the fitted ones.
     sklearn.exceptions.NotFittedError
         The estimator was not fitted.
     """
@@ -57,12 +56,12 @@ def check_rows(
 
 
 def check_scores(estimator: Any, X: ArrayLike) -> NDArray[np.float64]:
-    """Scores to turn back into rows, shape (n_rows, k), of as many columns as components were kept.
+    """Return scores to convert to rows, shape (n_rows, k), for k kept components.
 
     Raises
     ------
     DataError
-        Values are missing or infinite, or the columns are others.
+        Values are missing or infinite, or the number of columns is not k.
     sklearn.exceptions.NotFittedError
         The estimator was not fitted.
     """
@@ -85,21 +84,21 @@ def check_table(
     few_rows: bool = False,
     schema: Schema | None = None,
 ) -> NDArray[np.float64]:
-    """Rows to fit, shape (n_rows, d), float64; perhaps the caller's own memory.
+    """Return rows to fit, shape (n_rows, d), float64; may be the caller's own memory.
 
     Parameters
     ----------
     row_norm
-        Declared bound on the L2 norm of a row, or None where a method has none.
+        Declared bound on the L2 norm of a row; None for a method without one.
     few_rows
-        Whether there may be fewer rows than columns.
+        Accept fewer rows than columns.
     schema
-        As of `check_rows`.
+        See `check_rows`.
 
     Raises
     ------
     DataError
-        As the module says.
+        Rows are refused; see the module.
     SettingError
         ``row_norm`` is not a number above 0.
     """
@@ -121,12 +120,9 @@ def check_training(
     allow_constant: bool,
     classes: Sequence[Any] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[Any]]:
-    """Rows (n_rows, d), codes of their classes (n_rows,), and the sorted classes (K,), K >= 2.
+    """Return rows (n_rows, d), codes of their classes (n_rows,), and sorted classes (K,), K >= 2.
 
-    Parameters
-    ----------
-    classes
-        Public list of classes; None takes those that occur, which are public then.
+    ``classes`` is the public list of classes; None treats those in the data as public.
     """
     rows, target = _validated(estimator, X, y=y, reset=True)
     try:
@@ -154,7 +150,7 @@ def check_training(
 
 
 def make_signs(codes: NDArray[np.intp], n_classes: int) -> NDArray[np.float64]:
-    """One column of -1 and +1 per machine: one for two classes, else one class against the rest."""
+    """Return a column of -1 and +1 per machine: one for two classes, else one per class."""
     if n_classes == 2:
         return np.where(codes == 1, 1.0, -1.0)[:, None]
     return np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
@@ -164,7 +160,7 @@ def _validated(estimator: Any, X: Any, *, reset: bool, y: Any = "no_validation")
     try:
         return validate_data(estimator, X, y, reset=reset, dtype=np.float64)
     except ValueError as error:
-        if "could not convert" in str(error):  # and goes on to quote a value
+        if "could not convert" in str(error):  # the rest of the message quotes a value
             raise DataError(
                 "X must hold numbers: code text by public rules first; a method with a schema "
                 "takes labels too, in a frame that has its columns"
@@ -179,7 +175,7 @@ def _require_enough(rows: NDArray[np.float64]) -> None:
 
 
 def few_rows_message(n_rows: int, d: int) -> str:
-    """What is said of fewer rows than columns."""
+    """Message for fewer rows than columns."""
     return (
         f"n_samples={n_rows} is below n_features={d}: the method needs at least as many rows "
         "as columns; give more rows or drop columns"

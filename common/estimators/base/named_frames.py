@@ -1,9 +1,9 @@
-"""Frames with the columns of a schema, as the arrays that estimators take.
+"""Conversion of frames with a schema's columns to the arrays of estimators.
 
-A frame (pandas, polars, Arrow) that has a column of every attribute's name is read as an owner's
-file is: by name, labels as text, numbers as numbers; other columns are left alone. What is missing
-of a numeric with ``missing: level`` stays NaN. What the schema has no rule for is refused, as it is
-in arrays. A frame without those names is an array.
+A frame (pandas, polars, Arrow) that has a column of every attribute's name is read like an owner's
+file: by name, labels as text, numbers as numbers; other columns are ignored. A missing value of a
+numeric with ``missing: level`` stays NaN. Values without a rule in the schema are refused, as in
+arrays. A frame without those names is treated as an array.
 """
 
 from __future__ import annotations
@@ -23,23 +23,20 @@ from dppca.common.schema.frames import column_names, find_library, read_frame, t
 
 @dataclass(frozen=True, slots=True)
 class RowForm:
-    """In what form rows came, so that others are given in the same.
+    """Form in which rows came, so that other rows are returned in the same form.
 
-    Attributes
-    ----------
-    library
-        The frame's library; None where they were an array, or a frame without the schema's columns.
+    ``library`` is the frame's; None for an array, or a frame without the schema's columns.
     """
 
     library: str | None
 
     @classmethod
     def of(cls, X: Any, schema: Schema | None) -> RowForm:
-        """The form of rows to fit."""
+        """Return the form of rows to fit."""
         return cls(find_library(X) if has_columns(X, schema) else None)
 
     def show(self, columns: Sequence[Column], schema: Schema) -> Any:
-        """Values of each attribute, float64 or codes of labels, in this form."""
+        """Return values of each attribute, float64 or codes of labels, in this form."""
         if self.library is None:
             return np.column_stack(columns).astype(np.float64)
         return table_for(self.library, to_table(columns, schema))
@@ -48,19 +45,10 @@ class RowForm:
 def read_named(
     estimator: Any, X: Any, schema: Schema | None, *, reset: bool
 ) -> NDArray[np.float64] | None:
-    """A frame's rows as numbers and codes of labels, shape (n_rows, n_attributes); None for others.
+    """Return a frame's rows as numbers and codes of labels, (n_rows, n_attributes); else None.
 
-    Parameters
-    ----------
-    estimator
-        Remembers the columns' names, or compares them.
-    reset
-        Whether it is being fitted.
-
-    Raises
-    ------
-    DataError
-        There are no rows, values that the schema has no rule for, or other columns than fitted.
+    The estimator stores the columns' names if ``reset``, or else compares them. Raise `DataError`
+    if there are no rows, values without a rule in the schema, or other columns than fitted.
     """
     if schema is None or not has_columns(X, schema):
         return None
@@ -78,7 +66,7 @@ def read_named(
 
 
 def has_columns(X: Any, schema: Schema | None) -> bool:
-    """Whether it is a frame with one column of every attribute's name."""
+    """Return True for a frame with exactly one column of every attribute's name."""
     names = column_names(X)
     if schema is None or names is None or isinstance(X, Mapping):
         return False
@@ -86,7 +74,7 @@ def has_columns(X: Any, schema: Schema | None) -> bool:
 
 
 def _require_sound(attribute: Attribute, column: Column) -> NDArray[np.float64]:
-    """The column, what is missing as the schema says; `DataError` where it does not say."""
+    """Return the column with missing values by the schema's rule; `DataError` without a rule."""
     faults = find_attribute_faults(attribute, column)
     if faults.invalid.any():
         numeric = isinstance(attribute, Numeric)

@@ -1,9 +1,9 @@
-"""Which components an estimator keeps, and rows projected on them.
+"""Components kept by an estimator, and rows projected on them.
 
-The smallest number whose eigenvalues reach the contribution rate c of their sum (Huang et al. 2021,
-equation 3), or a number given, or as many as stand above the edge of the noise. Noise makes some
-eigenvalues negative: the sound forms sum the positive ones, the published forms all of them with
-their signs, as the formula has it.
+The number is the smallest whose eigenvalues reach the contribution rate c of their sum (Huang et
+al. 2021, equation 3), or a given number, or the number above the edge of the noise. Noise makes
+some eigenvalues negative: the sound forms sum the positive ones, the published forms all of them
+with their signs, as in the formula.
 
 Source: `dppca.common.numerics.spectrum.pca`, which the federation uses too.
 """
@@ -22,20 +22,19 @@ ABOVE_NOISE = "above-noise"
 
 
 def project(rows: NDArray[np.float64], components: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scores ``X V_k`` of rows (n, d) on components (k, d), shape (n, k).
+    """Return scores ``X V_k`` of rows (n, d) on components (k, d), shape (n, k).
 
-    As private, or not, as the rows are. BLAS rounds them by a row's place: what noise is to protect
-    is computed by `dppca.common.numerics.rowwise` instead.
+    They are private only if the rows are. BLAS rounds them by a row's place: values that noise must
+    protect are computed by `dppca.common.numerics.rowwise` instead.
     """
     scores: NDArray[np.float64] = rows @ components.T
     return scores
 
 
 def check_rule(contribution_rate: object, n_components: object, *, with_edge: bool = False) -> None:
-    """Refuse a rule that is wrong whatever the number of columns.
+    """Raise `SettingError` for a rule that is wrong for any number of columns.
 
-    ``with_edge`` says whether the method knows the edge of its noise, so that n_components may be
-    `ABOVE_NOISE`.
+    ``with_edge`` allows `ABOVE_NOISE`, for a method that knows the edge of its noise.
     """
     check_share("contribution_rate", contribution_rate)
     if n_components is not None and not (with_edge and n_components == ABOVE_NOISE):
@@ -43,7 +42,7 @@ def check_rule(contribution_rate: object, n_components: object, *, with_edge: bo
 
 
 def check_rule_fits(n_components: object, d: int) -> None:
-    """Refuse a number of components above d - 1; `DataError` where d is below 2."""
+    """Raise unless n_components is at most d - 1; `DataError` if d is below 2."""
     if d < 2:
         raise DataError(f"X has 1 feature(s), n_features={d}: components need two columns or more")
     if n_components is not None and n_components != ABOVE_NOISE:
@@ -59,21 +58,11 @@ def select_components(
     signed: bool,
     noise_edge: float | None = None,
 ) -> NDArray[np.float64]:
-    """The kept eigenvectors as rows, shape (k, d) with ``1 <= k < d``.
+    """Return the kept eigenvectors as rows, shape (k, d) with ``1 <= k < d``.
 
-    Parameters
-    ----------
-    n_components
-        k, or `ABOVE_NOISE`, or None for the rule of the contribution rate.
-    noise_edge
-        What an eigenvalue must exceed to be kept above the noise; None where it is not known.
-
-    Raises
-    ------
-    SettingError
-        k is above d - 1.
-    DataError
-        There is one column only.
+    ``n_components`` is k, or `ABOVE_NOISE`, or None for the rule of the contribution rate;
+    ``noise_edge`` is the threshold of `ABOVE_NOISE`, None if unknown. Raise `SettingError` if k is
+    above d - 1 and `DataError` if there is only one column.
     """
     check_rule_fits(n_components, len(parts.eigenvalues))
     if n_components is None:

@@ -1,13 +1,13 @@
 """Settings of the estimators, checked when they are fitted.
 
 scikit-learn builds and clones estimators without looking at their settings, so nothing is refused
-before ``fit``. No privacy parameter has a default: ``epsilon=None`` or
-``max_rows_per_person=None`` says that none was given, and fitting refuses it. Privacy parameters
-become exact decimals through their text, so that 0.1 is 1/10 and not the binary fraction beside it.
+before ``fit``. No privacy parameter has a default: ``epsilon=None`` or ``max_rows_per_person=None``
+means that none was given, and fitting refuses it. Privacy parameters become exact decimals through
+their text, so that 0.1 is 1/10 and not the nearest binary fraction.
 
 ``entropy`` is a *maker* of an `EntropySource`, called once per fit, because an estimator's settings
-must survive copying and a source's state must not. None stands for the operating system's, the
-only one with which anything is labelled as released.
+must survive copying and a source's state must not. None stands for the operating system's, the only
+one whose results are labelled as released.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EntropyMaker = Callable[[], EntropySource]
 
 
 def parse_epsilon(value: object, *, name: str = "epsilon") -> Decimal:
-    """An epsilon above 0 as an exact decimal."""
+    """Convert an epsilon above 0 to an exact decimal."""
     if value is None:
         raise SettingError(
             f"{name} is not given and has no default: choose one above 0, such as {name}=1 in "
@@ -44,7 +44,7 @@ def parse_epsilon(value: object, *, name: str = "epsilon") -> Decimal:
 
 
 def parse_delta(value: object) -> Decimal:
-    """A delta strictly between 0 and 1 as an exact decimal."""
+    """Convert a delta strictly between 0 and 1 to an exact decimal."""
     if value is None:
         raise SettingError(
             "delta is not given and Gaussian noise needs one: choose a number far below one over "
@@ -56,7 +56,7 @@ def parse_delta(value: object) -> Decimal:
 
 
 def refuse_delta(value: object, *, instead: str) -> None:
-    """Refuse a delta where the noise gives pure epsilon."""
+    """Raise `SettingError` if a delta is given although the noise gives pure epsilon."""
     if value is not None:
         raise SettingError(
             f"delta is {value}, but Laplace noise needs none: leave it out, or use {instead}"
@@ -64,7 +64,7 @@ def refuse_delta(value: object, *, instead: str) -> None:
 
 
 def check_variant(value: object, *, allowed: tuple[Variant, ...] = tuple(Variant)) -> Variant:
-    """One of the allowed variants."""
+    """Return the variant if it is allowed."""
     if value not in allowed:
         choice = " or ".join(repr(str(each)) for each in allowed)
         raise SettingError(f"variant is {value!r}; it must be {choice}")
@@ -72,7 +72,7 @@ def check_variant(value: object, *, allowed: tuple[Variant, ...] = tuple(Variant
 
 
 def check_positive(name: str, value: object) -> float:
-    """A finite number above 0."""
+    """Return a finite number above 0."""
     number = _real(name, value)
     if not number > 0:
         raise SettingError(f"{name} is {value}; it must be above 0")
@@ -80,7 +80,7 @@ def check_positive(name: str, value: object) -> float:
 
 
 def check_share(name: str, value: object) -> float:
-    """A number strictly between 0 and 1."""
+    """Return a number strictly between 0 and 1."""
     number = _real(name, value)
     if not 0 < number < 1:
         raise SettingError(f"{name} is {value}; it must lie between 0 and 1, both excluded")
@@ -90,7 +90,7 @@ def check_share(name: str, value: object) -> float:
 def check_positive_int(
     name: str, value: object, *, largest: int | None = None, why: str = ""
 ) -> int:
-    """An integer from 1 to ``largest``; ``why`` is said where it is larger."""
+    """Return an integer from 1 to ``largest``; ``why`` completes the message for a larger one."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise SettingError(f"{name} is {value!r}; it must be an integer, 1 or more")
     if largest is not None and value > largest:
@@ -99,7 +99,7 @@ def check_positive_int(
 
 
 def check_rows_per_person(value: object) -> int:
-    """The most rows that one person may have; every sensitivity is multiplied by it."""
+    """Return the most rows that one person may have; every sensitivity is multiplied by it."""
     if value is None:
         raise SettingError(
             "max_rows_per_person is not given and has no default: write max_rows_per_person=1 if "
@@ -110,7 +110,7 @@ def check_rows_per_person(value: object) -> int:
 
 
 def check_row_norm(row_norm: object, variant: Variant) -> float:
-    """The declared bound on a row's norm; 1 where a published form runs without holding rows to it.
+    """Return the declared bound on a row's norm; 1 for a published form without a bound.
 
     The noise of a published form is its paper's for rows in the unit ball, times the bound.
     """
@@ -122,7 +122,7 @@ def check_row_norm(row_norm: object, variant: Variant) -> float:
 
 
 def make_entropy(maker: Any) -> EntropySource:
-    """The source of one fit's noise."""
+    """Return the source of one fit's noise."""
     if maker is None:
         return OperatingSystemEntropy()
     if not callable(maker):
@@ -135,12 +135,12 @@ def make_entropy(maker: Any) -> EntropySource:
 
 
 def choose_label(maker: Any) -> Label:
-    """Released, unless the noise could be drawn again and subtracted."""
+    """Return the label: released, unless the noise could be drawn again and subtracted."""
     return Label.SITE_ONLY if describe_repeatability(maker) else Label.RELEASED
 
 
 def describe_repeatability(maker: Any) -> str:
-    """What a guarantee says of noise that is not the operating system's; empty where it is."""
+    """Text of a guarantee on noise not from the operating system; else empty."""
     if maker is None or maker is OperatingSystemEntropy:
         return ""
     return "; the noise is of a source chosen by the caller, for tests, and protects nothing"

@@ -1,35 +1,35 @@
 """Weights that may leave: output perturbation of a linear support vector machine.
 
-The machine minimises ``|w|^2 / 2 + C sum hinge`` over rows of norm at most r, an intercept being
-one more column with a constant, regularised like the others. Replacing one row moves its exact
+The machine minimises ``|w|^2 / 2 + C sum hinge`` over rows of norm at most r; the intercept is one
+more column with a constant, regularised like the others. Replacing one row moves the exact
 minimiser by at most
 
     s = 2 C r                                                                                   (1)
 
 in L2: the objective is 1-strongly convex and a row's loss has slope at most C r, before and after.
-What is released is not w* but the solver's w, within tau of it
+The release starts not from w* but from the solver's w, within tau of it
 (`dppca.common.estimators.base.hinge`), rounded to a public grid of step h, which moves it by at
 most ``h sqrt(D) / 2``. For two neighbours together
 
     D2 = s + 2 tau + h sqrt(D)     in L2,    sqrt(D) D2     in L1                               (2)
 
 With h a fixed fraction of s and tau another, (2) in units of h depends on D alone, and is an
-integer once rounded up: integer noise is added to integers. K machines on the same rows (one
-class against the rest) are one vector: sqrt(K) D2 in L2, K sqrt(D) D2 in L1, which is epsilon, or
-rho, divided evenly over the machines.
+integer once rounded up: integer noise is added to integers. K machines on the same rows (one class
+against the rest) are one vector: sqrt(K) D2 in L2, K sqrt(D) D2 in L1, which is epsilon, or rho,
+divided evenly over the machines.
 
-Where floats decide. (1) compares two tables that differ in one row: the *features* of every other
-row must be the same numbers in both, so each caller computes them as a function of one row alone
-(`dppca.common.numerics.rowwise`); that they are not quite what real arithmetic would give is then
-of no matter. Signs and scaling act on one number at a time. All else that depends on many rows is
-in the weights, and within tau: the solver's bound counts its own rounding
-(`dppca.common.estimators.base.hinge`), and the solver is asked for less than tau, by what scaling
-and rounding to the grid may lose: ``4 u |w|``, u = 2^-53, where ``|w| <= min(C n r, sqrt(2 C n)) +
-tau`` since the minimum is at most the value at 0. s is enlarged by one part in 10^8, of which rows
-take half, its own rounding less.
+Floating point. (1) compares two tables that differ in one row: the *features* of every other row
+must be the same numbers in both, so each caller computes them as a function of one row alone
+(`dppca.common.numerics.rowwise`); their deviation from real arithmetic then has no effect. Signs
+and scaling act on one number at a time. Everything else that depends on many rows is in the
+weights, and within tau: the solver's bound counts its own rounding
+(`dppca.common.estimators.base.hinge`), and the solver's tolerance is tau minus the possible loss of
+scaling and rounding to the grid: ``4 u |w|``, u = 2^-53, where ``|w| <= min(C n r, sqrt(2 C n)) +
+tau`` since the minimum is at most the value at 0. s is enlarged by one part in 10^8; rows take half
+of it, its own rounding less.
 
-Limits: the guarantee is for rows whose exact norm keeps r, to within one part in 10^9, and for a
-solver that did certify tau; that it did is not itself private.
+Limits: the guarantee is for rows whose exact norm is at most r, to within one part in 10^9, and for
+a solver that certified tau; the fact that it did is not itself private.
 
 Source: Chaudhuri, Monteleoni and Sarwate (2011), "Differentially Private Empirical Risk
 Minimization", algorithm 1, there for a smooth loss and an exact minimiser; Rubinstein, Bartlett,
@@ -72,21 +72,17 @@ STEP_BITS = 5
 """The grid's step is ``s 4^-5``: rounding costs a thousandth of the noise per root of D."""
 _STEPS = 4**STEP_BITS
 _ROOM = 1e-8
-"""Rows are held to their norm to within 1e-9; s is enlarged by more than that and its rounding."""
+"""Enlargement of s, more than the tolerance of 1e-9 on rows' norms and its rounding."""
 _SMALLEST = 1e-100
-"""Range of tau^2: far from where it, or what the solver squares, leaves float64."""
+"""Lower limit of tau^2; its inverse is the upper one. Float64 holds the solver's squares there."""
 
 
 @dataclass(frozen=True, slots=True)
 class WeightPlan:
-    """Everything about the noise of K machines of D weights, from public numbers alone.
+    """Noise of K machines of D weights, from public numbers alone.
 
-    Attributes
-    ----------
-    C, radius, solver_tolerance
-        As of `release_weights`.
-    calibration
-        Noise and cost, in steps of the grid.
+    ``calibration`` has noise and cost in steps of the grid; the other parameters are those of
+    `plan_weights`.
     """
 
     D: int
@@ -98,12 +94,12 @@ class WeightPlan:
 
     @property
     def change(self) -> float:
-        """s, equation (1), in real units."""
+        """Return s, equation (1), in real units."""
         return 2.0 * self.C * self.radius * (1.0 + _ROOM)
 
     @property
     def step(self) -> float:
-        """h, the grid's step: what one integer is worth, in real units."""
+        """Return h, the grid's step in real units."""
         return float(self.change / _STEPS)
 
     @property
@@ -113,17 +109,14 @@ class WeightPlan:
 
     @property
     def sensitivity(self) -> float:
-        """D2 of (2) for all K machines together, in L2, real units."""
+        """Return D2 of (2) for all K machines together, in L2, real units."""
         return float(math.sqrt(self.calibration.sensitivity.l2_squared) * self.step)
 
 
 def noised_weights(
     grid: NDArray[np.int64], plan: WeightPlan, *, entropy: EntropySource
 ) -> NDArray[np.float64]:
-    """Draw the noise of trained machines, whose weights are `weights_on_grid`; none can fail.
-
-    Shape (K, D).
-    """
+    """Add noise to trained weights from `weights_on_grid`; return shape (K, D). Cannot fail."""
     noised = add_noise(grid, plan.calibration, entropy=entropy)
     weights: NDArray[np.float64] = np.multiply(noised, plan.step, dtype=np.float64)
     return weights.reshape(plan.n_machines, plan.D)
@@ -139,14 +132,10 @@ def promise_weights(
     before: tuple[Calibration, ...] = (),
     split: str = "",
 ) -> Guarantee:
-    """The guarantee of a machine whose weights have noise.
+    """Guarantee of a machine whose weights have noise.
 
-    Parameters
-    ----------
-    before
-        Noise that was drawn before that of the weights.
-    split
-        How epsilon is divided over both; what the machines have of it is added.
+    ``before`` is noise drawn before that of the weights; ``split`` describes the division of
+    epsilon over both, and the machines' part is added.
     """
     noise = plan.calibration
     return Guarantee(
@@ -174,7 +163,7 @@ def count_machines(n_classes: int) -> int:
 
 
 def split_over(n_machines: int) -> str:
-    """How epsilon is divided over the machines of more than two classes; empty for two."""
+    """Describe the division of epsilon over the machines of more than two classes; else empty."""
     if n_machines == 1:
         return ""
     return f"one class against the rest: 1/{n_machines} for each of {n_machines} machines"
@@ -199,7 +188,7 @@ def plan_weights(
     C
         Weight of the hinge loss, or ``auto`` for a value from the other settings and the row count.
     radius
-        The bound on the norm of a row, any constant column included.
+        Bound on the norm of a row, any constant column included.
     delta
         For Gaussian noise; None for Laplace noise, which is far larger for many columns.
     solver_tolerance
@@ -208,7 +197,7 @@ def plan_weights(
     Raises
     ------
     SettingError
-        C is out of all proportion.
+        C is too small or too large to certify a solution in float64.
     RangeError
         The integers could leave their range.
     """
@@ -240,14 +229,8 @@ def weights_on_grid(
 ) -> NDArray[np.int64]:
     """Train K machines and round their weights to the grid, shape (K D,), in steps.
 
-    *Not* private until the plan's noise is on them.
-
-    Raises
-    ------
-    DataError
-        A row is longer than the plan's radius.
-    SettingError
-        The solver cannot certify tau.
+    They are *not* private until the plan's noise is added. Raise `DataError` if a row is longer
+    than the plan's radius and `SettingError` if the solver cannot certify tau.
     """
     if not np.all(np.linalg.norm(rows, axis=1) <= plan.radius * (1 + _ROOM / 2)):
         raise DataError(
@@ -260,17 +243,12 @@ def weights_on_grid(
 
 
 def require_certifiable(plan: WeightPlan, *, n_rows: int) -> None:
-    """Refuse, by public numbers alone, what float64 might be unable to certify for some rows.
+    """Raise `SettingError` if float64 might be unable to certify the solution for some rows.
 
-    For machines that can be trained only once a charge has been made. The rounding error that
-    `dppca.common.estimators.base.hinge` adds to its gap is bounded for every table of ``n_rows``
-    rows: at w near the optimum ``|w|^2 <= 2 C n`` (its dual value is not negative), and ``|z_i| |w|
-    <= r |w|``. It must leave half of the gap to the solver.
-
-    Raises
-    ------
-    SettingError
-        It might not.
+    The check uses public numbers alone and serves machines that can be trained only after a charge.
+    The rounding error that `dppca.common.estimators.base.hinge` adds to its gap is bounded for
+    every table of ``n_rows`` rows: at w near the optimum ``|w|^2 <= 2 C n`` (its dual value is not
+    negative), and ``|z_i| |w| <= r |w|``. It must leave half of the gap to the solver.
     """
     lost = plan.C * rounding_error(
         plan.D,
@@ -287,7 +265,7 @@ def require_certifiable(plan: WeightPlan, *, n_rows: int) -> None:
 
 
 def _largest_gap(plan: WeightPlan, *, n_rows: int) -> float:
-    """What the solver must certify, so that weights on the grid are within tau of the minimiser."""
+    """Gap that the solver must certify so that grid weights are within tau of the minimiser."""
     tau = plan.solver_tolerance * plan.change
     C, r = plan.C, plan.radius
     longest = min(C * n_rows * r, math.sqrt(2.0 * C * n_rows)) + tau
@@ -296,7 +274,7 @@ def _largest_gap(plan: WeightPlan, *, n_rows: int) -> float:
 
 
 def weight_sensitivity(D: int, *, n_machines: int, solver_tolerance: float) -> Sensitivity:
-    """Equation (2) in steps of the grid, for K machines of D weights, rounded up."""
+    """Return (2) in steps of the grid, for K machines of D weights, rounded up."""
     tolerance = Fraction(check_share("solver_tolerance", solver_tolerance))
     one = _STEPS * (1 + 2 * tolerance) + _square_root_up(Fraction(D))
     return Sensitivity(
@@ -308,7 +286,7 @@ def weight_sensitivity(D: int, *, n_machines: int, solver_tolerance: float) -> S
 
 
 def _square_root_up(value: Fraction) -> Fraction:
-    """Square root, rounded up to a multiple of 2^-40."""
+    """Return the square root, rounded up to a multiple of 2^-40."""
     scaled = math.ceil(value * 4**40)
     root = math.isqrt(scaled)
     return Fraction(root + (root * root < scaled), 2**40)
