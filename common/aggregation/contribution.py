@@ -1,7 +1,7 @@
 """A masked contribution: an owner's moments with a share of the noise, masked, and their receipt.
 
 The noised vector exists in memory only, between the draw and the masks; neither it nor a seed is
-stored or shown. What is stored, hashed and sent is the upload.
+stored or shown. Only the upload is stored, hashed and sent.
 """
 
 from __future__ import annotations
@@ -26,14 +26,8 @@ from dppca.common.study import Study
 class MaskedRelease:
     """A masked contribution of one owner, ready to be stored and sent.
 
-    Attributes
-    ----------
-    release_id
-        16 bytes, drawn with the reservation.
-    content
-        The upload's bytes.
-    receipt
-        What it cost.
+    ``release_id`` has 16 bytes, drawn with the reservation; ``content`` is the upload's bytes;
+    ``receipt`` states its cost.
     """
 
     release_id: bytes
@@ -43,11 +37,11 @@ class MaskedRelease:
 
     @property
     def digest(self) -> str:
-        """What it was reserved under: the study's digest, hexadecimal."""
+        """The study's digest, hexadecimal, under which it was reserved."""
         return self.receipt.study_digest
 
     def payload(self) -> bytes:
-        """The bytes that are stored, hashed and sent."""
+        """Return the bytes that are stored, hashed and sent."""
         return self.content
 
 
@@ -100,5 +94,5 @@ def draw_masked(
 
 
 def statement_sha256(upload: Upload) -> str:
-    """SHA-256 of an upload's statement, hexadecimal; its receipt names it."""
+    """Return the SHA-256 of an upload's statement, hexadecimal; its receipt names it."""
     return hashlib.sha256(upload.statement.to_bytes()).hexdigest()

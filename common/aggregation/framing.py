@@ -1,7 +1,7 @@
-"""Bytes of every message: a line that says what it is, then parts, each after its length.
+"""Bytes of every message: a line with its kind, then parts, each after its length.
 
-One sequence of parts has one form and one form has one sequence, so digests and signatures over
-these bytes say exactly what was meant. Lengths are 4 bytes, big-endian.
+A sequence of parts has exactly one form and a form exactly one sequence, so digests and signatures
+over these bytes are unambiguous. Lengths are 4 bytes, big-endian.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ _LENGTH = 4
 
 
 def frame(kind: str, *parts: bytes) -> bytes:
-    """Parts as one sequence of bytes; ``kind`` is ASCII without a line feed."""
+    """Join parts to one sequence of bytes; ``kind`` is ASCII without a line feed."""
     return _head(kind) + frame_parts(*parts)
 
 
 def frame_parts(*parts: bytes) -> bytes:
-    """What `frame` has after its first line; also of further parts of a message in pieces."""
+    """Return the part of `frame` after its first line; also for further parts of a message."""
     pieces: list[bytes] = []
     for part in parts:
         pieces += [len(part).to_bytes(_LENGTH, "big"), part]
@@ -27,19 +27,14 @@ def frame_parts(*parts: bytes) -> bytes:
 
 
 def unframe(kind: str, content: bytes, limits: Sequence[int]) -> list[bytes]:
-    """Parts of what `frame` made.
-
-    Parameters
-    ----------
-    limits
-        Most bytes of each part; there must be as many parts as limits.
+    """Return the parts of a framed message; ``limits`` has the most bytes of each part.
 
     Raises
     ------
     LimitError
         The whole, or a part, is larger than its limit.
     UploadError
-        It is of another kind, cut short, or too long.
+        The message is of another kind, cut short, or too long.
     """
     head = _head(kind)
     largest = len(head) + sum(limits) + _LENGTH * len(limits)
@@ -53,7 +48,7 @@ def unframe(kind: str, content: bytes, limits: Sequence[int]) -> list[bytes]:
 
 
 def unframe_head(kind: str, content: bytes, limits: Sequence[int]) -> list[bytes]:
-    """The first parts of what `frame` made, as many as limits; raises as `unframe`."""
+    """Return the first parts of a framed message, as many as limits; raise as `unframe`."""
     head = _head(kind)
     if not content.startswith(head):
         raise UploadError(f"these bytes are no {kind} of version 1")

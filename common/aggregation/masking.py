@@ -1,7 +1,7 @@
-"""What an owner does: mask its vector, seal the seeds, sign.
+"""An owner's step: mask its vector, seal the seeds, sign.
 
-The caller stores the upload before it sends it and sends the same one for ever after: a second
-upload under the same terms would be a second release.
+The caller stores the upload before sending it and always sends the same one: a second upload under
+the same terms would be a second release.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def mask(
     key: ec.EllipticCurvePrivateKey,
     entropy: EntropySource,
 ) -> Upload:
-    """An owner's upload; its seeds are in no other place than the seals.
+    """Make an owner's upload; its seeds exist only in the seals.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def mask(
     IdentityError
         They name another key for it.
     SettingError
-        The vector has another length.
+        The vector has another length or type.
     """
     if key_bytes(key.public_key()) != key_bytes(terms.public_key(owner)):
         raise IdentityError(f"the study names another key for {owner} than the one at hand")
@@ -80,5 +80,5 @@ def mask(
 
 
 def seal_info(terms: Terms, owner: str, opener: str) -> bytes:
-    """What binds a seal: it opens for this study, as this owner's, by this opener."""
+    """Context of a seal: it opens only for this study, owner and opener."""
     return frame("seed", bytes.fromhex(terms.digest), owner.encode(), opener.encode())

@@ -1,9 +1,9 @@
-"""What an opener does: check a set, vote for it, open it; one set, ever.
+"""An opener's steps: check a set, vote for it, open it; only one set, ever.
 
-``bound`` is the digest of the set for which this opener key has voted, or that it has opened, None
-before. The caller keeps it with the key, whichever study asks: it stores a vote's set before it
-sends the vote; it stores `Sums` with their set, destroys the key, and only then answers. Asked
-again with the same set, an opener gives the same bytes; with another one, it refuses, whoever asks.
+``bound`` is the digest of the set for which this opener key has voted, or which it has opened; None
+before. The caller keeps it with the key, for every study: it stores a vote's set before it sends
+the vote; it stores `Sums` with their set, destroys the key, and only then answers. For the same set
+an opener always gives the same bytes; it refuses any other set, from any caller.
 """
 
 from __future__ import annotations
@@ -36,12 +36,8 @@ from dppca.common.signing import Purpose, sign
 class Sums:
     """Each of an opener's streams, summed over one set.
 
-    Attributes
-    ----------
-    set_digest
-        Hexadecimal.
-    totals
-        By stream, ``n_words`` little-endian words; not shown.
+    ``set_digest`` is hexadecimal; ``totals`` has, by stream, ``n_words`` little-endian words, and
+    is not shown.
     """
 
     set_digest: str
@@ -57,13 +53,7 @@ def vote(
     key: ec.EllipticCurvePrivateKey,
     bound: str | None,
 ) -> Vote:
-    """Vote for a set, once it was checked; where ``spares`` is 0 no vote is needed.
-
-    Raises
-    ------
-    OpeningRefusedError, SealError, SignatureError, PermissionDeniedError, IdentityError
-        As `open_set`.
-    """
+    """Check a set and vote for it; raise as `open_set`. If ``spares`` is 0, no vote is needed."""
     _require_set(terms, shown, opener, secret, bound)
     unsigned = Vote(terms.digest, shown.digest, opener, b"")
     return replace(unsigned, signature=sign(key, Purpose.VOTE, unsigned.signed()))
@@ -83,21 +73,21 @@ def open_set(
     Parameters
     ----------
     votes
-        `Terms.votes_needed` of different openers for this set; more do no harm.
+        At least `Terms.votes_needed` votes of different openers for this set.
 
     Raises
     ------
     OpeningRefusedError
-        Another set was voted for or opened, this one is below the quorum, names an owner twice, is
-        for another opener, or has too few votes.
+        Another set was voted for or opened, or this one is below the quorum, names an owner twice,
+        is for another opener, or has too few votes.
     SealError
-        A seal is not its owner's, for this opener and these terms.
+        A seal does not belong to its owner, this opener and these terms.
     SignatureError
         A statement or vote is not signed by the key in the terms.
     PermissionDeniedError
         The terms do not name an owner or opener.
     IdentityError
-        The terms name another opener key than the one at hand.
+        The terms name another opener key than the given one.
     ConflictError
         A vote is for another set or study.
     """
@@ -121,14 +111,10 @@ def answer(
     opener: str,
     key: ec.EllipticCurvePrivateKey,
 ) -> Opening:
-    """What is sent: the sum over the wanted streams, signed.
+    """Sum the wanted streams and sign the sum, which is sent.
 
-    Any choice of streams is safe: they are of one set.
-
-    Raises
-    ------
-    OpeningRefusedError
-        A wanted stream is not held by this opener, or streams do not ascend.
+    Any choice of streams is safe, because they belong to one set. Raise `OpeningRefusedError` if
+    this opener does not hold a wanted stream or the streams do not ascend.
     """
     held = dict(sums.totals)
     if not wanted or any(before >= after for before, after in pairwise(wanted)):
@@ -151,7 +137,7 @@ def answer(
 def _require_set(
     terms: Terms, shown: SealedSet, opener: str, secret: OpenerKey, bound: str | None
 ) -> list[tuple[str, bytes]]:
-    """Owners of a set with what they sealed to this opener; raises as `open_set`."""
+    """Return owners of a set with the seeds sealed to this opener; raise as `open_set`."""
     if terms.opener_key(opener) != secret.public:
         raise IdentityError(f"the study names another opener key for {opener} than the one at hand")
     if shown.opener != opener:

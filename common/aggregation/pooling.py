@@ -1,7 +1,7 @@
-"""What the curator does: take uploads, show a set, take openings, add up.
+"""The curator's steps: take uploads, show a set, take openings, add up.
 
-The curator is not trusted with more than to be there: an opener checks again whatever it is shown.
-These checks find mistakes early and say whose they are.
+The curator is trusted only to be available: an opener repeats every check. The checks here find
+mistakes early and name the responsible party.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from dppca.common.errors import (
 from dppca.common.signing import Purpose
 
 LARGEST = 1 << 62
-"""No entry of a pooled vector is as large; random words are, one in two."""
+"""Bound on the entries of a pooled vector; a random word exceeds it with probability one half."""
 
 
 def require_upload(terms: Terms, upload: Upload, payload_sha256: bytes | None = None) -> None:
-    """Raise unless an upload is what its owner signed under these terms.
+    """Raise unless an upload is exactly what its owner signed under these terms.
 
     Parameters
     ----------
     payload_sha256
-        Digest of the masked vector, 32 bytes, of an upload that is in memory without it.
+        Digest of the masked vector, 32 bytes, if the upload is in memory without it.
 
     Raises
     ------
     PermissionDeniedError, SignatureError
-        It is of nobody in the terms, or not signed by the owner's key.
+        The terms do not name its owner, or the owner's key did not sign it.
     UploadError
-        Its parts are not what its statement says.
+        Its parts do not match its statement.
     """
     said = upload.statement
     content = said.to_bytes()
@@ -64,7 +64,7 @@ def require_upload(terms: Terms, upload: Upload, payload_sha256: bytes | None = 
 
 
 def show_set(terms: Terms, uploads: Sequence[Upload], *, opener: str) -> SealedSet:
-    """A set of uploads as one opener is shown it; `PermissionDeniedError` if it is none."""
+    """Return a set of uploads for one opener; `PermissionDeniedError` if it is no opener."""
     terms.opener_key(opener)
     place = terms.openers.index(opener)
     ordered = sorted(uploads, key=lambda upload: upload.statement.owner)
@@ -80,7 +80,7 @@ def require_opening(terms: Terms, chosen: str, opening: Opening | SignedOpening)
     Raises
     ------
     PermissionDeniedError, SignatureError
-        It is of no opener, or not signed by the opener's key.
+        The sender is no opener, or the opener's key did not sign it.
     ConflictError
         It is for another set or study.
     UploadError
@@ -97,22 +97,22 @@ def require_opening(terms: Terms, chosen: str, opening: Opening | SignedOpening)
 def unmask(
     terms: Terms, uploads: Iterable[Upload], openings: Iterable[Opening]
 ) -> NDArray[np.int64]:
-    """The sum over a set; ``(n_entries,)``, the owners' vectors added modulo 2^64.
+    """Return the sum over a set, ``(n_entries,)``: the owners' vectors added modulo 2^64.
 
     Parameters
     ----------
     uploads
-        Exactly the set, in any order; each passed `require_upload`. Taken one at a time, and not
-        looked at again: the next may be in the same memory.
+        Exactly the set, in any order; each passed `require_upload`. Each is read once, before the
+        next one is taken, so the next may use the same memory.
     openings
-        Each passed `require_opening`; together they have every stream once. Taken as ``uploads``.
+        Each passed `require_opening`; together they have every stream once. Taken like ``uploads``.
 
     Raises
     ------
     ConflictError
         An opening is of another set, or a stream is missing or there twice.
     GarbledSumError
-        What comes out is not a sum of vectors with guards of zero, or an entry is 2^62 or more.
+        The result is not a sum of vectors with guards of zero, or an entry is 2^62 or more.
     """
     words = np.zeros(terms.n_words, np.uint64)
     statements = []

@@ -1,11 +1,11 @@
 """Seeds sealed to an opener: HPKE (RFC 9180) in base mode, with X25519 and ML-KEM-768 together.
 
 The suite is `cryptography`'s: KEM MLKEM768-X25519 (draft-ietf-hpke-pq), HKDF-SHA256,
-ChaCha20-Poly1305. What is sealed stays secret unless both X25519 and ML-KEM-768 (FIPS 203) are
-broken. ``info`` names study, owner and opener, so a seal opens as no other owner's. A seal says
-nothing of who made it: the owner's signature covers it.
+ChaCha20-Poly1305. A sealed seed stays secret unless both X25519 and ML-KEM-768 (FIPS 203) are
+broken. ``info`` names study, owner and opener, so a seal opens for that owner only. A seal does not
+identify its maker: the owner's signature covers it.
 
-A public key is ML-KEM's 1184 bytes, then X25519's 32; a secret key the 64 bytes of ML-KEM's seed
+A public key is ML-KEM's 1184 bytes, then X25519's 32; a secret key is the 64 bytes of ML-KEM's seed
 (d, z), then X25519's 32. A seal of n bytes has n + 1136.
 """
 
@@ -35,19 +35,13 @@ SEAL_OVERHEAD = 1136
 _LATTICE_SECRET, _SECRET = 64, 96
 _LATTICE_PUBLIC, _PUBLIC = 1184, 1216
 _PROBE: Final = X25519PrivateKey.from_private_bytes(bytes(32))
-"""Refuses points of small order, as any key does: they would refuse every seal."""
+"""Test key that refuses points of small order, to which every seal would fail."""
 _SUITE: Final = Suite(KEM.MLKEM768_X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
 
 
 @dataclass(frozen=True)
 class OpenerKey:
-    """An opener's secret key, for one study; destroyed once its sums are stored.
-
-    Attributes
-    ----------
-    secret
-        96 bytes; not shown.
-    """
+    """An opener's secret key, 96 bytes, for one study; destroyed once its sums are stored."""
 
     secret: bytes = field(repr=False)
 
@@ -57,7 +51,7 @@ class OpenerKey:
 
     @property
     def public(self) -> bytes:
-        """1216 bytes."""
+        """Public key, 1216 bytes."""
         lattice, curve = self._halves
         return lattice.public_key().public_bytes_raw() + curve.public_key().public_bytes_raw()
 
@@ -67,7 +61,7 @@ class OpenerKey:
         return hashlib.sha256(self.public).hexdigest()
 
     def unseal(self, seal: bytes, info: bytes) -> bytes:
-        """What was sealed; `SealError` if it was not sealed to this key with this ``info``."""
+        """Open a seal; `SealError` if it was not made for this key with this ``info``."""
         try:
             return _SUITE.decrypt(seal, MLKEM768X25519PrivateKey(*self._halves), info=info)
         except InvalidTag as error:
@@ -82,12 +76,12 @@ class OpenerKey:
 
 
 def make_opener_key(entropy: EntropySource) -> OpenerKey:
-    """A fresh key."""
+    """Return a fresh key."""
     return OpenerKey(entropy.bytes(_SECRET))
 
 
 def load_public_key(content: bytes, *, what: str) -> MLKEM768X25519PublicKey:
-    """A public key; `StudyError` where it cannot be one."""
+    """Load a public key; `StudyError` if it is invalid."""
     if len(content) != _PUBLIC:
         raise StudyError(f"{what} has {len(content)} bytes, not {_PUBLIC}")
     try:

@@ -1,8 +1,8 @@
 """Masks: uniform 64-bit words from a seed, added to a vector modulo 2^64.
 
-AES-256 in counter mode from counter 0 (NIST SP 800-38A), with a key that HKDF-SHA256 (RFC 5869)
-takes from the seed, for one owner and one stream of one study. Words are little-endian. A seed is
-fresh for each owner, stream and study, so no two masks share a key stream.
+The words come from AES-256 in counter mode from counter 0 (NIST SP 800-38A), with a key that
+HKDF-SHA256 (RFC 5869) derives from the seed, for one owner and one stream of one study. Words are
+little-endian. A seed is fresh for each owner, stream and study, so no two masks share a key stream.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dppca.common.aggregation.terms import Terms
 
 SEED_BYTES = 32
 Words = NDArray[np.uint64]
-_CHUNK: Final = 1 << 15  # words; stays in a core's cache
+_CHUNK: Final = 1 << 15  # words; fits a core's cache
 _ZEROS: Final = memoryview(bytes(8 * _CHUNK))
 
 
@@ -30,7 +30,7 @@ def add_stream(total: Words, terms: Terms, seed: bytes, *, owner: str, stream: i
 
 
 def subtract_stream(total: Words, terms: Terms, seed: bytes, *, owner: str, stream: int) -> None:
-    """Take an owner's mask away from a vector in place, modulo 2^64."""
+    """Subtract an owner's mask from a vector in place, modulo 2^64."""
     _combine(np.subtract, total, _key(terms, seed, owner, stream))
 
 
@@ -41,7 +41,7 @@ def _key(terms: Terms, seed: bytes, owner: str, stream: int) -> bytes:
 
 def _combine(operation: np.ufunc, total: Words, key: bytes) -> None:
     encryptor = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
-    words = np.empty(_CHUNK + 2, "<u8")  # update_into wants room for a block more
+    words = np.empty(_CHUNK + 2, "<u8")  # update_into needs room for one more block
     into = words.view(np.uint8).data
     for begin in range(0, total.size, _CHUNK):
         part = total[begin : begin + _CHUNK]

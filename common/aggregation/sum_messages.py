@@ -1,8 +1,8 @@
 """The messages of a masked sum, and their bytes.
 
-Every class has `to_bytes`, and `from_bytes`, which takes the terms: they say how large each part
-may be, and nothing larger is read. What was read is well formed, not yet believed:
-`dppca.common.aggregation.opening` and `pooling` say what must hold of it.
+Every class has `to_bytes`, and `from_bytes`, which takes the terms: they limit the size of each
+part, and nothing larger is read. A message that was read is well formed, but not yet trusted:
+`dppca.common.aggregation.opening` and `pooling` check its content.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SET_HEAD = (_NAME, _COUNT)
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What an owner signs of its upload. Digests are raw.
+    """Signed part of an owner's upload. Digests are raw.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Statement:
     seals_sha256: tuple[bytes, ...]
 
     def to_bytes(self) -> bytes:
-        """The canonical form."""
+        """Return the canonical form."""
         return frame(
             "statement",
             self.terms,
@@ -58,7 +58,7 @@ class Statement:
 
     @classmethod
     def from_bytes(cls, content: bytes, terms: Terms) -> Self:
-        """Read; `UploadError` or `LimitError` where it is no statement under these terms."""
+        """Read a statement; `UploadError` or `LimitError` if it is none under these terms."""
         sealed = _HASH * len(terms.openers)
         digest, owner, payload, seals = unframe("statement", content, (_HASH, _NAME, _HASH, sealed))
         _require_length("the statement's seals", seals, sealed)
@@ -68,14 +68,14 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """What an owner sends, once.
+    """An owner's message, sent once.
 
     Attributes
     ----------
     signature
         The owner's (DER), for `Purpose.UPLOAD`, over the statement.
     seals
-        To each opener, in the openers' order: seeds of the streams that it holds.
+        One for each opener, in the openers' order: seeds of the streams that it holds.
     payload
         The masked vector with its guards, ``n_words`` little-endian words.
     """
@@ -86,7 +86,7 @@ class Upload:
     payload: bytes
 
     def to_bytes(self) -> bytes:
-        """The canonical form."""
+        """Return the canonical form."""
         return frame(
             "masked upload",
             self.statement.to_bytes(),
@@ -97,7 +97,7 @@ class Upload:
 
     @classmethod
     def from_bytes(cls, content: bytes, terms: Terms) -> Self:
-        """Read; `UploadError` or `LimitError` where it is no upload under these terms."""
+        """Read an upload; `UploadError` or `LimitError` if it is none under these terms."""
         size, payload_size = seal_bytes(terms), 8 * terms.n_words
         sealed = size * len(terms.openers)
         statement, signature, seals, payload = unframe(
@@ -111,7 +111,7 @@ class Upload:
 
     @classmethod
     def read_head(cls, content: bytes, terms: Terms) -> Self:
-        """As `from_bytes`, of the first `head_limit` bytes or more; the payload is left out."""
+        """Read `head_limit` bytes or more, with an empty payload; raise as `from_bytes`."""
         size = seal_bytes(terms)
         sealed = size * len(terms.openers)
         limits = (_statement_bytes(terms), _SIGNATURE, sealed)
@@ -120,23 +120,16 @@ class Upload:
         return cls(Statement.from_bytes(statement, terms), signature, _cut(seals, size), b"")
 
     def head(self, terms: Terms) -> bytes:
-        """The bytes of an upload before its payload."""
+        """Return the bytes of an upload before its payload."""
         parts = (self.statement.to_bytes(), self.signature, b"".join(self.seals))
         return frame("masked upload", *parts) + _number(8 * terms.n_words)
 
 
 def read_statement(content: bytes, terms: Terms) -> tuple[Statement, bytes, int]:
-    """The statement of an upload, its signature, and the place of the first seal in its bytes.
+    """Return an upload's statement, its signature, and the offset of the first seal in its bytes.
 
-    Parameters
-    ----------
-    content
-        The first `statement_limit` bytes of the upload, or more.
-
-    Raises
-    ------
-    UploadError, LimitError
-        It is no upload under these terms.
+    ``content`` has at least the first `statement_limit` bytes of the upload. Raise `UploadError` or
+    `LimitError` if it is no upload under these terms.
     """
     limits = (_statement_bytes(terms), _SIGNATURE)
     said, signature = unframe_head("masked upload", content, limits)
@@ -145,29 +138,29 @@ def read_statement(content: bytes, terms: Terms) -> tuple[Statement, bytes, int]
 
 
 def statement_limit(terms: Terms) -> int:
-    """Most bytes of an upload before its seals."""
+    """Largest number of bytes of an upload before its seals."""
     return _room("masked upload", (_statement_bytes(terms), _SIGNATURE))
 
 
 def head_limit(terms: Terms) -> int:
-    """Most bytes of an upload before its payload."""
+    """Largest number of bytes of an upload before its payload."""
     sealed = seal_bytes(terms) * len(terms.openers)
     return _room("masked upload", (_statement_bytes(terms), _SIGNATURE, sealed))
 
 
 def upload_limit(terms: Terms) -> int:
-    """Most bytes of an upload; the payload is the last ``8 * n_words`` of them."""
+    """Largest number of bytes of an upload; the payload is the last ``8 * n_words`` of them."""
     return head_limit(terms) + _COUNT + 8 * terms.n_words
 
 
 def opening_limit(terms: Terms) -> int:
-    """Most bytes of an opening."""
+    """Largest number of bytes of an opening."""
     return _room("signed opening", (_opening_bytes(terms), _SIGNATURE, 8 * terms.n_words))
 
 
 @dataclass(frozen=True, slots=True)
 class SignedSeal:
-    """What an opener is shown of an owner's upload: all but the masked vector and others' seals."""
+    """Part of an upload for one opener: without the masked vector and the others' seals."""
 
     statement: Statement
     signature: bytes
@@ -176,24 +169,18 @@ class SignedSeal:
 
 @dataclass(frozen=True, slots=True)
 class SealedSet:
-    """The set of owners to add up, as one opener is shown it.
-
-    Attributes
-    ----------
-    entries
-        One for each owner, names ascending.
-    """
+    """The set of owners to add up, for one opener; ``entries`` ascend by owner's name."""
 
     opener: str
     entries: tuple[SignedSeal, ...]
 
     def to_bytes(self) -> bytes:
-        """The canonical form."""
+        """Return the canonical form."""
         return b"".join(set_pieces(self.opener, len(self.entries), self.entries))
 
     @classmethod
     def from_bytes(cls, content: bytes, terms: Terms) -> Self:
-        """Read; `UploadError` or `LimitError` where it is no set under these terms."""
+        """Read a set; `UploadError` or `LimitError` if it is none under these terms."""
         limits = (_statement_bytes(terms), _SIGNATURE, seal_bytes(terms))
         _, said = unframe_head("sealed set", content, _SET_HEAD)
         count = _parse_number(said)
@@ -216,13 +203,13 @@ class SealedSet:
 
 
 def sealed_set_limit(terms: Terms) -> int:
-    """Most bytes of a set as one opener is shown it."""
+    """Largest number of bytes of a set for one opener."""
     entry = (_statement_bytes(terms), _SIGNATURE, seal_bytes(terms))
     return _room("sealed set", _SET_HEAD + entry * len(terms.members))
 
 
 def set_pieces(opener: str, n_owners: int, entries: Iterable[SignedSeal]) -> Iterator[bytes]:
-    """The canonical form of a set in pieces, one for each owner after the first."""
+    """Yield the canonical form of a set in pieces, one for each owner after the first."""
     yield frame("sealed set", opener.encode(), _number(n_owners))
     for entry in entries:
         yield frame_parts(entry.statement.to_bytes(), entry.signature, entry.seal)
@@ -230,14 +217,9 @@ def set_pieces(opener: str, n_owners: int, entries: Iterable[SignedSeal]) -> Ite
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """An opener's word that it opens this set and no other.
+    """An opener's promise to open this set and no other.
 
-    Attributes
-    ----------
-    terms, set_digest
-        Hexadecimal.
-    signature
-        The opener's (DER), for `Purpose.VOTE`.
+    Digests are hexadecimal; ``signature`` is the opener's (DER), for `Purpose.VOTE`.
     """
 
     terms: str
@@ -246,18 +228,18 @@ class Vote:
     signature: bytes
 
     def signed(self) -> bytes:
-        """What the signature covers."""
+        """Return the bytes that the signature covers."""
         return frame(
             "vote", bytes.fromhex(self.terms), bytes.fromhex(self.set_digest), self.opener.encode()
         )
 
     def to_bytes(self) -> bytes:
-        """The canonical form."""
+        """Return the canonical form."""
         return frame("signed vote", self.signed(), self.signature)
 
     @classmethod
     def from_bytes(cls, content: bytes, terms: Terms) -> Self:
-        """Read; `UploadError` or `LimitError` where it is no vote under these terms."""
+        """Read a vote; `UploadError` or `LimitError` if it is none under these terms."""
         limits = (_HASH, _HASH, _NAME)
         body, signature = unframe("signed vote", content, (_room("vote", limits), _SIGNATURE))
         digest, chosen, opener = unframe("vote", body, limits)
@@ -267,13 +249,7 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class SignedOpening:
-    """An opening with the digest of its sum in place of the sum.
-
-    Attributes
-    ----------
-    total_sha256
-        Digest of `Opening.total`, 32 bytes. The others are as there.
-    """
+    """An opening with the SHA-256 of `Opening.total`, 32 bytes, in place of the total."""
 
     terms: str
     set_digest: str
@@ -283,7 +259,7 @@ class SignedOpening:
     signature: bytes
 
     def signed(self) -> bytes:
-        """What the signature covers."""
+        """Return the bytes that the signature covers."""
         return frame(
             "opening",
             bytes.fromhex(self.terms),
@@ -295,7 +271,7 @@ class SignedOpening:
 
     @staticmethod
     def read_head(content: bytes, terms: Terms) -> SignedOpening:
-        """Read what comes before the sum in an opening's bytes; raises as `Opening.from_bytes`."""
+        """Read the part before the sum in an opening's bytes; raise as `Opening.from_bytes`."""
         limits = (_opening_bytes(terms), _SIGNATURE)
         body, signature = unframe_head("signed opening", content, limits)
         if content != frame("signed opening", body, signature) + _number(8 * terms.n_words):
@@ -310,7 +286,7 @@ class Opening:
     Attributes
     ----------
     streams
-        Places in `Terms.holders`, ascending.
+        Indices in `Terms.holders`, ascending.
     total
         Sum of their masks over the set, ``n_words`` little-endian words.
     signature
@@ -325,23 +301,23 @@ class Opening:
     signature: bytes = b""
 
     def without_total(self) -> SignedOpening:
-        """What stays of it in a receipt."""
+        """Return the part that a receipt keeps."""
         total_sha256 = hashlib.sha256(self.total).digest()
         return SignedOpening(
             self.terms, self.set_digest, self.opener, self.streams, total_sha256, self.signature
         )
 
     def signed(self) -> bytes:
-        """What the signature covers; the digest of the total stands for it."""
+        """Return the bytes that the signature covers, with the total's digest for the total."""
         return self.without_total().signed()
 
     def to_bytes(self) -> bytes:
-        """The canonical form."""
+        """Return the canonical form."""
         return frame("signed opening", self.signed(), self.signature, self.total)
 
     @classmethod
     def from_bytes(cls, content: bytes, terms: Terms) -> Self:
-        """Read; `UploadError` or `LimitError` where it is no opening under these terms."""
+        """Read an opening; `UploadError` or `LimitError` if it is none under these terms."""
         size = 8 * terms.n_words
         body, signature, total = unframe(
             "signed opening", content, (_opening_bytes(terms), _SIGNATURE, size)
@@ -354,9 +330,9 @@ class Opening:
 
 
 def set_digest(statements: Iterable[Statement]) -> str:
-    """SHA-256 of owners' statements in their order, hexadecimal.
+    """Return the SHA-256 of owners' statements in their order, hexadecimal.
 
-    Signatures are left out: anybody can change one into another that is valid too.
+    Signatures are left out, because anyone can change one into another valid one.
     """
     digest = hashlib.sha256(frame("set"))
     for each in statements:
@@ -374,12 +350,7 @@ def require_signed(
 ) -> None:
     """Raise unless a member signed a content.
 
-    Raises
-    ------
-    PermissionDeniedError
-        The terms do not name it.
-    SignatureError
-        Its key did not sign this.
+    `PermissionDeniedError`: the terms do not name it. `SignatureError`: its key did not sign this.
     """
     if not is_signed(terms.public_key(who), purpose, content, signature):
         raise SignatureError(f"a {purpose.value} of {who} was changed, or not signed by its key")
@@ -391,7 +362,7 @@ def require_vote(terms: Terms, chosen: str, vote: Vote) -> None:
     Raises
     ------
     PermissionDeniedError, SignatureError
-        It is of no opener, or not signed by the opener's key.
+        The sender is no opener, or the opener's key did not sign it.
     ConflictError
         It is for another set or study.
     """

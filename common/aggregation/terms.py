@@ -1,7 +1,7 @@
-"""What all parties of a masked sum agree on: who takes part, who opens, and how many may lie.
+"""Agreement of all parties of a masked sum: owners, openers, and the number of colluders.
 
-Limits: that the owners are different institutions, and that a key is an owner's, stewards must
-know; who holds the keys of several owners counts as that many colluders.
+Limits: stewards must know that the owners are different institutions, and that a key belongs to its
+owner; a holder of several owners' keys counts as that many colluders.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from dppca.common.signing import Purpose, is_signed
 from dppca.common.study import MAX_OWNERS, Study
 
 MAX_ENTRIES = 1 << 26
-"""Most entries of a vector: 512 MiB; twice what the widest schema packs without histograms."""
+"""Largest number of entries: 512 MiB; twice the widest schema's without histograms."""
 MAX_STREAMS = 1024
 GUARDS = 2
-"""Words at the end of each vector that are zero before masking."""
+"""Number of words at the end of each vector that are zero before masking."""
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 
@@ -41,12 +41,8 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 class OfferedKey:
     """An opener's key for one study.
 
-    Attributes
-    ----------
-    public
-        1216 bytes, see `dppca.common.aggregation.seals`.
-    signature
-        The opener's own (DER), for `Purpose.OPENER`, over ``public``.
+    ``public`` has 1216 bytes (`dppca.common.aggregation.seals`); ``signature`` over it is the
+    opener's own (DER), for `Purpose.OPENER`.
     """
 
     public: bytes
@@ -57,10 +53,7 @@ class OfferedKey:
 class Member:
     """An owner; an opener if it offers a key.
 
-    Attributes
-    ----------
-    key
-        Public key of its certificate, on P-256: SubjectPublicKeyInfo in DER, 91 bytes.
+    ``key`` is its certificate's public key on P-256: SubjectPublicKeyInfo in DER, 91 bytes.
     """
 
     name: str
@@ -83,14 +76,14 @@ class Terms:
     colluders
         ``t``: most owners, openers among them, that collude with the curator.
     spares
-        ``s``: openers that may be gone for good.
+        ``s``: openers that may be lost permanently.
     members
         All owners, names ascending.
 
     Raises
     ------
     StudyError
-        A number or key does not fit; the message says which.
+        A number or key is invalid; the message says which.
     """
 
     study: str
@@ -106,7 +99,7 @@ class Terms:
 
     @classmethod
     def from_study(cls, study: Study) -> Self:
-        """The terms of a study with ``trust: aggregate``; `StudyError` also for any other."""
+        """Return the terms of a study; `StudyError` unless it has ``trust: aggregate``."""
         colluders, identities, openers = study.privacy.colluders, study.identities, study.openers
         if colluders is None or identities is None or openers is None:
             raise StudyError(f"study {study.name} does not have trust: aggregate")
@@ -124,44 +117,44 @@ class Terms:
 
     @property
     def honest(self) -> int:
-        """``h``: owners of every sum whose noise counts."""
+        """Number ``h`` of owners in every sum whose noise counts."""
         return self.quorum - self.colluders
 
     @property
     def n_words(self) -> int:
-        """Entries and guards."""
+        """Number of words of a masked vector: entries and guards."""
         return self.n_entries + GUARDS
 
     @cached_property
     def openers(self) -> tuple[str, ...]:
-        """Names, ascending."""
+        """Names of the openers, ascending."""
         return tuple(member.name for member in self.members if member.offered)
 
     @property
     def tolerated(self) -> int:
-        """Openers that may collude: one stream stays unknown to so many; ``t`` or more."""
+        """Number of openers that may collude, ``t`` or more: one stream stays unknown to them."""
         return len(self.openers) - 2 * self.spares - 1
 
     @property
     def votes_needed(self) -> int:
-        """Votes for one set before an opener opens it; none where each stream has one holder."""
+        """Votes for one set before an opener opens it; 0 if each stream has one holder."""
         return len(self.openers) - self.spares if self.spares else 0
 
     @cached_property
     def holders(self) -> tuple[tuple[str, ...], ...]:
-        """The openers that hold each stream; a stream is named by its place here."""
+        """Openers that hold each stream; a stream's name is its index here."""
         return tuple(combinations(self.openers, 2 * self.spares + 1))
 
     def held(self, opener: str) -> tuple[int, ...]:
-        """Streams that an opener holds, ascending."""
+        """Return the streams that an opener holds, ascending."""
         return tuple(k for k, holders in enumerate(self.holders) if opener in holders)
 
     def public_key(self, name: str) -> ec.EllipticCurvePublicKey:
-        """A member's key; `PermissionDeniedError` where the terms do not name it."""
+        """Return a member's key; `PermissionDeniedError` if the terms do not name it."""
         return _load_key(self._member(name).key, name)
 
     def opener_key(self, name: str) -> bytes:
-        """The key that an opener offers; `PermissionDeniedError` where it is none."""
+        """Return the key that an opener offers; `PermissionDeniedError` if it is no opener."""
         offered = self._member(name).offered
         if offered is None:
             raise PermissionDeniedError(f"{name} is not an opener of this study")
@@ -169,11 +162,11 @@ class Terms:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of everything here, hexadecimal."""
+        """SHA-256 of the canonical form, hexadecimal."""
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
     def to_bytes(self) -> bytes:
-        """The canonical form."""
+        """Return the canonical form."""
         numbers = (self.n_entries, self.quorum, self.colluders, self.spares)
         parts = [bytes.fromhex(self.study), *(str(number).encode() for number in numbers)]
         for member in self.members:
@@ -192,7 +185,7 @@ class Terms:
 
 
 def key_bytes(key: ec.EllipticCurvePublicKey) -> bytes:
-    """A public key as `Member.key` holds it."""
+    """Return a public key in the form of `Member.key`."""
     return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
 

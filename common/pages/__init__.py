@@ -1,4 +1,4 @@
-"""Pages on this machine for one person: who may ask, how they are written and drawn, and served.
+"""Pages on this machine for one person: access, rendering, charts, and serving.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What the commands of both sides share that serve a page."""
+"""Shared parts of both sides' commands that serve a page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def port_option(command: _Command) -> _Command:
 
 
 def serve_page(app: Any, session: Session, *, port: int) -> PageDocument:
-    """Serve until Ctrl-C, and print the address once; see `dppca.common.pages.server.serve`."""
+    """Serve until Ctrl-C and print the address once; see `dppca.common.pages.server.serve`."""
     from dppca.common.pages.server import serve
 
     opened: list[int] = []

@@ -1,4 +1,4 @@
-"""What every page of a study says on its face."""
+"""Header of every page of a study."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dppca.common.study import Study
 
 
 def study_face(study: Study, state: StudyState | None = None) -> list[tuple[str, str]]:
-    """Name and value, the study's name first; what a study does not say is left out."""
+    """Return names and values, the study's name first, without empty values."""
     cost = calibrate(study)
     whole = compose_guarantee(study, cost)
     face = [

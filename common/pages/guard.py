@@ -1,21 +1,21 @@
-"""Who may ask a page on this machine: the one browser that came with the token, and nobody else.
+"""Access control of a page on this machine: only the one browser that brought the token.
 
 Any user and any program of the machine can reach a port of loopback, and any site that is open in
-the same browser can make it send requests there. So every request passes these rules, in order:
+the same browser can make it send requests there. So every request must pass these rules, in order:
 
 1. **Host** is a name of loopback. A site whose name was rebound to 127.0.0.1 has another one.
-2. **Origin**, where there is one, is the page's own; so is ``Sec-Fetch-Site``, or ``none`` for an
-   address that was typed. Other servers of this machine are "same site", and refused.
-3. ``/login`` takes the **token** that the command printed, once, for a cookie. Styles and the
-   script, which tell nothing, need none.
-4. Every other path begins with the session's own **place**, at random, and needs the **cookie**
-   (HttpOnly, SameSite=Strict). Browsers send a cookie of 127.0.0.1 to every port of it, and so to
-   servers of other users: this one is sent to paths below its place only, which they do not know.
+2. **Origin**, if present, is the page's own; so is ``Sec-Fetch-Site``, or ``none`` for a typed
+address. Other servers of this machine are "same site", and refused.
+3. ``/login`` exchanges the **token** that the command printed, once, for a cookie. Styles and the
+script need none, because they reveal nothing.
+4. Every other path begins with the session's own random **place**, and needs the **cookie**
+(HttpOnly, SameSite=Strict). Browsers send a cookie of 127.0.0.1 to every port of it, and so to
+servers of other users: this one is sent only to paths below its place, which they do not know.
 5. A **POST** carries an Origin, the form's token, and at most 64 KiB.
 
 Answers forbid scripts and styles from elsewhere and within the page, frames, and copies on the
 disk. ``Referrer-Policy`` is ``same-origin``: with ``no-referrer`` browsers send ``Origin: null``
-with a form, and rule 2 would have to let that pass.
+with a form, and rule 2 would have to accept that.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _AGAIN = "Stop the command with Ctrl-C and start it again: it prints a new address."
 
 Refuse = Callable[[Request, HTTPStatus, str], Response]
-"""Makes the page that says why a request was refused."""
+"""Function that makes the page with the reason of a refusal."""
 
 
 def _random() -> str:
@@ -61,18 +61,18 @@ def _random() -> str:
 
 @dataclass(slots=True)
 class Session:
-    """One browser and what it knows; all of it is random and ends with the process.
+    """Secrets of one browser's session; all are random and end with the process.
 
     Attributes
     ----------
     place
         First part of every path, with its slash.
     token
-        Printed once, taken once.
+        Printed once, accepted once.
     cookie, form_token
-        What the browser brings with every request, and with every form.
+        Sent by the browser with every request, and with every form.
     used
-        Whether the token was taken.
+        True once the token was accepted.
     """
 
     place: str = field(default_factory=lambda: f"/{secrets.token_hex(16)}")
@@ -82,12 +82,12 @@ class Session:
     used: bool = False
 
     def address(self, port: int) -> str:
-        """What the command prints."""
+        """Return the address that the command prints."""
         return f"http://127.0.0.1:{port}{LOGIN}?token={self.token}"
 
 
 class Guard:
-    """Lets requests of one session through to an application; see the module."""
+    """Filter of requests to an application, for one session; see the module."""
 
     def __init__(self, app: ASGIApp, session: Session, refuse: Refuse) -> None:
         self._app, self._session, self._refuse = app, session, refuse
@@ -107,7 +107,7 @@ class Guard:
         await app(scope, receive, send_guarded)
 
     async def _answer(self, request: Request) -> Response | None:
-        """What is answered in place of the application; None to ask it."""
+        """Return the answer in place of the application's; None to pass the request on."""
         wrong = _find_foreign(request)
         if wrong is not None:
             return self._refuse(request, HTTPStatus.FORBIDDEN, wrong)
@@ -153,7 +153,7 @@ class Guard:
         )
 
     async def _take_form(self, request: Request) -> Response | None:
-        """Read a form into the request's scope, for the application; refuse what is not ours."""
+        """Read a form into the request's scope, for the application; refuse foreign forms."""
         length = request.headers.get("content-length", "")
         if not length.isdecimal() or int(length) > MOST_BYTES:
             return self._refuse(
@@ -177,13 +177,13 @@ class Guard:
 
 
 def read_form(request: Request) -> dict[str, str]:
-    """Fields of a form that the guard let through; none of a request without one."""
+    """Return the fields of a form that the guard accepted; none for a request without one."""
     fields: dict[str, str] = request.scope.get("form", {})
     return fields
 
 
 def _find_foreign(request: Request) -> str | None:
-    """Why a request is not from this page's own browser window; None where it may be."""
+    """Return the reason why a request is not from this page's own browser window, or None."""
     host = request.headers.get("host", "")
     try:
         name = urlsplit(f"//{host}").hostname

@@ -1,10 +1,9 @@
-"""Pages from Jinja templates: everything is escaped, and what cannot be seen is shown as an escape.
+"""Pages from Jinja templates: everything is escaped, and invisible characters are shown as escapes.
 
 A template may stand in this folder or in the folder of a side. No value of a page is markup: Jinja
 escapes every one (autoescape), after `dppca.common.documents.names.one_line` has made hidden
-characters visible. A page is answered to a browser, with the stylesheet beside it, or written to
-one file (`render_file`) that holds the stylesheet, has no script, and whose own policy forbids any.
-
+characters visible. A page is sent to a browser, with the stylesheet beside it, or written to one
+file (`render_file`) that contains the stylesheet, has no script, and whose own policy forbids any.
 Jinja is optional (the extra ``page``) and is imported when a page is made.
 """
 
@@ -34,28 +33,22 @@ _STATES = {StudyState.DECOMPOSED: "result ready"}
 
 
 def check_report() -> None:
-    """`SettingError` where Jinja or matplotlib is missing; found out before anything is run."""
+    """Raise `SettingError` if Jinja or matplotlib is missing, before anything is run."""
     require_package("matplotlib", "jinja2", purpose="a report").use("Agg")
 
 
 def check_server() -> None:
-    """`SettingError` where a page cannot be served; found out before anything is run."""
+    """Raise `SettingError` if a page cannot be served, before anything is run."""
     require_package("jinja2", "starlette", "uvicorn", purpose="the page")
 
 
 def render(folders: Sequence[Path], template: str, **values: Any) -> str:
-    """A page.
-
-    Parameters
-    ----------
-    folders
-        Folders of the side's own templates.
-    """
+    """Render a page; ``folders`` hold the side's own templates."""
     return _environment(tuple(folders)).get_template(template).render(software=SOFTWARE, **values)
 
 
 def render_file(folders: Sequence[Path], template: str, **values: Any) -> str:
-    """A page that needs nothing else: no script, no link, no network."""
+    """Render a page that is complete in itself: no script, no link, no network."""
     style = (STATIC / "page.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'"
@@ -63,19 +56,16 @@ def render_file(folders: Sequence[Path], template: str, **values: Any) -> str:
 
 
 def show_time(time: str | datetime) -> str:
-    """A time as people read it, ``2026-11-22 19:30:05 UTC``.
+    """Return a time for people, ``2026-11-22 19:30:05 UTC``.
 
-    Parameters
-    ----------
-    time
-        Aware; as text, in the form of ISO 8601.
+    ``time`` is aware or, as text, in ISO 8601 form.
     """
     moment = datetime.fromisoformat(time) if isinstance(time, str) else time
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def show_state(state: StudyState) -> str:
-    """A state of a study as people read it."""
+    """Return a state of a study as text for people."""
     return _STATES.get(state, state.value)
 
 
@@ -106,7 +96,7 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
 
 
 def _shown(value: Any) -> Any:
-    """Text with hidden characters as escapes; markup that a macro made stays as it is."""
+    """Return text with hidden characters as escapes; a macro's markup stays unchanged."""
     return one_line(value) if type(value) is str else value
 
 
@@ -119,12 +109,12 @@ def _percent(value: float) -> str:
 
 
 def _sentence(text: str) -> str:
-    """Text with one full stop at its end."""
+    """Return text with one full stop at its end."""
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def _coded(text: str) -> Markup:
-    """Text of a message, with what stands between backquotes as code."""
+    """Return the text of a message, with the parts between backquotes as code."""
     from markupsafe import Markup, escape
 
     parts = one_line(text).split("`")

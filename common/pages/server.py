@@ -1,4 +1,4 @@
-"""Serves a page on loopback until Ctrl-C."""
+"""Server of a page on loopback, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Pages:
     folders
         Folders of its templates.
     who
-        On the face of every page, such as ``Site hospital``.
+        Header of every page, such as ``Site hospital``.
     links
         Names and paths of pages that every page links to, beside the studies.
     """
@@ -47,11 +47,11 @@ class Pages:
         self.session = Session()
 
     def answer(self, template: str, *, status: int = HTTPStatus.OK, **values: Any) -> HTMLResponse:
-        """A page as an answer."""
+        """Return a page as an answer."""
         return HTMLResponse(self._render(template, **values), status_code=status)
 
     def guarded(self, routes: Sequence[BaseRoute]) -> Guard:
-        """Routes below the session's place, guarded, with errors as pages."""
+        """Return routes below the session's place, guarded, with errors as pages."""
         app = Starlette(
             routes=[
                 Mount(STATIC.rstrip("/"), StaticFiles(directory=STATIC_FOLDER)),
@@ -82,7 +82,7 @@ class Pages:
         return self._error(status, status.phrase, message)
 
     def _error(self, status: int, title: str, message: str) -> Response:
-        # Who has not logged in learns nothing, not even whose page this is.
+        # A visitor without a login learns nothing, not even the party of this page.
         text = render(self._folders, "error.html", who="", heading=title, message=message)
         return HTMLResponse(text, status_code=status)
 
@@ -109,19 +109,10 @@ class Pages:
 
 
 def serve(app: Any, *, port: int, opened: Callable[[int], None]) -> None:
-    """Serve until Ctrl-C, SIGTERM or a closed terminal; requests under way are answered first.
+    """Serve until Ctrl-C, SIGTERM or a closed terminal; running requests are answered first.
 
-    Parameters
-    ----------
-    port
-        A port of loopback; 0 for any that is free.
-    opened
-        Told the port once requests are answered.
-
-    Raises
-    ------
-    SettingError
-        The port is taken.
+    ``port`` 0 is any free port of loopback. ``opened`` is called with the port once requests are
+    answered. Raise `SettingError` if the port is taken.
     """
     config = uvicorn.Config(
         app,

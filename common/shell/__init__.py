@@ -1,1 +1,1 @@
-"""What a command stands on: its console, files, tables, plots and clock, and how it ends."""
+"""Shared parts of commands: console, files, tables, plots, clock and exit handling."""

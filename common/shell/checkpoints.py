@@ -1,16 +1,16 @@
-"""Named places at which a party may be ended or held, for the study of faults; nothing else.
+"""Named checkpoints at which a party can be killed or held, for tests of faults only.
 
-That a crash, a cut or a full disk between any two steps loses nothing and charges nothing twice
-can only be tried on a process that is at that very step. Both sides pass these checkpoints; unless
-the environment names one, a checkpoint does nothing::
+Tests show that a crash, a cut or a full disk between any two steps loses nothing and charges
+nothing twice; they need a process that is at exactly that step. Both sides pass these checkpoints;
+unless the environment names one, a checkpoint does nothing::
 
     DPPCA_FAULT=kill@STEP   the process ends as by ``kill -9``
     DPPCA_FAULT=hold@STEP   it stops as by ``kill -STOP``, until ``kill -CONT``
 
-Each happens the first time that the step is passed; several steps stand with commas between them.
-Nothing else can be asked for: no checkpoint changes, skips or repeats anything, and anybody who
-sets the environment of a process can end or stop it anyway. Held, a process has no chance to do
-anything, so that the network can be cut or the disk filled at that moment, from outside.
+Each happens the first time that the step is passed; several steps are separated by commas. There
+are no other faults: no checkpoint changes, skips or repeats anything, and a user who sets the
+environment of a process can end or stop it anyway. A held process does nothing, so the network can
+be cut or the disk filled at that moment, from outside.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _passed: set[str] = set()
 
 
 def checkpoint(step: OwnerStep | OpenerStep | CuratorStep) -> None:
-    """Pass a step: end or stop this process where the environment asks for it here."""
+    """Pass a step: end or stop this process if the environment requests it here."""
     setting = os.environ.get(VARIABLE)
     if setting is None:
         return
@@ -68,6 +68,6 @@ def checkpoint(step: OwnerStep | OpenerStep | CuratorStep) -> None:
     if what == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     elif what == "hold":
-        # To this thread, which therefore stops here and takes the others with it; sent to the
-        # process, another thread might take it while this one goes on.
+        # To this thread, which therefore stops here and takes the others with it; if sent to the
+        # process, another thread might receive it while this one continues.
         signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""The time now: the one place where our own code asks for it when nobody gives it."""
+"""The current time, and times as text: our code reads the clock only here."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _DAYS, _YEARS = 10, 730  # days from which hours, and days, are left out
 
 
 def utc_now() -> datetime:
-    """The time, aware."""
+    """Return the current time, aware."""
     return datetime.now(UTC)
 
 
 def duration_text(duration: timedelta) -> str:
-    """Duration in its two largest units, rounded down; of ten days and more in days alone."""
+    """Return the two largest units of a duration, rounded down; from ten days on the days alone."""
     minutes = int(duration.total_seconds()) // 60
     days, hours = minutes // (24 * 60), minutes // 60 % 24
     if days >= _DAYS:
@@ -25,17 +25,9 @@ def duration_text(duration: timedelta) -> str:
 
 
 def read_unix_time(seconds: int) -> datetime:
-    """A time that another machine said, aware.
+    """Convert another machine's time, in seconds since 1970 UTC; the result is aware.
 
-    Parameters
-    ----------
-    seconds
-        Since 1970 UTC.
-
-    Raises
-    ------
-    PeerError
-        No calendar has such a time.
+    Raise `PeerError` if the time is outside the calendar.
     """
     try:
         return datetime.fromtimestamp(seconds, UTC)

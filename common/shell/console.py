@@ -1,12 +1,12 @@
 """The shell around every command: errors to exit codes, JSON or text, progress.
 
-A command raises errors of `dppca.common.errors`; `run` prints the message and leaves with the
+A command raises errors of `dppca.common.errors`; `run` prints the message and exits with the
 class's exit code. With ``--json`` standard output carries exactly one JSON document, of the result
 or of the error. Progress goes to standard error, only on a terminal, and only after a second.
 
-Everything that people read goes through `say`, and every document through `emit`: what cannot be
-seen, such as the escape sequences of a terminal, is written as an escape
-(`dppca.common.documents.names`). A study, a curator or a data file may have put it there.
+All text for people goes through `say`, and every document through `emit`: invisible characters,
+such as the escape sequences of a terminal, are written as escapes (`dppca.common.documents.names`),
+because a study, a curator or a data file may contain them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ USAGE_EXIT_CODE = 2
 UNEXPECTED_EXIT_CODE = 70
 INTERRUPTED_EXIT_CODE = 130
 ASK_S = 2.0
-"""Longest wait for another machine's names."""
+"""Longest wait for another machine's names, in seconds."""
 _PROGRESS_AFTER_S = 1.0
 _WHOLE = 1000  # characters; longer than any first sentence
 
@@ -45,18 +45,18 @@ _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
 class JsonOption(click.Option):
-    """The option ``--json``, with the types of what its command prints then."""
+    """The option ``--json``, with the types of the documents that its command prints."""
 
     named: tuple[type | str, ...] = ()
 
     @property
     def documents(self) -> tuple[type, ...]:
-        """The types; those that were given by name are imported now."""
+        """Types of the documents; those given by name are imported now."""
         return tuple(_document(each) if isinstance(each, str) else each for each in self.named)
 
 
 class CommandGroup(click.Group):
-    """A group of commands that lists the first sentence of each, however long."""
+    """A group of commands that lists the first sentence of each, in full."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list; click's own cuts a sentence at the end of its line."""
@@ -80,11 +80,8 @@ def _document(name: str) -> type:
 def prints(*documents: type | str) -> Callable[[_Command], _Command]:
     """Give a command the option ``--json``.
 
-    Parameters
-    ----------
-    documents
-        Types of the documents that the command may pass to `emit`; the reference is made of them.
-        ``module:Type`` names one whose module is too much to import for a page of help.
+    ``documents`` are the types that the command may pass to `emit`; the reference lists them.
+    ``module:Type`` names one whose module would slow down a page of help.
     """
 
     def decorate(command: _Command) -> _Command:
@@ -104,7 +101,7 @@ def run(group: click.Command, arguments: list[str] | None = None) -> NoReturn:
     try:
         code = group.main(args=argv, standalone_mode=False)
     except click.exceptions.Abort as error:
-        # click makes one of a KeyboardInterrupt, whose text says more where a command gave it one.
+        # click raises it for a KeyboardInterrupt, whose text has details if a command set one.
         detail = str(error.__cause__) if isinstance(error.__cause__, KeyboardInterrupt) else ""
         _fail(detail or "interrupted", "Interrupted", INTERRUPTED_EXIT_CODE, as_json=as_json)
     except click.ClickException as error:
@@ -121,7 +118,7 @@ def run(group: click.Command, arguments: list[str] | None = None) -> NoReturn:
     except KeyboardInterrupt:
         _fail("interrupted", "Interrupted", INTERRUPTED_EXIT_CODE, as_json=as_json)
     except BrokenPipeError:
-        # The reader has gone, as with `| head`; no reader is left.
+        # The reader has closed the pipe, as with `| head`.
         sys.stderr.close()
         raise SystemExit(INTERRUPTED_EXIT_CODE) from None
     except Exception as error:  # noqa: BLE001 - any other error is a defect of this software
@@ -132,11 +129,11 @@ def run(group: click.Command, arguments: list[str] | None = None) -> NoReturn:
 
 
 def run_and_end(group: click.Command) -> NoReturn:
-    """Run a command line as all that this process does, and end the process with its exit code.
+    """Run a command line as this process's only work, and end the process with its exit code.
 
-    Once everything is printed, the process ends without unwinding Python. While Python unwinds,
-    threads of gRPC and Arrow still run, which cannot be joined: one of them may abort the process,
-    and the exit code, by which scripts decide, is lost.
+    Once everything is printed, the process ends without unwinding Python. During unwinding, threads
+    of gRPC and Arrow still run and cannot be joined: one of them may abort the process, and the
+    exit code, which scripts use, would be lost.
     """
     try:
         run(group)
@@ -157,9 +154,9 @@ def run_and_end(group: click.Command) -> NoReturn:
 
 
 def defect_text(error: BaseException) -> str:
-    """Where an error came from that is a defect, for a report: places in code, and kinds of errors.
+    """Return the origin of an error that is a defect, for a report: code places and error kinds.
 
-    What it says is left out, but for the system's words for an error of its own: a library may
+    The error's message is left out, except the system's text for its own errors: a library may
     quote a row, a query or a password.
     """
     lines = ["Traceback (most recent call last):"]
@@ -174,12 +171,9 @@ def defect_text(error: BaseException) -> str:
 
 
 def emit(result: object, text: str, *, as_json: bool) -> None:
-    """Print a command's result in the form that was asked for.
+    """Print a command's result as JSON or text.
 
-    Parameters
-    ----------
-    result
-        A `Document`, or a dataclass, to which the command's name is added.
+    ``result`` is a `Document`, or a dataclass, to which the command's name is added.
     """
     if as_json:
         document = to_document(result)
@@ -191,7 +185,7 @@ def emit(result: object, text: str, *, as_json: bool) -> None:
 
 
 def _command_name() -> str:
-    """Name of the command that runs, without that of its program."""
+    """Return the name of the running command, without that of its program."""
     names, context = [], click.get_current_context()
     while context.parent is not None:
         names.append(context.info_name or "")
@@ -200,12 +194,12 @@ def _command_name() -> str:
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print text for people; what cannot be seen is written as an escape."""
+    """Print text for people; invisible characters are written as escapes."""
     click.echo(shown(text), err=err)
 
 
 def terminal_width(*, err: bool = False) -> int | None:
-    """Columns of the terminal that tables go to, by standard output or error; None: to none."""
+    """Columns of the terminal at standard output or error; None if there is no terminal."""
     stream = sys.stderr if err else sys.stdout
     return shutil.get_terminal_size().columns if stream.isatty() else None
 
@@ -224,7 +218,7 @@ class Progress:
         self._task: Any = None
 
     def advance(self, amount: int = 1) -> None:
-        """Count ``amount`` more; draws once the work has taken a second."""
+        """Count ``amount`` more; the bar appears once the work has taken a second."""
         self._done += amount
         if not self._shown:
             return
@@ -279,9 +273,9 @@ class Progress:
 def progress(
     description: str, total: int | None = None, *, enabled: bool = True, unit: str = ""
 ) -> Iterator[Progress]:
-    """Show progress on a terminal while the block runs; None as total where it is unknown.
+    """Show progress on a terminal while the block runs; ``total`` is None if unknown.
 
-    Where what is counted has a name (``unit="rows"``), its rate per second is shown too.
+    With a name for the counted things (``unit="rows"``), the rate per second is shown too.
     """
     bar = Progress(description, total, shown=enabled and sys.stderr.isatty(), unit=unit)
     try:
@@ -292,7 +286,7 @@ def progress(
 
 @contextmanager
 def telling_interrupts(said: Callable[[], str]) -> Iterator[None]:
-    """Let an interrupt of the block say what was interrupted, unless it says so already."""
+    """Add the text of ``said`` to an interrupt of the block, unless it has a text already."""
     try:
         yield
     except (KeyboardInterrupt, click.Abort) as error:
@@ -305,7 +299,7 @@ def telling_interrupts(said: Callable[[], str]) -> Iterator[None]:
 def terminable() -> Iterator[None]:
     """End the block at SIGTERM or a closed terminal as at Ctrl-C, so that it can clean up."""
     numbers = [signal.SIGTERM]
-    # Under nohup a closed terminal is to have no effect; on Windows it is no signal.
+    # Under nohup a closed terminal must have no effect; Windows has no such signal.
     closed = getattr(signal, "SIGHUP", None)
     if closed is not None and signal.getsignal(closed) is signal.SIG_DFL:
         numbers.append(closed)
@@ -326,11 +320,11 @@ def _fail(message: str, name: str, code: int, *, as_json: bool) -> NoReturn:
 
 
 def find_names(sources: Iterable[Callable[[], Iterable[str]]], begun: str) -> list[str]:
-    """Names from all sources that begin with what was written, ascending, for Tab in a shell.
+    """Return names from all sources that begin with ``begun``, ascending, for Tab in a shell.
 
-    A shell waits for the answer, and shows what is printed in the middle of the line: so the answer
-    comes within a few seconds, and nothing is printed. A source that fails with an error of ours
-    (no certificate, no connection) gives none.
+    A shell waits for the answer, and shows any output in the middle of the line: so the answer
+    comes within a few seconds, and nothing is printed. A source that fails with a `DppcaError` (no
+    certificate, no connection) gives no names.
     """
     names = set[str]()
     for source in sources:

@@ -1,4 +1,4 @@
-"""Tables as CSV, without cells that a spreadsheet would run.
+"""Tables as CSV, without cells that a spreadsheet would run as formulas.
 
 A cell is written exactly as it is, for programs read CSV too and a quote in front would be another
 label. A study cannot have labels or names that a spreadsheet may run
@@ -19,12 +19,9 @@ from dppca.common.errors import SettingError
 
 
 class CsvWriter:
-    """Writes record batches to a CSV file; a context manager.
+    """Writer of record batches to a CSV file; a context manager.
 
-    Raises
-    ------
-    SettingError
-        A spreadsheet might run a column's name, or a cell of text.
+    It raises `SettingError` if a spreadsheet might run a column's name or a cell of text.
     """
 
     def __init__(self, sink: Any, schema: Any) -> None:
@@ -39,7 +36,7 @@ class CsvWriter:
         self._writer.close()
 
     def write_batch(self, batch: Any) -> None:
-        """Append rows; none of the batch where one of them is refused."""
+        """Append rows; none of the batch if one is refused."""
         for column in batch.columns:
             if pa.types.is_dictionary(column.type) or pa.types.is_string(column.type):
                 for text in pa.compute.unique(column).to_pylist():

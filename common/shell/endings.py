@@ -1,4 +1,4 @@
-"""What has to end with the process, where commands end theirs without unwinding Python."""
+"""Calls at the end of a process, for commands that end theirs without unwinding Python."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _CALLS: list[Callable[[], None]] = []
 
 
 def at_end(call: Callable[[], None]) -> None:
-    """Call this before the process ends, however it ends by itself; it is called once."""
+    """Call a function once before the process ends by itself."""
 
     def once() -> None:
         if call in _CALLS:
@@ -21,6 +21,6 @@ def at_end(call: Callable[[], None]) -> None:
 
 
 def end_all() -> None:
-    """Call what waits, the newest first."""
+    """Make the waiting calls, the newest first."""
     while _CALLS:
         _CALLS.pop()()

@@ -1,12 +1,12 @@
-"""Files that are written whole or not at all, and files that are their owner's alone.
+"""Files that are written whole or not at all, and files that only their owner may open.
 
-A file is written under a name of its own beside its place and then renamed, so that a reader never
-finds half of it and a crash leaves what was there before. Private folders have mode 0700 and
-private files 0600: a user who can open a SQLite file can read it, and can hold its lock so that
-nobody else gets on. SQLite gives a database's journals the mode of the database.
+A file is written under a name of its own beside its place and then renamed, so a reader never finds
+half of it and a crash leaves the earlier content. Private folders have mode 0700 and private files
+0600: a user who can open a SQLite file can read it, and can hold its lock and thereby block all
+others. SQLite gives a database's journals the mode of the database.
 
-Limits: Windows has no such modes. Who may open a file there follows from its folder, and is neither
-set nor seen here. Nor can a folder's names be made durable there; NTFS keeps a journal of them.
+Limits: Windows has no such modes. Permissions there follow from the folder, and are neither set nor
+checked here. Nor can a folder's names be made durable there; NTFS keeps a journal of them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from typing import BinaryIO, Final
 from dppca.common.errors import SettingError
 
 HAS_MODES: Final = os.name == "posix"
-"""Whether a file's mode says who may open it; not on Windows."""
+"""True if a file's mode restricts who may open it; False on Windows."""
 PRIVATE = 0o600
 SHARED = 0o666
-"""Mode of a file that the process's mask alone restricts."""
+"""Mode of a file that only the process's mask restricts."""
 _OTHERS = 0o077
 
 CA, CERTIFICATE, KEY = "ca.pem", "certificate.pem", "key.pem"
@@ -35,46 +35,38 @@ REQUEST, REVOKED = "request.pem", "crl.pem"
 
 @dataclass(frozen=True, slots=True)
 class CredentialFolder:
-    """A folder with the files by which a party proves who it is."""
+    """A folder with the files that prove a party's identity."""
 
     folder: Path
 
     @property
     def ca(self) -> Path:
-        """The authority's certificate, from the operator."""
+        """Path of the authority's certificate, from the operator."""
         return self.folder / CA
 
     @property
     def certificate(self) -> Path:
-        """Certificate of this party, from the operator."""
+        """Path of this party's certificate, from the operator."""
         return self.folder / CERTIFICATE
 
     @property
     def key(self) -> Path:
-        """Private key of this party; an owner's never leaves the folder."""
+        """Path of this party's private key; an owner's never leaves the folder."""
         return self.folder / KEY
 
     @property
     def request(self) -> Path:
-        """What the operator signs."""
+        """Path of the request, which the operator signs."""
         return self.folder / REQUEST
 
 
 @contextmanager
 def replacing(path: Path, *, durable: bool) -> Iterator[Path]:
-    """The path of a draft that does not exist yet; it replaces ``path`` if the block ends well.
+    """Yield the path of a draft, not yet made; it replaces ``path`` if the block ends well.
 
-    A process that is killed leaves its draft, ``.NAME.XXXXXXXX``, which nothing reads.
-
-    Parameters
-    ----------
-    durable
-        Whether the bytes are on the disk before the draft gets its name.
-
-    Raises
-    ------
-    OSError
-        The draft cannot be made durable or renamed. What was at ``path`` is untouched.
+    A process that is killed leaves its draft, ``.NAME.XXXXXXXX``, which nothing reads. With
+    ``durable`` the bytes are on the disk before the draft is renamed. Raise `OSError` if the draft
+    cannot be made durable or renamed; the file at ``path`` is then unchanged.
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
@@ -87,19 +79,16 @@ def replacing(path: Path, *, durable: bool) -> Iterator[Path]:
 
 
 def write_file(path: Path, content: bytes, *, mode: int = PRIVATE, durable: bool = True) -> None:
-    """Write a file whole or not at all, over what was there; see `replacing`.
+    """Write a file whole or not at all, replacing an earlier one; see `replacing`.
 
-    Parameters
-    ----------
-    mode
-        Permissions of the file, before the process's mask.
+    ``mode`` has the permissions of the file, before the process's mask.
     """
     with replacing(path, durable=durable) as draft, open_new(draft, mode=mode) as file:
         file.write(content)
 
 
 def create_file(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
-    """Write a new file durably; `FileExistsError` where there is one."""
+    """Write a new file durably; `FileExistsError` if there is one."""
     with open_new(path, mode=mode) as file:
         file.write(content)
         file.flush()
@@ -115,7 +104,7 @@ def read_content(path: Path) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """Text of a file that somebody named to a command; `SettingError` where it cannot be read."""
+    """Return the text of a file that a user named; `SettingError` if it cannot be read."""
     try:
         return read_content(path).decode()
     except UnicodeDecodeError as error:
@@ -123,22 +112,19 @@ def read_text(path: Path) -> str:
 
 
 def open_new(path: Path, *, mode: int = PRIVATE) -> BinaryIO:
-    """Open a new file for writing; its mode is right from its first moment.
+    """Open a new file for writing, with its mode from the first moment.
 
-    Raises
-    ------
-    FileExistsError
-        There is one.
+    Raise `FileExistsError` if there is one.
     """
-    # Not pathlib's, which cannot say the mode.
+    # Not pathlib's, which has no parameter for the mode.
     return open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))
 
 
 def sync(path: Path) -> None:
-    """Make a file's bytes, or a folder's names, durable; names only where the system can."""
+    """Make a file's bytes, or a folder's names, durable; names only if the system can."""
     if not HAS_MODES and path.is_dir():
         return
-    # Windows writes out only what is open for writing.
+    # Windows writes out only files that are open for writing.
     handle = os.open(path, os.O_RDONLY if HAS_MODES else os.O_RDWR)
     try:
         os.fsync(handle)
@@ -147,16 +133,16 @@ def sync(path: Path) -> None:
 
 
 def create_private(path: Path) -> None:
-    """Make an empty private file where there is none, and shut others out of one that is there."""
+    """Create an empty private file if there is none; deny others access to an existing one."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE))
     shut([path])
 
 
 def shut(paths: Iterable[Path]) -> list[Path]:
-    """Shut others out of files and folders; returns those where it could not be done.
+    """Deny others access to files and folders; return those for which this failed.
 
-    Symbolic links are left alone. What another user owns, or lies on a disk that cannot be written,
-    stays as it is: `open_to_others` names it.
+    Symbolic links are ignored. Files of another user, or on a read-only disk, stay unchanged:
+    `open_to_others` names them.
     """
     for path in open_to_others(listed := list(paths)):
         with suppress(OSError):
@@ -165,7 +151,7 @@ def shut(paths: Iterable[Path]) -> list[Path]:
 
 
 def open_to_others(paths: Iterable[Path]) -> list[Path]:
-    """Those of some paths that other users may read, write, or enter; none where no mode says."""
+    """Return the paths that other users may read, write, or enter; none without modes."""
     return [
         path
         for path in (paths if HAS_MODES else ())

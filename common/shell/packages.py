@@ -1,7 +1,7 @@
-"""Packages that not every installation has: who needs one that is missing is told its name.
+"""Optional packages: an error names a missing one to the user who needs it.
 
-They are the extras of ``pyproject.toml``. A message names the packages themselves: no index need
-know this software by the name that it has.
+They are the extras of ``pyproject.toml``. A message names the packages themselves, because a
+package index may not know this software.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from dppca.common.errors import SettingError
 
 
 def require_package(module: str, *others: str, purpose: str) -> ModuleType:
-    """The module, imported; so are the others.
+    """Import all modules and return the first.
 
     Parameters
     ----------
     module, others
         Names in Python. pip knows each by its first part, with hyphens for underscores.
     purpose
-        What needs them, as the beginning of a sentence.
+        The feature that needs them, as the beginning of a sentence.
 
     Raises
     ------
     SettingError
-        One or more are not installed; how to install these.
+        One or more are not installed; the message says how to install them.
     """
     modules, missing = list[ModuleType](), list[str]()
     for name in (module, *others):

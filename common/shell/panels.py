@@ -1,8 +1,8 @@
-"""One attribute of two tables beside each other, as pages and pictures draw it.
+"""One attribute of two tables side by side, as pages and pictures draw it.
 
-Values are those that the files hold, a numeric in its cells, all of them drawn equally wide. What
-no cell or label stands for has a bar of its own: values that are not known, and numbers outside
-the bounds; so has a value with a cell of its own. Nothing is drawn as what coding makes of it.
+Values are those in the files, a numeric in its cells, all drawn equally wide. Values without a cell
+or label have bars of their own: unknown values, and numbers outside the bounds; so has a value with
+a cell of its own. No coded values are drawn.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Panel:
 
 
 def make_panel(schema: Schema, index: int, ours: ValueCounts, theirs: ValueCounts) -> Panel:
-    """The attribute with this index in two tables, each of a row at least; 12 labels at most."""
+    """Compare one attribute of two tables, each with at least one row; at most 12 labels."""
     attribute = schema.attributes[index]
     first, second = ours.cells / ours.n_rows, theirs.cells / theirs.n_rows
     if isinstance(attribute, Numeric):
@@ -58,7 +58,7 @@ def make_panel(schema: Schema, index: int, ours: ValueCounts, theirs: ValueCount
 
 
 def _extra_cells(ours: ValueCounts, theirs: ValueCounts) -> list[Cell]:
-    """Shares of both tables that no cell stands for; none where both are 0."""
+    """Return both tables' shares of rows outside all cells, without those that are 0 in both."""
     found = [
         Cell(name, getattr(ours, field) / ours.n_rows, getattr(theirs, field) / theirs.n_rows)
         for name, field in (("(below)", "below"), ("(above)", "above"), (UNKNOWN, "unknown"))
@@ -67,7 +67,7 @@ def _extra_cells(ours: ValueCounts, theirs: ValueCounts) -> list[Cell]:
 
 
 def _cell_names(attribute: Numeric, cells: Cells | None, edges: list[float]) -> list[str]:
-    """What lies in each cell: ends of intervals, or whole numbers, dates and labels."""
+    """Return the name of each cell: ends of an interval, or whole numbers, dates or labels."""
     if cells is None or not cells.integer:
         return [f"{a:.4g} to {b:.4g}" for a, b in pairwise(edges)]
     ends = [*(math.ceil(edge) - 1 for edge in edges[1:-1]), math.floor(edges[-1])]

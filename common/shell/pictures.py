@@ -1,7 +1,7 @@
 """Pictures of results and of tables, for `--plots`, notebooks and reports (matplotlib).
 
 A biplot (Gabriel, 1971) draws rows as points and attributes as arrows in one plane: a point's
-coordinates are the row's scores, an arrow's are the column's loadings, times one factor for all.
+coordinates are the row's scores, an arrow's are the column's loadings, times one common factor.
 Charts of pages are SVG, by `dppca.common.pages`.
 """
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_POINTS = 2000
-"""Rows of each table in a biplot: more would only paint it full."""
+"""Largest number of rows of each table in a biplot; more would only fill it with ink."""
 _MOST_COMPONENTS = 6
 _MOST_BARS = 12
 _MOST_ARROWS = 10
 _MOST_TICKS = 12
-_MOST_WRITTEN = 12  # attributes up to which numbers stand in the heat map
+_MOST_WRITTEN = 12  # largest number of attributes for which the heat map shows numbers
 _MOST_NAMED = 60
 _PER_ROW = 3
 _PANELS_PER_ROW = 4
@@ -37,14 +37,10 @@ _LABEL_LENGTH = 14
 
 
 def marginals_figure(panels: Sequence[Panel], names: tuple[str, str], *, notice: str) -> Figure:
-    """Shares of each attribute among two tables: filled bars, and hollow ones before them.
+    """Draw shares of each attribute in two tables: filled bars, and hollow ones in front.
 
-    Parameters
-    ----------
-    names
-        Names of the real rows, and of the synthetic ones, for the legend.
-    notice
-        Where the picture may go, for its top.
+    ``names`` are those of the real and the synthetic rows, for the legend; ``notice``, at the top,
+    says where the picture may go.
     """
     columns = min(_PANELS_PER_ROW, len(panels))
     rows = -(-len(panels) // columns)
@@ -66,14 +62,14 @@ def _draw_panel(axes: Any, panel: Panel, names: tuple[str, str]) -> None:
     first, second = np.array([(cell.ours, cell.theirs) for cell in panel.cells]).T
     axes.bar(places, first, 0.9, color=BLUE, alpha=0.55, label=names[0])
     axes.bar(places, second, 0.7, color="none", edgecolor=ORANGE, linewidth=1.5, label=names[1])
-    # Some of a numeric's intervals have a tick; so has all that is none, such as "(above)".
+    # Some of a numeric's intervals have a tick; so have all other cells, such as "(above)".
     step = -(-len(places) // _MOST_TICKS) if panel.numeric else 1
     beside = [i for i, cell in enumerate(panel.cells) if panel.numeric and cell.name[0] in "(="]
     ticks = [i for i in places.tolist() if i in beside or not i % step]
     top = 1.4 * float(np.delete(np.maximum(first, second), beside).max(initial=0.0))
     cut = [i for i in beside if max(first[i], second[i]) > 2 * top > 0]
     if cut:
-        axes.set_ylim(0, top)  # what is rare can still be seen; what is cut is written
+        axes.set_ylim(0, top)  # rare values stay visible; the shares of cut bars are written
         for i in cut:
             said = f"{first[i]:.0%}, {second[i]:.0%}"
             axes.text(i, 0.97 * top, said, rotation=90, fontsize=6, ha="right", va="top")
@@ -88,14 +84,10 @@ def _draw_panel(axes: Any, panel: Panel, names: tuple[str, str]) -> None:
 def variation_figure(
     marginals: Sequence[Variation], pairs: Sequence[Variation], *, notice: str
 ) -> Figure:
-    """Total variation of every pair of attributes as a heat map; on its diagonal, of one alone.
+    """Draw total variations of all pairs of attributes as a heat map; single ones on its diagonal.
 
-    Parameters
-    ----------
-    marginals, pairs
-        Of n attributes, and of their n (n - 1) / 2 pairs in the order of `list_pairs`.
-    notice
-        Where the picture may go, for its top.
+    ``marginals`` are for n attributes, ``pairs`` for their n (n - 1) / 2 pairs in the order of
+    `list_pairs`; ``notice``, at the top, says where the picture may go.
     """
     names = [shortened(each.attributes[0], _NAME_LENGTH) for each in marginals]
     n = len(names)
@@ -126,14 +118,10 @@ def loadings_figure(
     eigenvalues: NDArray[np.float64],
     noise_edge: float,
 ) -> Figure:
-    """The twelve largest loadings of each of the first six components.
+    """Draw the twelve largest loadings of each of the first six components.
 
-    Parameters
-    ----------
-    vectors
-        Shape (k, p), rows are components.
-    eigenvalues
-        Shape (k,) or longer, descending; ``noise_edge`` is in the same units.
+    ``vectors`` has the components as rows, shape (k, p); ``eigenvalues`` is descending, of length k
+    or more, and ``noise_edge`` is in the same units.
     """
     drawn = largest_loadings(schema, vectors[:_MOST_COMPONENTS], most=_MOST_BARS)
     columns = min(_PER_ROW, len(drawn))
@@ -158,14 +146,14 @@ def biplot_figure(
     mean: NDArray[np.float64] | None,
     tables: Sequence[tuple[str, NDArray[np.float64]]],
 ) -> Figure:
-    """Rows on the first two components, with the largest loadings as arrows.
+    """Draw rows on the first two components, with the largest loadings as arrows.
 
     Parameters
     ----------
     vectors
         Shape (k, p) with k of 2 or more, rows are components.
     mean
-        Shape (p,), coded units: where the plane has its origin; None for 0.
+        Origin of the plane, shape (p,), coded units; None for 0.
     tables
         One or two, each a name for the legend and rows in coded units, shape (n, p); the first
         `MOST_POINTS` are drawn.
@@ -218,9 +206,9 @@ def _draw_bars(axes: Any, loadings: Sequence[Loading]) -> None:
 
 
 def _draw_arrows(axes: Any, schema: Schema, plane: NDArray[np.float64], most: float) -> None:
-    """Arrows of the longest columns, the longest of which reaches as far as the farthest score.
+    """Draw arrows of the longest columns; the longest one reaches as far as the farthest score.
 
-    Where the name of an arrow would lie on that of a longer one, the arrow is left out.
+    An arrow whose name would overlap that of a longer one is left out.
     """
     lengths = np.hypot(*plane)
     ends = plane.T * (most / lengths.max() if lengths.max() > 0 else 0.0)

@@ -1,12 +1,12 @@
-"""What all plots share: a canvas without a display, and two colours that anybody can tell apart.
+"""Shared parts of all plots: a canvas without a display, and two distinguishable colours.
 
-Two colours of the Okabe-Ito palette, which differ in lightness too; beside the colour a plot
-always gives a second sign: filled against hollow, hatched against plain, dashed against solid.
-matplotlib is optional (the extra ``simulate``) and is imported when something is drawn.
+The two colours are from the Okabe-Ito palette and differ in lightness too; a plot always adds a
+second sign: filled and hollow, hatched and plain, dashed and solid. matplotlib is optional (the
+extra ``simulate``) and is imported when something is drawn.
 
-Names of attributes and labels are drawn as they are: no text is read as mathematics (``$...$``),
-which matplotlib would fail to draw where it is none. Axes with a logarithmic scale therefore need
-`plain_numbers`.
+Names of attributes and labels are drawn literally: no text is read as mathematics (``$...$``),
+because matplotlib would fail to draw invalid mathematics. Axes with a logarithmic scale therefore
+need `plain_numbers`.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ DPI = 150
 
 
 def check_plotting() -> None:
-    """`SettingError` where matplotlib is not installed; found out before anything is run."""
+    """Raise `SettingError` if matplotlib is not installed, before anything is run."""
     require_package("matplotlib", purpose="a plot").use("Agg")
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure on an Agg canvas; width and height in inches."""
+    """Return an empty figure on an Agg canvas; width and height in inches."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     class Picture(Figure):
-        """A figure that notebooks show as they show an image."""
+        """A figure that notebooks show as an image."""
 
         def _repr_png_(self) -> bytes:
             buffer = io.BytesIO()
             self.savefig(buffer, format="png", dpi=DPI)
             return buffer.getvalue()
 
-    mpl.rcParams["text.parse_math"] = False  # for texts that are made later, such as ticks', too
+    mpl.rcParams["text.parse_math"] = False  # also for texts that are made later, such as ticks'
     figure = Picture(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
 
 def write_figures(folder: Path, figures: Mapping[str, Figure]) -> dict[str, str]:
-    """Write each figure as PNG, and as SVG beside it; the paths of the PNG files by name."""
+    """Write each figure as PNG and SVG; return the paths of the PNG files by name."""
     paths = {name: folder / f"{name}.png" for name in figures}
     for name, figure in figures.items():
         for path in (paths[name], paths[name].with_suffix(".svg")):
@@ -62,7 +62,7 @@ def write_figures(folder: Path, figures: Mapping[str, Figure]) -> dict[str, str]
 
 
 def shortened(name: str, most: int) -> str:
-    """A name for a plot, of ``most`` characters at most; one that is cut ends in an ellipsis."""
+    """Return a name for a plot, of at most ``most`` characters; a cut one ends in an ellipsis."""
     return one_line(name if len(name) <= most else name[: most - 1] + "…")
 
 
@@ -74,9 +74,9 @@ def whole_numbers(axis: Any) -> None:
 
 
 def plain_numbers(axis: Any) -> None:
-    """Write the numbers of a logarithmic axis without mathematics; call it after the scale is set.
+    """Write the numbers of a logarithmic axis without mathematics, once its scale is set.
 
-    Which places get one stays matplotlib's choice.
+    matplotlib still chooses the places with numbers.
     """
     from matplotlib.ticker import LogFormatter
 

@@ -1,4 +1,4 @@
-"""Channels: mutual TLS, keepalive and message sizes that both ends agree on, and retries.
+"""Channels: mutual TLS, keepalive and message sizes common to both ends, and retries.
 
 Retries are bounded in number and time, wait exponentially with full jitter (Brooker, "Exponential
 backoff and jitter", 2015), and happen only after statuses that mean "the same call may succeed".
@@ -28,7 +28,7 @@ KEEPALIVE_S = 30
 IDLE_S = 300
 CONNECT_TIMEOUT_S = 10.0
 ATTEMPTS = 8
-"""At most, where the other side is not busy."""
+"""Largest number of attempts, not counting those that find the other side busy."""
 
 _T = TypeVar("_T")
 
@@ -43,22 +43,22 @@ _COMMON_OPTIONS: tuple[tuple[str, int], ...] = (
 
 CLIENT_OPTIONS: tuple[tuple[str, int | str], ...] = (
     *_COMMON_OPTIONS,
-    ("grpc.enable_retries", 0),  # retries are ours: bounded, and visible
-    ("grpc.enable_http_proxy", 0),  # an address in a site file is meant, and so is a proxy
+    ("grpc.enable_retries", 0),  # our own retries are bounded and visible
+    ("grpc.enable_http_proxy", 0),  # only the site file decides about a proxy
     ("grpc.use_local_subchannel_pool", 1),
-    # A curator that refused a connection, or closed it, is asked again soon.
+    # A curator that refused or closed a connection is called again soon.
     ("grpc.max_reconnect_backoff_ms", 5_000),
 )
 
 SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     *_COMMON_OPTIONS,
-    # Clients ping every KEEPALIVE_S; be a little more patient than they are quick.
+    # Clients ping every KEEPALIVE_S; the server accepts pings slightly sooner.
     ("grpc.http2.min_ping_interval_without_data_ms", KEEPALIVE_S * 1000 - 5_000),
-    ("grpc.so_reuseport", 0),  # a second daemon on the port is an error, not a twin
+    ("grpc.so_reuseport", 0),  # a second daemon on the port is an error
     ("grpc.max_metadata_size", 16 << 10),
     ("grpc.max_concurrent_streams", MAX_STREAMS),  # of one connection
-    # Windows that do not grow: what comes before it is asked for is 64 KiB for each call. A message
-    # that is asked for still comes in one go.
+    # Windows that do not grow: at most 64 KiB for each call arrive before they are asked for. A
+    # message that is asked for still arrives at once.
     ("grpc.http2.bdp_probe", 0),
 )
 
@@ -71,9 +71,9 @@ def server_options(
     Parameters
     ----------
     connections
-        That gRPC takes; it closes further ones as they come, whosoever they are.
+        Connections that gRPC accepts; it closes further ones on arrival, from any client.
     calls
-        That may wait for our code at once; of further ones gRPC cancels any, honest ones too.
+        Calls that may wait for our code at once; gRPC cancels any further ones, honest ones too.
     handshake_s
         Seconds for TLS and the first words of HTTP/2.
     """
@@ -83,7 +83,7 @@ def server_options(
         ("grpc.server.max_pending_requests", calls),
         ("grpc.server.max_pending_requests_hard_limit", calls),
         ("grpc.server_handshake_timeout_ms", int(1000 * handshake_s)),
-        # A client that has not called for so long connects again when it does.
+        # A client that was idle for so long reconnects at its next call.
         ("grpc.max_connection_idle_ms", IDLE_S * 1000),
     )
 
@@ -95,16 +95,16 @@ def open_channel(
     server_name: str | None = None,
     proxy: HttpProxy | None = None,
 ) -> grpc.Channel:
-    """A channel to a curator; it connects when first used.
+    """Open a channel to a curator; it connects when first used.
 
     Parameters
     ----------
     address
-        ``HOST:PORT``. The host must stand in the curator's certificate.
+        ``HOST:PORT``. The curator's certificate must name the host.
     server_name
-        Name to expect in the certificate instead of the host, where a tunnel lies between.
+        Name to expect in the certificate instead of the host, if a tunnel lies between.
     proxy
-        What is dialled instead, to be asked for the address; TLS is the curator's all the same.
+        Proxy to dial instead, which connects to the address; TLS still ends at the curator.
     """
     require_tls_13()
     options: list[tuple[str, int | str]] = list(CLIENT_OPTIONS)
@@ -128,7 +128,7 @@ def open_channel(
 
 
 def server_credentials(credentials: Credentials) -> grpc.ServerCredentials:
-    """Mutual TLS: a client without a certificate of the same authority is not spoken to."""
+    """Mutual TLS credentials: a client needs a certificate of the same authority."""
     require_tls_13()
     return grpc.ssl_server_credentials(
         [(credentials.key, credentials.certificate)],
@@ -138,9 +138,9 @@ def server_credentials(credentials: Credentials) -> grpc.ServerCredentials:
 
 
 def reloading_server_credentials(current: Callable[[], Credentials]) -> grpc.ServerCredentials:
-    """As `server_credentials`, with those that ``current`` gives when a connection begins.
+    """Server credentials that ``current`` supplies anew for each connection.
 
-    Connections that are open keep what they began with.
+    Open connections keep their first ones. See `server_credentials`.
     """
     require_tls_13()
     in_use = current()
@@ -174,24 +174,24 @@ def with_retries(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> _T:
-    """Run a call until it succeeds, fails for good, or the deadline has passed.
+    """Run a call until it succeeds, fails permanently, or the deadline has passed.
 
     Parameters
     ----------
     call
-        Given the seconds that are left, to use as the RPC's timeout. Called again from the start
-        after a failure that may pass.
+        Receives the seconds that are left, as the RPC's timeout. It is called again from the start
+        after a temporary failure.
     deadline_s
         For all attempts together.
     attempts
-        At most so many; those that find the other side busy are not counted.
+        Largest number; attempts that find the other side busy are not counted.
     dialled
-        For what an error says; None in tests and tools.
+        Target, for error messages; None in tests and tools.
 
     Raises
     ------
     DppcaError
-        What the last attempt came to.
+        Error of the last attempt.
     """
     end = clock() + deadline_s
     counted = 0
@@ -218,7 +218,7 @@ def with_retries(
 
 
 def explain_failure(error: grpc.RpcError, dialled: DialTarget | None) -> DppcaError:
-    """What a failed call stands for, said to the party that dialled."""
+    """Return the error of a failed call, with a message for the calling party."""
     if dialled is None:
         return from_rpc_error(error)
     if is_other_host(error):

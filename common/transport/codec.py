@@ -1,7 +1,7 @@
-"""Messages to values, and back.
+"""Conversion of messages to values, and back.
 
-Nothing that arrives is believed: lengths, offsets and digests are checked while bytes come in, and
-caps before they are kept.
+Received data is not trusted: lengths, offsets and digests are checked while bytes arrive, and
+limits before they are stored.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _FORMS = {
 
 
 def state_to_wire(state: StudyState) -> pb.StudyState.ValueType:
-    """Enum value of a state."""
+    """Return the enum value of a state."""
     return _STATES[state]
 
 
 def state_from_wire(value: int) -> StudyState:
-    """State of an enum value; `UploadError` for one this version does not know."""
+    """Return the state of an enum value; `UploadError` for one unknown to this version."""
     for state, number in _STATES.items():
         if number == value:
             return state
@@ -57,12 +57,12 @@ def state_from_wire(value: int) -> StudyState:
 
 
 def form_to_wire(form: Form) -> pb.SyntheticForm.ValueType:
-    """Enum value of a form."""
+    """Return the enum value of a form."""
     return _FORMS[form]
 
 
 def form_from_wire(value: int) -> Form:
-    """Form of an enum value; `UploadError` for one this version does not know."""
+    """Return the form of an enum value; `UploadError` for one unknown to this version."""
     for form, number in _FORMS.items():
         if number == value:
             return form
@@ -72,14 +72,14 @@ def form_from_wire(value: int) -> Form:
 def read_message(kind: type[_Value], message: Message) -> _Value:
     """Read the fields of a message into a dataclass with fields of the same names.
 
-    Text becomes one line, bytes become hexadecimal digits where the field is text, and a time is
-    read from the message's ``NAME_s``, seconds since 1970 UTC. What the message leaves empty is
-    None where the field may be None.
+    Text becomes one line, bytes become hexadecimal digits if the field is text, and a time is read
+    from the message's ``NAME_s``, seconds since 1970 UTC. An empty value becomes None if the field
+    allows None.
 
     Raises
     ------
     PeerError, UploadError
-        A time that no calendar has, a state that this version does not know.
+        A time is outside the calendar, or this version does not know a state.
     """
     hints = typing.get_type_hints(kind)
     return kind(**{name: _read_field(hint, message, name) for name, hint in hints.items()})
@@ -113,16 +113,16 @@ def contribution_parts(
     ledger_head: bytes,
     sent: Callable[[int], None] | None = None,
 ) -> Iterator[pb.ContributeRequest]:
-    """A stored release as the messages of one `Contribute` call.
+    """Yield a stored release as the messages of one `Contribute` call.
 
     Parameters
     ----------
     payload
-        The bytes the ledger holds, never anything recomputed.
+        The bytes in the ledger, never anything recomputed.
     envelope
         With the receipt, signed by the owner.
     sent
-        Told the size of every chunk taken from here.
+        Called with the size of every chunk that was taken.
     """
     yield pb.ContributeRequest(
         header=pb.ContributionHeader(
@@ -134,7 +134,7 @@ def contribution_parts(
     )
     checkpoint("send")
     for offset in range(0, len(payload), CHUNK_BYTES):
-        part = pb.ContributeRequest()  # filled in place: a chunk that is handed over is copied
+        part = pb.ContributeRequest()  # filled in place: assigning a chunk would copy it
         part.chunk.offset = offset
         part.chunk.content = content = payload[offset : offset + CHUNK_BYTES]
         yield part
@@ -143,10 +143,10 @@ def contribution_parts(
 
 
 def chunks(file: BinaryIO) -> Iterator[pb.Chunk]:
-    """Cut a file into chunks of `CHUNK_BYTES`, in order; where it is read next does not move.
+    """Cut a file into chunks of `CHUNK_BYTES`, in order; its read position does not move.
 
-    A second call may read the same file while the first is not at its end. `ValueError` for a file
-    without a byte.
+    A second call may read the same file before the first is at its end. Raise `ValueError` for an
+    empty file.
     """
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         for offset in range(0, len(content), CHUNK_BYTES):
@@ -154,10 +154,10 @@ def chunks(file: BinaryIO) -> Iterator[pb.Chunk]:
 
 
 class ChunkVerifier:
-    """The chunks of a content, checked as they come: size and place, not yet what is in them.
+    """Checks of the chunks of a content on arrival: size and offset, not yet their bytes.
 
-    Give every chunk to `take`, keep what it returns, and give the digest of all of it to
-    `require_whole`: only then is the content what its header announced.
+    Pass every chunk to `take`, keep the result, and pass the digest of all of it to
+    `require_whole`: only then is the content as its header announced.
     """
 
     def __init__(self, *, total_bytes: int, sha256: bytes, cap: int) -> None:
@@ -169,12 +169,12 @@ class ChunkVerifier:
 
     @property
     def received(self) -> int:
-        """Bytes so far."""
+        """Number of bytes so far."""
         return self._received
 
     def take(self, chunk: pb.Chunk) -> bytes:
-        """Check one chunk and return its bytes; `UploadError` where it is not the next."""
-        content = chunk.content  # a copy, each time that it is asked for
+        """Check one chunk and return its bytes; `UploadError` if it is not the next."""
+        content = chunk.content  # every access copies
         if chunk.offset != self._received:
             raise UploadError(
                 f"a chunk begins at byte {chunk.offset}; {self._received} was expected"
@@ -187,12 +187,9 @@ class ChunkVerifier:
         return content
 
     def require_whole(self, sha256: bytes) -> None:
-        """Raise `UploadError` unless everything announced has come and nothing was changed.
+        """Raise `UploadError` unless the announced content is complete and unchanged.
 
-        Parameters
-        ----------
-        sha256
-            Digest of all that `take` has returned, 32 bytes.
+        ``sha256`` is the digest, 32 bytes, of everything that `take` has returned.
         """
         if self._received != self._total:
             raise UploadError(f"the content ends after {self._received} of {self._total} bytes")
@@ -201,10 +198,10 @@ class ChunkVerifier:
 
 
 class Reassembly(ChunkVerifier):
-    """Chunks back to their content, with their digest; keeps no bytes itself.
+    """Reassembly of a content from chunks, with its digest; keeps no bytes itself.
 
-    Feed every chunk to `add`, write what it returns, and call `finish`: only then is the content
-    what its header announced.
+    Pass every chunk to `add`, write the result, and call `finish`: only then is the content as its
+    header announced.
     """
 
     def __init__(self, *, total_bytes: int, sha256: bytes, cap: int) -> None:
@@ -212,11 +209,11 @@ class Reassembly(ChunkVerifier):
         self._hash = hashlib.sha256()
 
     def add(self, chunk: pb.Chunk) -> bytes:
-        """Check one chunk and return its bytes; `UploadError` where it is not the next."""
+        """Check one chunk and return its bytes; `UploadError` if it is not the next."""
         content = self.take(chunk)
         self._hash.update(content)
         return content
 
     def finish(self) -> None:
-        """Raise `UploadError` unless everything announced has come and nothing was changed."""
+        """Raise `UploadError` unless the announced content is complete and unchanged."""
         self.require_whole(self._hash.digest())

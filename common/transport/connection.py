@@ -1,6 +1,6 @@
 """A client's connection to a curator: opened when first used, closed with its block.
 
-Every call has a deadline, and is repeated only after failures that may pass
+Every call has a deadline and is repeated only after temporary failures
 (`dppca.common.transport.channels.with_retries`).
 """
 
@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 
 
 class CuratorConnection:
-    """What every client of a curator is: a channel, and calls on it with retries."""
+    """Base of a curator's clients: a channel, and calls on it with retries."""
 
     def __init__(self, dialled: DialTarget, credentials: Credentials) -> None:
         self._dialled = dialled
@@ -61,13 +61,13 @@ class _NamedStudy(Protocol):
 
 @contextmanager
 def guess_study(name: str, studies: Callable[[], Sequence[_NamedStudy]]) -> Iterator[None]:
-    """If the block finds no study, name it, and which of those that this party sees is like it."""
+    """If the block finds no study, raise an error that names the most similar one in sight."""
     try:
         yield
     except UnknownStudyError as error:
         try:
             near = nearest_name(name, [each.name for each in studies()])
-        except DppcaError:  # a curator that lists none: what was asked for has failed anyway
+        except DppcaError:  # the curator lists none: keep the first error
             raise error from None
         meant = "" if near is None else f"; did you mean {near}?"
         raise UnknownStudyError(f"{error}. You asked for {name}{meant}") from error

@@ -1,8 +1,8 @@
-"""The host that was dialled, and the hosts that the certificate there is for.
+"""The dialled host, and the hosts in the certificate there.
 
-gRPC says that a host name was refused, not which names would do. They are read from the certificate
-itself by a second handshake, in which everything but the name is checked as before: it must be
-signed by the party's own authority, so nobody else can put words in the message.
+gRPC reports that a host name was refused, but not the valid names. A second handshake reads them
+from the certificate itself. Everything except the name is checked as before: the party's own
+authority must have signed it, so no one else can influence the message.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class DialTarget:
-    """Whom a client calls, and as what.
+    """Target of a client's call, and the client's role.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class DialTarget:
     server_name
         Name to expect instead of the host.
     proxy
-        What lies between; None to dial the address itself.
+        Proxy on the way; None to dial the address itself.
     """
 
     address: str
@@ -44,17 +44,17 @@ class DialTarget:
 
     @property
     def expected(self) -> str:
-        """The name that the certificate has to hold."""
+        """Name that the certificate must contain."""
         return self.server_name or parse_host(self.address)
 
 
 def parse_host(address: str) -> str:
-    """The host in a ``HOST:PORT``."""
+    """Return the host in a ``HOST:PORT``."""
     return address.rpartition(":")[0].strip("[]")
 
 
 def other_host_error(dialled: DialTarget) -> IdentityError:
-    """The error for a certificate that is not for the host that was dialled; names both."""
+    """Return the error for a certificate that is not for the dialled host; names both."""
     names = ", ".join(_fetch_names(dialled)) or "other hosts"
     where = (
         "with --curator"
@@ -69,12 +69,12 @@ def other_host_error(dialled: DialTarget) -> IdentityError:
 
 
 def _fetch_names(dialled: DialTarget) -> tuple[str, ...]:
-    """Host names and addresses in the certificate at an address; none where it cannot be read."""
+    """Return host names and addresses in the certificate at an address; none if unreadable."""
     from cryptography import x509
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.check_hostname = False  # which is what failed; the signature is still required
+    context.check_hostname = False  # it failed before; the signature is still required
     context.set_alpn_protocols(["h2"])
     try:
         context.load_verify_locations(cadata=dialled.ca.decode("ascii"))

@@ -5,16 +5,14 @@
     site ── CONNECT curator:7443 ──▶ proxy ──▶ curator
     site ◀═══════ TLS 1.3, mutual ═══════▶ curator
 
-The proxy learns the curator's host and port, times and sizes; what it passes on it can neither read
-nor change. A channel whose site names a proxy dials the proxy and nothing else: gRPC gets the
-curator's address as what to ask the proxy for (`channel_options`). Its own handling of proxies
-stays off, since it would read the environment: a ``no_proxy`` there that fits the curator would
-make it dial past the proxy without a word.
+The proxy learns the curator's host and port, times and sizes; it can neither read nor change the
+traffic. A channel whose site names a proxy dials the proxy and nothing else: gRPC gets the
+curator's address as the target to request from the proxy (`channel_options`). Its own handling of
+proxies stays off, since it would read the environment: a ``no_proxy`` there that matches the
+curator would make it silently bypass the proxy.
 
-Limits: a proxy that asks for a name and password is given them by HTTP Basic, in clear up to the
-proxy. Digest, NTLM and Kerberos are not spoken.
-
-References: RFC 9110, 9.3.6 (CONNECT) and 15.5.8 (407); RFC 7617 (Basic).
+Limits: a proxy that requires a name and password gets them by HTTP Basic, in clear up to the proxy.
+Digest, NTLM and Kerberos are not supported.
 """
 
 from __future__ import annotations
@@ -28,19 +26,15 @@ from http.client import HTTPException, HTTPResponse
 from dppca.common.errors import UnreachableError
 
 ANSWER_S = 10.0
-"""For the connection to a proxy, and for its answer."""
+"""Timeout of the connection to a proxy, and of its answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpProxy:
     """A proxy that connects by ``CONNECT``.
 
-    Attributes
-    ----------
-    address
-        ``HOST:PORT``.
-    login
-        ``NAME:PASSWORD``; empty where it asks for none.
+    ``address`` is ``HOST:PORT``; ``login`` is ``NAME:PASSWORD``, or empty if the proxy requires
+    none.
     """
 
     address: str
@@ -51,7 +45,7 @@ class HttpProxy:
         return f"Basic {base64.b64encode(self.login.encode()).decode('ascii')}"
 
     def channel_options(self, target: str) -> tuple[tuple[str, str], ...]:
-        """For a channel that dials the proxy and means ``target``, a ``HOST:PORT``."""
+        """Options of a channel that dials the proxy to reach ``target``, a ``HOST:PORT``."""
         options = (("grpc.http_connect_server", target), ("grpc.default_authority", target))
         if not self.login:
             return options
@@ -59,7 +53,7 @@ class HttpProxy:
         return (*options, ("grpc.http_connect_headers", header))
 
     def open_tunnel(self, target: str) -> socket.socket:
-        """A connection through the proxy to a ``HOST:PORT``, before TLS.
+        """Open a connection through the proxy to a ``HOST:PORT``, before TLS.
 
         Raises
         ------
@@ -128,7 +122,7 @@ _NOT_REACHED = {
 
 
 def _read_status(tunnel: socket.socket) -> int:
-    """Status of the proxy's answer, whose headers are read; nothing follows before we speak."""
+    """Read the proxy's answer and return its status; nothing follows until we send."""
     answer = HTTPResponse(tunnel, method="CONNECT")
     try:
         answer.begin()

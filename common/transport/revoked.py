@@ -1,7 +1,7 @@
-"""Revocation lists as parties read them: a CRL in PEM, signed by the study's authority.
+"""Revocation lists for parties: a CRL in PEM, signed by the study's authority.
 
-The authority makes the list (`dppca.curator.certificates.revocation`); the daemon asks it at every
-call, and anybody who verifies a file may ask it too. Reference: RFC 5280, 5.
+The authority makes the list (`dppca.curator.certificates.revocation`); the daemon checks it at
+every call, and verifiers of a file may check it too. Reference: RFC 5280, 5.
 """
 
 from __future__ import annotations
@@ -20,14 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RevocationList:
-    """What an authority has revoked.
+    """Certificates that an authority has revoked.
 
-    Attributes
-    ----------
-    number
-        How many versions of the list there were.
-    dates
-        When each was revoked, by serial number. A key may have been lost long before.
+    ``number`` counts the versions of the list; ``dates`` has the time of each revocation by serial
+    number. A key may have been lost long before.
     """
 
     number: int = 0
@@ -40,17 +36,9 @@ class RevocationList:
 
 
 def read_list(content: bytes, *, ca: bytes) -> RevocationList:
-    """Read a list in PEM.
+    """Read a list in PEM, signed by the authority whose certificate in PEM is ``ca``.
 
-    Parameters
-    ----------
-    ca
-        The authority's certificate in PEM.
-
-    Raises
-    ------
-    IdentityError
-        Not a list, or not this authority's; or ``ca`` is no certificate.
+    Raise `IdentityError` if it is no list or not this authority's, or if ``ca`` is no certificate.
     """
     from cryptography import x509
 
@@ -62,14 +50,14 @@ def read_list(content: bytes, *, ca: bytes) -> RevocationList:
 
 
 def parse_list(content: bytes, authority: x509.Certificate) -> RevocationList:
-    """As `read_list`, of an authority that has been read."""
+    """Read a list in PEM, given the parsed certificate of its authority; raise as `read_list`."""
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
 
     key = authority.public_key()
     try:
         document = x509.load_pem_x509_crl(content)
-        # Parsed lazily; damaged ones are found here.
+        # Parsed lazily: damaged entries raise here.
         dates = {each.serial_number: each.revocation_date_utc for each in document}
         good = isinstance(key, ec.EllipticCurvePublicKey) and document.is_signature_valid(key)
         number = document.extensions.get_extension_for_class(x509.CRLNumber).value.crl_number

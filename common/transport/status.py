@@ -1,9 +1,9 @@
-"""Errors to gRPC statuses, and back.
+"""Conversion of errors to gRPC statuses, and back.
 
-The server side ends every failed call here: the status of the error's class, the class's constant
-public sentence, and its name in the trailer `dppca-error`. What went wrong in detail stays in the
-local log. The client side turns a failed call into an error of the same class, with a message
-that says what to do.
+The server side ends every failed call here: with the status of the error's class, the class's
+constant public sentence, and its name in the trailer `dppca-error`. Details stay in the local log.
+The client side turns a failed call into an error of the same class, with a message that says what
+to do.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ STATUS: dict[type[DppcaError], grpc.StatusCode] = {
     errors.StoreError: grpc.StatusCode.DATA_LOSS,
     errors.DppcaError: grpc.StatusCode.INTERNAL,
 }
-"""Status of each class; a class that is not listed has that of its nearest ancestor."""
+"""Status of each class; an unlisted class has that of its nearest ancestor."""
 
 RETRIED = frozenset(
     {
@@ -87,12 +87,12 @@ OPERATOR_WHAT_TO_DO: dict[type[DppcaError], str] = {
     errors.StudyStateError: "`dppca-curator study show` tells its state",
     errors.ConflictError: "the curator keeps what it has",
 }
-"""What an operator is told otherwise than an owner."""
+"""Hints for operators that differ from those for owners."""
 
 
 @runtime_checkable
 class _FailedCall(Protocol):
-    """What gRPC's errors are as well, blocking or not; their base class does not say so."""
+    """Interface of gRPC's errors, blocking or not, which their base class does not declare."""
 
     def code(self) -> grpc.StatusCode: ...
 
@@ -101,21 +101,21 @@ class _FailedCall(Protocol):
     def trailing_metadata(self) -> Iterable[tuple[str, str | bytes]] | None: ...
 
 
-# What gRPC itself answers above the server's limit of calls in all; it has no trailer.
+# gRPC's own answer above the server's total limit of calls; it has no trailer.
 _TOO_MANY_CALLS = "concurrent rpc limit"
-# Not "handshake" alone: one that was broken off or took too long ("Handshake read failed",
-# "Handshake timed out") says nothing about certificates, and the same call may succeed.
+# Not "handshake" alone: a broken or slow one ("Handshake read failed", "Handshake timed out")
+# does not indicate a bad certificate, and the same call may succeed.
 _OTHER_HOST = ("hostname verification", "peer name")
 _HANDSHAKE = ("certificate", "handshake failed", "ssl", *_OTHER_HOST)
 
 
 def choose_status(error: DppcaError) -> grpc.StatusCode:
-    """Status of an error, by its class or the nearest ancestor that has one."""
+    """Return the status of an error, by its class or the nearest listed ancestor."""
     return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 
 
 async def abort(context: ServicerContext[object, object], error: DppcaError) -> NoReturn:
-    """End a call on the server's side; nothing but constants leaves."""
+    """End a call on the server's side; only constants leave."""
     context.set_trailing_metadata(((TRAILER, type(error).__name__),))
     await context.abort(choose_status(error), error.public)
     raise AssertionError  # abort does not return
@@ -124,12 +124,9 @@ async def abort(context: ServicerContext[object, object], error: DppcaError) -> 
 def from_rpc_error(
     error: grpc.RpcError, *, role: Role = Role.OWNER, address: str | None = None
 ) -> DppcaError:
-    """The error that a failed call stands for, on the side of a client of some role.
+    """Return the error of a failed call for a client of some role.
 
-    Parameters
-    ----------
-    address
-        What was dialled; a message about it then says so before gRPC's own words.
+    ``address`` is the dialled one; a message about it then comes before gRPC's own text.
     """
     code, details, trailers = _status_parts(error)
     named = _by_name(str(trailers.get(TRAILER, ""))) or _by_status(code, details)
@@ -143,21 +140,21 @@ def from_rpc_error(
 
 
 def may_retry(error: grpc.RpcError) -> bool:
-    """Whether the same call may succeed later."""
+    """Return True if the same call may succeed later."""
     code, details, _ = _status_parts(error)
     kind = _by_status(code, details)
     return kind is errors.BusyError or (code in RETRIED and kind is not errors.IdentityError)
 
 
 def is_busy(error: grpc.RpcError) -> bool:
-    """Whether the other side does well and has too many calls: worth waiting for."""
+    """Return True if the other side works but has too many calls, so that waiting helps."""
     code, details, trailers = _status_parts(error)
     named = _by_name(str(trailers.get(TRAILER, ""))) or _by_status(code, details)
     return named is errors.BusyError
 
 
 def is_other_host(error: grpc.RpcError) -> bool:
-    """Whether the other side's certificate is good but not for the host that was dialled."""
+    """Return True if the other side's certificate is good but not for the dialled host."""
     code, details, _ = _status_parts(error)
     return code is grpc.StatusCode.UNAVAILABLE and any(
         word in details.lower() for word in _OTHER_HOST

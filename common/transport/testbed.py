@@ -6,10 +6,10 @@
                     │
                     └────▶ owners, each in a folder of its own
 
-Simulations, benchmarks, the self-test and tests run their studies on it. It knows neither side:
-curator and owners are command lines, each in a process and a session of its own, so that Ctrl-C in
-a terminal reaches the caller alone, which then ends the parties in order. A command that fails ends
-the call with the command's own error class, and with what it said.
+Simulations, benchmarks, the self-test and tests run their studies on it. It depends on neither
+side: curator and owners are command lines, each in its own process and session, so that Ctrl-C in a
+terminal reaches only the caller, which then ends the parties in order. A command that fails ends
+the call with the command's own error class and message.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from dppca.common.transport.tls import Role
 CURATOR, OWNER = "dppca.curator.cli", "dppca.owner.cli"
 SERVE = ("-P", "-m", CURATOR, "serve")
 HOSTS = ("127.0.0.1", "localhost")
-# For hangs: machines may be slow, or busy.
+# Limits against hangs only: machines may be slow or busy.
 COMMAND_TIMEOUT_S = 3600.0
 START_TIMEOUT_S = 300.0
 STOP_TIMEOUT_S = 10.0
@@ -50,14 +50,14 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, slots=True)
 class CommandAnswer:
-    """What a command printed with ``--json``, and how long its process took, start to end."""
+    """Document that a command printed with ``--json``, and the duration of its process."""
 
     document: Mapping[str, Any]
     seconds: float
 
 
 class Processes(AbstractContextManager["Processes"]):
-    """Processes that are gone when the block is left, by whatever way."""
+    """Set of processes that ends them when the block is left, in any way."""
 
     def __init__(self) -> None:
         self._live: set[subprocess.Popen[bytes]] = set()
@@ -83,15 +83,7 @@ class Processes(AbstractContextManager["Processes"]):
     ) -> subprocess.Popen[bytes]:
         """Start Python with some arguments; see `environment` for ``fault``.
 
-        Parameters
-        ----------
-        within
-            A command that runs another one, which Python is then.
-
-        Raises
-        ------
-        PeerError
-            `stop` was called.
+        ``within`` is a command that runs another one, here Python. Raise `PeerError` after `stop`.
         """
         with self._lock:
             self.require_running()
@@ -107,24 +99,16 @@ class Processes(AbstractContextManager["Processes"]):
         return process
 
     def require_running(self) -> None:
-        """Raise `PeerError` once `stop` was called."""
+        """Raise `PeerError` after `stop`."""
         if self._stopped:
             raise PeerError("the parties are being stopped")
 
     def call(self, who: str, module: str, *arguments: object) -> CommandAnswer:
         """Run one command to its end; ``--json`` is added.
 
-        Parameters
-        ----------
-        who
-            The party, for messages.
-        module
-            Module of its command line: `CURATOR` or `OWNER`.
-
-        Raises
-        ------
-        DppcaError
-            The class the command failed with, its message after the party's name.
+        ``who`` names the party in messages; ``module`` is its command line, `CURATOR` or `OWNER`.
+        Raise the `DppcaError` class that the command failed with, its message after the party's
+        name.
         """
         started = time.monotonic()
         program = ["-P", "-m", module, *arguments, "--json"]
@@ -144,11 +128,11 @@ class Processes(AbstractContextManager["Processes"]):
     def each(
         self, items: Sequence[Item], action: Callable[[Item], Made], *, at_once: int = AT_ONCE
     ) -> list[Made]:
-        """``action`` of every item; the first failure stops the others, and every process."""
+        """Return ``action`` of every item; the first failure stops the others and all processes."""
         return each(items, action, stop=self.stop, at_once=at_once)
 
     def end(self, process: subprocess.Popen[bytes]) -> None:
-        """Kill a process that lives, and forget it."""
+        """Kill a process if it is alive, and forget it."""
         if process.poll() is None:
             process.kill()
             process.communicate()
@@ -156,7 +140,7 @@ class Processes(AbstractContextManager["Processes"]):
             self._live.discard(process)
 
     def stop(self, *, grace_s: float = STOP_TIMEOUT_S) -> None:
-        """End every live process: asked first, then killed. Nothing starts any more."""
+        """End every live process, by SIGTERM, then SIGKILL. Nothing can be started afterwards."""
         with self._lock:
             self._stopped = True
             live = list(self._live)
@@ -192,14 +176,10 @@ class LocalCurator:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, *program: str, fault: str | None = None) -> Self:
-        """Start ``program`` (`SERVE` unless given) and wait until it serves; returns itself.
+        """Start ``program`` (`SERVE` by default), wait until it serves, and return itself.
 
-        For ``fault`` see `environment`.
-
-        Raises
-        ------
-        DppcaError
-            The class that the curator failed with, its last lines as the message.
+        For ``fault`` see `environment`. Raise the `DppcaError` class that the curator failed with,
+        its last lines as the message.
         """
         port_file = self.folder / "port"
         port_file.unlink(missing_ok=True)
@@ -215,44 +195,38 @@ class LocalCurator:
 
     @property
     def was_started(self) -> bool:
-        """Whether there is a process, which may have ended since."""
+        """Return True if a process was started, even if it has ended since."""
         return self._process is not None
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
-        """The process that was started last.
-
-        Raises
-        ------
-        PeerError
-            None was.
-        """
+        """The process that was started last; `PeerError` if there is none."""
         if self._process is None:
             raise PeerError("the curator was not started")
         return self._process
 
     def kill(self) -> None:
-        """As a power cut would."""
+        """Kill the curator, like a power cut."""
         self._processes.end(self.process)
 
     def terminate(self) -> int:
-        """SIGTERM; returns the exit code."""
+        """Send SIGTERM and return the exit code."""
         self.process.terminate()
         return self.process.wait(timeout=START_TIMEOUT_S)
 
 
 class Authority(Protocol):
-    """Makes certificates for a federation that is thrown away."""
+    """Maker of certificates for a temporary federation."""
 
     def issue(self, role: Role, name: str, *, hosts: Sequence[str], output: Path) -> None:
-        """Make the credentials of a curator or an operator in a folder."""
+        """Write the credentials of a curator or an operator to a folder."""
 
     def sign(self, name: str, site: Path) -> None:
-        """Certify the request in an owner's folder, which gets the certificate and ``ca.pem``."""
+        """Certify the request in an owner's folder; add the certificate and ``ca.pem`` to it."""
 
 
 class CommandAuthority:
-    """An authority that the curator's commands make: for callers that may not import it."""
+    """Authority made by the curator's commands, for callers that may not import it."""
 
     def __init__(self, processes: Processes, folder: Path) -> None:
         self._processes = processes
@@ -260,12 +234,12 @@ class CommandAuthority:
         self._pki("init")
 
     def issue(self, role: Role, name: str, *, hosts: Sequence[str], output: Path) -> None:
-        """See `Authority`."""
+        """Implement `Authority.issue`."""
         options = [option for host in hosts for option in ("--host", host)]
         self._pki("issue", "--role", role.value, "--name", name, "--output", output, *options)
 
     def sign(self, name: str, site: Path) -> None:
-        """See `Authority`."""
+        """Implement `Authority.sign`."""
         files = CredentialFolder(site)
         request = ("--request", files.request, "--output", files.certificate, "--name", name)
         self._pki("sign", *request)
@@ -303,11 +277,11 @@ class LocalFederation:
 
     @property
     def address(self) -> str:
-        """Where owners and the operator reach the curator."""
+        """Address of the curator for owners and the operator."""
         return self.curator.address
 
     def start(self) -> None:
-        """Make the credentials of curator and operator, and bring the curator up."""
+        """Make the credentials of curator and operator, and start the curator."""
         curator = self.curator.credentials
         self._authority.issue(Role.CURATOR, "curator", hosts=HOSTS, output=curator)
         self._authority.issue(Role.OPERATOR, "operator", hosts=(), output=self.operator)
@@ -315,11 +289,11 @@ class LocalFederation:
         self._on_command()
 
     def site(self, name: str) -> Path:
-        """An owner's folder."""
+        """Return an owner's folder."""
         return self._folder / "sites" / name
 
     def join(self, name: str) -> CommandAnswer:
-        """Set up an owner's site and have its request signed; what ``init`` answered."""
+        """Set up an owner's site and have its request signed; return the answer of ``init``."""
         answer = self.own(name, "init", "--name", name, "--curator", self.address)
         self._authority.sign(name, self.site(name))
         return answer
@@ -345,9 +319,9 @@ def each(
     stop: Callable[[], None],
     at_once: int = AT_ONCE,
 ) -> list[Made]:
-    """``action`` of every item, so many at a time.
+    """Return ``action`` of every item, at most ``at_once`` at a time.
 
-    After the first failure, or an interruption, ``stop`` must end the actions under way.
+    After the first failure, or an interruption, ``stop`` must end the running actions.
     """
     with ThreadPoolExecutor(at_once) as pool:
         futures = [pool.submit(action, item) for item in items]
@@ -364,12 +338,9 @@ def each(
 
 
 def await_address(port_file: Path, process: subprocess.Popen[Any]) -> str | None:
-    """The address that a service has written to a file; None where it ended instead.
+    """Return the address that a service wrote to a file; None if the service ended instead.
 
-    Raises
-    ------
-    UnreachableError
-        Neither happened in time.
+    Raise `UnreachableError` if neither happens in time.
     """
     deadline = time.monotonic() + START_TIMEOUT_S
     while not port_file.exists():
@@ -382,12 +353,9 @@ def await_address(port_file: Path, process: subprocess.Popen[Any]) -> str | None
 
 
 def environment(fault: str | None = None) -> dict[str, str]:
-    """The environment of a party: no setting of a real site, and one thread for arithmetic.
+    """Return a party's environment: no setting of a real site, and one thread for arithmetic.
 
-    Parameters
-    ----------
-    fault
-        ``kill@STEP`` or ``hold@STEP``: where the process ends or stops (`checkpoints`).
+    ``fault`` is ``kill@STEP`` or ``hold@STEP``: the process ends or stops there (`checkpoints`).
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("DPPCA_")}
     asked = {} if fault is None else {VARIABLE: fault}
@@ -395,7 +363,7 @@ def environment(fault: str | None = None) -> dict[str, str]:
 
 
 def failure(who: str, code: int, stdout: bytes, stderr: bytes) -> DppcaError:
-    """The error that a party's command ended with, from its exit code and what it printed."""
+    """Return the error of a party's failed command, from its exit code and output."""
     try:
         said = str(json.loads(stdout)["error"]["message"])
     except (ValueError, KeyError, TypeError):

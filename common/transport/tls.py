@@ -1,12 +1,12 @@
-"""Certificates: who a party is, and whether its credentials will be accepted.
+"""Certificates: identity of a party, and a check of its credentials.
 
 A party *is* the name and role in its certificate: a URI subject alternative name
 ``urn:dppca:ROLE:NAME``, signed by the study's own authority. A curator's certificate also carries
-the host names and addresses that owners dial. Nothing in a message is ever believed about its
-sender.
+the host names and addresses that owners dial. No message is ever trusted about its sender.
 
-The TLS library decides whether a certificate is trusted; `check_credentials` finds out beforehand,
-at home, why it would not be, because a failed handshake tells its victim next to nothing.
+The TLS library decides whether a certificate is trusted; `check_credentials` checks beforehand,
+locally, for reasons to reject it, because a failed handshake gives its victim almost no
+information.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 URI_PREFIX = "urn:dppca:"
 _EXPIRY_WARNING = timedelta(days=30)
 _PARSED_KEPT = 256
-"""Certificates whose reading is remembered: a call's is asked for what is in it several times."""
+"""Number of parsed certificates kept, because a call reads its certificate several times."""
 
 
 class Role(StrEnum):
-    """What a party may do."""
+    """Role of a party, which decides its permissions."""
 
     OWNER = "owner"
     OPERATOR = "operator"
@@ -42,14 +42,14 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A party, as its certificate names it."""
+    """Name and role of a party in its certificate."""
 
     name: str
     role: Role
 
     @property
     def uri(self) -> str:
-        """The subject alternative name that says so."""
+        """Subject alternative name of this identity."""
         return f"{URI_PREFIX}{self.role.value}:{self.name}"
 
 
@@ -66,7 +66,7 @@ class Credentials:
 
 
 def load_credentials(folder: CredentialFolder) -> Credentials:
-    """Read three PEM files; `IdentityError` names the one that is missing and where it is from."""
+    """Read three PEM files; `IdentityError` names a missing one and its origin."""
     origins = {
         folder.ca: "the curator's operator hands out ca.pem",
         folder.certificate: "the operator makes it from your request: dppca-curator pki sign",
@@ -85,7 +85,7 @@ def load_credentials(folder: CredentialFolder) -> Credentials:
 
 
 def x509_faults() -> tuple[type[Exception], ...]:
-    """What `cryptography` raises on certificates, requests and lists that somebody has changed."""
+    """Return the errors of `cryptography` on altered certificates, requests and lists."""
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
@@ -103,7 +103,7 @@ def x509_faults() -> tuple[type[Exception], ...]:
 
 @lru_cache(maxsize=_PARSED_KEPT)
 def parse_identity(certificate: x509.Certificate | x509.CertificateSigningRequest) -> Identity:
-    """The one party a document names; `IdentityError` where it names none, or several."""
+    """Return the one party that a document names; `IdentityError` if it names none or several."""
     from cryptography import x509
 
     try:
@@ -115,26 +115,23 @@ def parse_identity(certificate: x509.Certificate | x509.CertificateSigningReques
 
 
 def peer_identity(auth_context: Mapping[str, Iterable[bytes]]) -> Identity:
-    """The party at the other end of a gRPC call that passed mutual TLS.
+    """Return the party at the other end of a gRPC call that passed mutual TLS.
 
-    Parameters
-    ----------
-    auth_context
-        As gRPC's ``ServicerContext.auth_context()`` gives it.
+    ``auth_context`` comes from gRPC's ``ServicerContext.auth_context()``.
     """
     return parse_identity(peer_certificate(auth_context))
 
 
 @lru_cache(maxsize=_PARSED_KEPT)
 def parse_certificate(pem: bytes) -> x509.Certificate:
-    """The certificate in PEM bytes; one of `x509_faults` where there is none."""
+    """Return the certificate in PEM bytes; raise one of `x509_faults` if there is none."""
     from cryptography import x509
 
     return x509.load_pem_x509_certificate(pem)
 
 
 def peer_certificate(auth_context: Mapping[str, Iterable[bytes]]) -> x509.Certificate:
-    """The certificate at the other end of such a call; `IdentityError` where there is none."""
+    """Return the certificate at the other end of such a call; `IdentityError` if there is none."""
     pem = next(iter(auth_context.get("x509_pem_cert", ())), None)
     if pem is None:
         raise IdentityError("the call carries no certificate")
@@ -145,7 +142,7 @@ def peer_certificate(auth_context: Mapping[str, Iterable[bytes]]) -> x509.Certif
 
 
 def compute_fingerprint(key: ec.EllipticCurvePublicKey) -> str:
-    """SHA-256 of a public key (DER), hexadecimal: what two people compare by telephone."""
+    """SHA-256 of a public key (DER), hexadecimal, for comparison by telephone."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
@@ -155,25 +152,20 @@ def compute_fingerprint(key: ec.EllipticCurvePublicKey) -> str:
 def check_credentials(
     credentials: Credentials, *, role: Role, name: str | None, now: datetime
 ) -> datetime:
-    """Find out whether credentials will be accepted.
+    """Check credentials before use and return the expiry time of the certificate.
 
     Parameters
     ----------
     role, name
-        Who the holder takes itself for; any name where None.
+        Expected identity of the holder; None for any name.
     now
         Aware.
-
-    Returns
-    -------
-    datetime
-        When the certificate expires.
 
     Raises
     ------
     IdentityError
-        Not PEM; expired or not yet valid; of another authority; another name or role; or the key
-        is not the certificate's. The message says what to do.
+        Not PEM; expired or not yet valid; of another authority; another name or role; or the key is
+        not the certificate's. The message says what to do.
     """
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -227,7 +219,7 @@ def check_credentials(
 
 
 def _where_from(role: Role, owners_way: str) -> str:
-    """How a party comes by a certificate that serves."""
+    """Return a hint where a party gets a valid certificate."""
     if role is Role.OWNER:
         return owners_way
     return (
@@ -238,10 +230,10 @@ def _where_from(role: Role, owners_way: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Until when a certificate is valid, and from when its end is worth a warning.
+    """End of a certificate's validity, and the time from which a warning is due.
 
-    The warning begins 30 days before the end, or when a third of the term is left where the whole
-    term is shorter than 90 days: a certificate that was just issued never needs a warning.
+    The warning begins 30 days before the end, or at the last third of a term shorter than 90 days:
+    a certificate that was just issued never causes a warning.
     """
 
     ends: datetime
@@ -255,7 +247,7 @@ class Term:
 
     @classmethod
     def from_pem(cls, pem: bytes) -> Term:
-        """Read the term of a PEM certificate; `ValueError` where it is none."""
+        """Read the term of a PEM certificate; `ValueError` if it is none."""
         from cryptography import x509
 
         return cls.from_certificate(x509.load_pem_x509_certificate(pem))

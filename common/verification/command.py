@@ -1,4 +1,4 @@
-"""What ``dppca-owner verify`` and ``dppca-curator verify`` share: options and what is done."""
+"""Common options and implementation of ``dppca-owner verify`` and ``dppca-curator verify``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 def verification_options(command: _Command) -> _Command:
-    """FILE and what it is to be held against."""
+    """Add the argument FILE and the options of a verification."""
     for option in (
         click.option(
             "--acknowledgement",
@@ -63,14 +63,14 @@ def verify(
     own: Callable[[str], Path] | None = None,
     as_json: bool,
 ) -> int:
-    """Verify a file and print what holds; the exit code.
+    """Verify a file, print the verified claims, and return the exit code.
 
     Parameters
     ----------
     held_since
         Naive, UTC: the beginning of a day.
     own
-        Where this site keeps its acknowledgement for a study, by the study's name.
+        Function from a study's name to the path of this site's acknowledgement.
     """
     from dppca.common.attestation.acknowledgements import compare, read_study_digest
     from dppca.common.attestation.parties import KnownParties

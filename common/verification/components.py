@@ -1,7 +1,7 @@
-"""The components of a study for Python: a result file as a value, once it has been verified.
+"""The components of a study for Python: a verified result file as a value.
 
 A result file names no columns: its receipt holds the study, and the study's schema names them. So
-files of every version have names, and the signed arrays are the same as ever
+files of every version have names, and the signed arrays are unchanged
 (docs/decisions/0137-components-with-names.md).
 """
 
@@ -67,13 +67,13 @@ class Components:
     receipt: ComponentsReceipt | None
 
     def largest_loadings(self, most: int = MOST_LOADINGS) -> tuple[tuple[Loading, ...], ...]:
-        """The largest loadings of each component by magnitude, descending."""
+        """Return the largest loadings of each component by magnitude, descending."""
         return largest_loadings(self.study.table, self.components_, most=most)
 
     def to_frame(self) -> pd.DataFrame:
         """Loadings, shape (p, k): one row for each column, named; ``component 1`` is the first.
 
-        `SettingError` where pandas is not installed.
+        Raise `SettingError` if pandas is not installed.
         """
         require_package("pandas", purpose="to_frame")
         import pandas as pd
@@ -93,7 +93,7 @@ class Components:
         return "\n".join([self._title, *lines, *([f"  and {left} more"] if left > 0 else [])])
 
     def _repr_html_(self) -> str:
-        """Notebooks show the components with their largest loadings."""
+        """Table of the components with their largest loadings, for notebooks."""
         head = ("component", "variance", "above noise", "largest loadings")
         return html_table(head, self._rows, caption=self._title)
 
@@ -131,19 +131,19 @@ def read_result(
     Parameters
     ----------
     ca
-        PEM of the authority that certified the parties. Without it the certificates in the file
-        are taken as they are, which shows that the file is whole but not who made it.
+        PEM of the authority that certified the parties. Without it the certificates in the file are
+        accepted; this shows that the file is complete and unaltered but not who made it.
     revoked
         The authority's revocation list.
     study
-        The study that the file must be of.
+        The study to which the file must belong.
 
     Raises
     ------
     ArtefactError
         The file cannot be read, is no result, or is of another study.
     ReceiptError, SignatureError, AlteredError
-        Names the part at fault.
+        A check fails; the message names the part at fault.
     """
     try:
         signed = read_signed(Path(path))
@@ -158,7 +158,7 @@ def read_result(
 
 
 def make_components(result: Result, study: Study, receipt: ComponentsReceipt | None) -> Components:
-    """A result with the names of its study."""
+    """Combine a result with the names in its study."""
     return Components(
         components_=result.vectors,
         explained_variance_=result.eigenvalues[: result.header.count],

@@ -1,4 +1,4 @@
-"""A result file and its envelope as they come from a curator, which is believed in nothing."""
+"""Reception of a result file and its envelope from a curator, which is not trusted."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ def receive_result(
     sha256: bytes,
     received: Callable[[int], None] | None = None,
 ) -> SignedFile:
-    """The result file, of the size and digest that were announced, and its envelope.
+    """Return the result file, checked for the announced size and digest, and its envelope.
 
     Parameters
     ----------
     sha256
         Of the result file, 32 bytes.
     received
-        Told the size of each piece of the file.
+        Called with the size of each piece of the file.
 
     Raises
     ------
     LimitError
-        More is announced, or has come, than a result of this study can have.
+        The announced or received size exceeds that of any result of this study.
     UploadError
-        Something else came than was announced.
+        The received content differs from the announced one.
     """
     whole = Reassembly(total_bytes=total_bytes, sha256=sha256, cap=largest_result(study))
     envelope, content, most = bytearray(), list[bytes](), largest_envelope(study)

@@ -65,29 +65,30 @@ def verify_file(
     path
         The file or its envelope, which lies beside it.
     ca
-        PEM of the authority that certified the parties; None to take the certificates in the
-        envelope as they are, which shows that the file is whole and consistent but not who made it.
+        PEM of the authority that certified the parties. With None the certificates in the envelope
+        are accepted; this shows that the file is complete and consistent but not who made it.
     revoked
         The authority's revocation list.
     held_since
-        Aware: since when the holder has the file, which excuses certificates revoked later.
+        Aware: time since which the holder has had the file; certificates revoked later are
+        accepted.
     now
         Aware; the clock's by default. Dates are shown against it, and decide nothing.
     uploads
-        Folder of what was sent, to add it up again (`dppca.common.attestation.sums.require_sum`);
-        for components alone, `SettingError` otherwise.
+        Folder of the uploads, to add them up again (`dppca.common.attestation.sums.require_sum`);
+        for components only, else `SettingError`.
 
     Returns
     -------
     Verification
-        What was found to hold, as it is printed as JSON.
+        The verified claims, in the form that is printed as JSON.
 
     Raises
     ------
     ArtefactError
-        The file cannot be read, or is none of this software's.
+        The file cannot be read, or is not of this software.
     ReceiptError, SignatureError, AlteredError
-        Names the part at fault.
+        A check fails; the message names the part at fault.
     """
     parties = KnownParties(ca, revoked=revoked, held_since=held_since)
     path = path.with_name(path.name.removesuffix(SUFFIX))
@@ -112,7 +113,7 @@ def verify_file(
 def _verify_kind(
     kind: str, path: Path, parties: KnownParties, uploads: Path | None
 ) -> tuple[Checked, VerifiedClaims]:
-    """The components' receipt, and what the file claims."""
+    """Return the components' receipt, and the claims of the file."""
 
     def begin(
         statement: FileStatement, label: str, software: str, **digests: str
@@ -163,7 +164,7 @@ def _verify_kind(
 
 
 def _add_components(claims: VerifiedClaims, checked: Checked) -> None:
-    """Add what is claimed of components, to the claims of whatever was made of them."""
+    """Add the claims of components to the claims of a file made from them."""
     document = checked.document
     claims["study"] = checked.study.name
     claims["owners"] = [
@@ -200,7 +201,7 @@ def _describe_model(receipt: WeightReceipt) -> ProvedModel:
 def verification_text(
     report: Verification, acknowledged: Sequence[Acknowledged] = (), *, ca: Path | None = None
 ) -> str:
-    """What was checked, for people; ``ca`` is where the authority's certificate was found."""
+    """Describe the checks for people; ``ca`` is the path of the authority's certificate."""
     model, authority = report.get("model"), report["authority"]
     what = (
         f"{report['kind']} of study {report['study'] or report['study_digest'][:16]}, "
@@ -265,7 +266,7 @@ def _together_lines(report: VerifiedClaims, guarantee: ProvedGuarantee) -> list[
 
 
 def _sum_lines(report: VerifiedClaims) -> list[str]:
-    """What is known of the pooled sum: who opened it, whether it was added up again."""
+    """Describe the pooled sum: its openers, and an addition again if there was one."""
     lines, noise = [], report["mechanism"]
     if "opened_by" in report:
         lines += [

@@ -1,10 +1,10 @@
 """Archives of models.
 
-An archive is a zip file of skops: metadata as JSON, and arrays or machines of scikit-learn. Loading
-it runs no code of the file's own, unlike a pickle. It holds three members:
+An archive is a zip file of skops: metadata as JSON, and arrays or machines of scikit-learn. Unlike
+a pickle, it runs no code of its own when loaded. It has three members:
 
-* ``metadata``: labels, schema, target, method, settings, and the receipt of one that may leave;
-* ``state``: the few fitted values that predictions need;
+* ``metadata``: labels, schema, target, method, settings, and the receipt of a model that may leave;
+* ``state``: the few fitted values for predictions;
 * ``space``: the study's components, on which rows are projected.
 """
 
@@ -43,12 +43,12 @@ ARCHIVE_ERRORS = (
     SyntaxError,
     tokenize.TokenError,
 )
-"""What readers of archives and arrays raise on files that are damaged or made by hand."""
+"""Errors of readers of archives and arrays on files that are damaged or made by hand."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelArchive:
-    """What an archive holds; nothing but form is checked."""
+    """Content of an archive, checked for its form only."""
 
     metadata: dict[str, Any]
     state: dict[str, Any]
@@ -58,10 +58,8 @@ class ModelArchive:
 def open_archive(content: bytes) -> ModelArchive:
     """Read an archive.
 
-    Raises
-    ------
-    ArtefactError
-        Not an archive of a model, or with classes other than scikit-learn's and NumPy's.
+    Raise `ArtefactError` if it is no archive of a model or has classes other than scikit-learn's
+    and NumPy's.
     """
     import skops.io
     from skops.io.exceptions import UnsupportedTypeException, UntrustedTypesFoundException
@@ -89,7 +87,7 @@ def open_archive(content: bytes) -> ModelArchive:
 
 
 def pack_archive(archive: ModelArchive) -> bytes:
-    """An archive's bytes. They are not the same twice: they carry the time."""
+    """Return an archive's bytes, which differ each time because they contain the time."""
     import skops.io
 
     content: bytes = skops.io.dumps(

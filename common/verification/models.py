@@ -1,11 +1,11 @@
-"""Models that may leave: their receipt, computed again.
+"""Models that may leave: their receipt, recomputed.
 
-The file is the zip archive of skops that its owner's ledger stores, with the digest that stands
-there. Its envelope holds the model's receipt, which the archive holds too, and the envelope of the
+The file is the zip archive of skops in its owner's ledger, with the digest recorded there. Its
+envelope holds the model's receipt, which the archive also holds, and the envelope of the
 components.
 
-Limits: that the basis in the model follows from the components is not computed here; the SHA-256
-of their file is compared with what the model says.
+Limits: this check does not compute the model's basis from the components; it compares the SHA-256
+of their file with the one in the model.
 """
 
 from __future__ import annotations
@@ -63,18 +63,18 @@ from dppca.common.verification.weights import (
 def sign_model(
     name: str, archive: bytes, receipt: Mapping[str, Any], components: bytes | None, signer: Signer
 ) -> SignedFile:
-    """A model's file and its envelope.
+    """Return a model's file and its envelope.
 
     Parameters
     ----------
     name
         Of the file, without a folder.
     archive
-        As the ledger stores it.
+        Bytes stored in the ledger.
     receipt
         The model's.
     components
-        Envelope of the components that it is trained on.
+        Envelope of the components that the model is trained on.
     """
     claims = {
         "kind": KIND,
@@ -89,17 +89,14 @@ def sign_model(
 def verify_model(
     content: bytes, statement: FileStatement, parties: KnownParties
 ) -> tuple[Checked, WeightReceipt]:
-    """Check a model that may leave, whose bytes are those that were signed.
+    """Check a model that may leave, whose bytes were compared with the signed ones.
 
-    Returns
-    -------
-    tuple
-        The components' receipt, the model's own.
+    Return the components' receipt and the model's own.
 
     Raises
     ------
     ArtefactError, ReceiptError, SignatureError, AlteredError
-        Names what does not hold.
+        A check fails; the message names it.
     """
     claims, who = statement.predicate, statement.signed_by
     what = "the receipt of the components"

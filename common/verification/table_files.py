@@ -1,4 +1,4 @@
-"""Tables as files: written batch by batch, with their label inside, and signed where they leave."""
+"""Tables as files: written batch by batch, labelled inside, and signed if they leave."""
 
 from __future__ import annotations
 
@@ -21,18 +21,12 @@ from dppca.common.shell.files import open_new
 
 
 def with_metadata(fields: Any, metadata: Mapping[str, object]) -> Any:
-    """An Arrow schema with ``metadata``, which has a ``label``, under our key."""
+    """Return an Arrow schema with ``metadata``, which has a ``label``, under our key."""
     return fields.with_metadata({METADATA_KEY: canonical_json(dict(metadata))})
 
 
 class TableWriter:
-    """Takes record batches, and gives each the labelled schema before it is written.
-
-    Attributes
-    ----------
-    schema
-        ``pyarrow.Schema``.
-    """
+    """Writer of record batches with the labelled ``pyarrow.Schema`` in ``schema``."""
 
     def __init__(self, schema: Any, writer: Any) -> None:
         self.schema = schema
@@ -45,14 +39,10 @@ class TableWriter:
 
 @contextmanager
 def labelled_writer(path: Path, suffix: str, schema: Any, *, mode: int) -> Iterator[TableWriter]:
-    """Write a new file of the kind that a suffix names: Parquet, Arrow or CSV.
+    """Write a new file of the format that a suffix names: Parquet, Arrow or CSV.
 
-    Raises
-    ------
-    OSError
-        It cannot be written.
-    SettingError
-        A spreadsheet would run a cell of the CSV file.
+    Raise `OSError` if it cannot be written and `SettingError` if a spreadsheet would run a cell of
+    the CSV file as a formula.
     """
     makers = {".parquet": pa.parquet.ParquetWriter, ".arrow": pa.ipc.new_file, ".csv": CsvWriter}
     with open_new(path, mode=mode) as file, makers[suffix](file, schema) as writer:
@@ -63,7 +53,7 @@ def labelled_writer(path: Path, suffix: str, schema: Any, *, mode: int) -> Itera
 def signed_writer(
     path: Path, fields: Any, claims: Mapping[str, object], signer: Signer, *, mode: int
 ) -> Iterator[TableWriter]:
-    """Write a table that leaves; it has its name and its envelope once the block ends well.
+    """Write a table that leaves; it gets its name and its envelope once the block ends well.
 
     Parameters
     ----------
@@ -72,7 +62,7 @@ def signed_writer(
     fields
         Arrow schema without metadata.
     claims
-        As `dppca.common.attestation.tables.make_claims` makes them, and the form.
+        Claims from `dppca.common.attestation.tables.make_claims`, and the form.
     mode
         Permissions of the files, before the process's mask.
 

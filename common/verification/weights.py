@@ -1,7 +1,7 @@
-"""Noised weights on a study's components: their noise, and the receipt that follows from it.
+"""Noised weights on a study's components: their noise and their receipt.
 
 The owner and a verifier compute both from the same public numbers: the study, the terms of the
-model (`WeightTerms`), how many rows and components there are.
+model (`WeightTerms`), and the numbers of rows and components.
 """
 
 from __future__ import annotations
@@ -32,13 +32,7 @@ SOLVER_TOLERANCE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class WeightTerms:
-    """The terms of a model, all public.
-
-    Attributes
-    ----------
-    delta
-        For Gaussian noise; None for Laplace noise and pure epsilon.
-    """
+    """The public terms of a model; ``delta`` None means Laplace noise and pure epsilon."""
 
     target: str
     epsilon: Decimal
@@ -50,12 +44,11 @@ class WeightTerms:
 
 @dataclass(frozen=True, slots=True)
 class WeightClaims(Claims):
-    """What the receipt of noised weights says besides its noise.
+    """Claims of the receipt of noised weights, besides its noise.
 
     ``step`` is one step of the grid in real units and ``sensitivity`` the L2 change of all weights
-    in those. The section of the noise is of the weights alone; ``components_epsilon`` and
-    ``components_delta`` are what the federation claims for the components, which the weights are a
-    further release to.
+    in those. The noise section covers the weights alone; ``components_epsilon`` and
+    ``components_delta`` are the federation's claims for the components, a separate earlier release.
     """
 
     target: str
@@ -82,15 +75,9 @@ WeightReceipt = Receipt[WeightClaims]
 def plan_study_weights(
     study: Study, terms: WeightTerms, *, n_rows: int, n_components: int
 ) -> WeightPlan:
-    """Calibrate the noise of a model on a study's components.
-
-    Raises
-    ------
-    SettingError, RangeError
-        As `dppca.common.estimators.base.weight_noise.plan_weights`.
-    """
+    """Calibrate the noise of a model on a study's components; raise as `plan_weights`."""
     target = study.table.attributes[study.table.find_index(terms.target)]
-    assert isinstance(target, Binary | Categorical)  # noqa: S101 - callers have seen to it
+    assert isinstance(target, Binary | Categorical)  # noqa: S101 - callers check it
     row_norm = study.table.largest_norm(without=terms.target)
     return plan_weights(
         n_components + 1,
@@ -116,7 +103,7 @@ def claim_weights(
     assumptions: tuple[str, ...],
     weights_sha256: str,
 ) -> WeightClaims:
-    """The one set of claims that such a release can make."""
+    """Return the only possible claims of such a release."""
     return WeightClaims(
         target=terms.target,
         n_components=plan.D - 1,
@@ -137,12 +124,9 @@ def claim_weights(
 
 
 def describe_target(schema: Schema, name: str) -> tuple[int, int]:
-    """How many labels a target has, and how many coded columns the other attributes.
+    """Return the numbers of a target's labels and of the other attributes' coded columns.
 
-    Raises
-    ------
-    ReceiptError
-        It has no labels.
+    Raise `ReceiptError` if the target has no labels.
     """
     index = schema.find_index(name)
     target = schema.attributes[index]
