@@ -4,8 +4,7 @@ r"""One sum over many owners, and nothing else: masks that only a few owners, th
 
     owner i      y_i = (x_i, 0, 0) - sum over streams k of stream(s_ik)      mod 2^64
                  s_ik: 32 fresh bytes, sealed to the 2s + 1 openers that hold stream k
-                     curator      keeps the uploads, fixes a set U of at least a quorum, asks the
-                     openers
+    curator      keeps the uploads, fixes a set U of a quorum or more, asks the openers
     opener j     H_k = sum over i in U of stream(s_ik) for the streams it holds; for one U, ever
     curator      sum over U of y_i + sum over k of H_k = sum over U of (x_i, 0, 0)
 
@@ -25,7 +24,7 @@ at least ``quorum - colluders`` of which come from honest owners. It rests on X2
 for the seals, on AES-256 and HKDF-SHA256 for the streams, on ECDSA P-256. Not protected: a
 participant can make the sum useless, or stop it, and is not always identified.
 
-Modules: `terms` (parties and their streams), `streams` (masks), `seals`, `messages` (with their
+Modules: `terms` (parties and their streams), `streams` (masks), `seals`, `sum_messages` (with their
 bytes), `masking` (an owner), `opening` (an opener), `pooling` (the curator), `contribution` (an
 owner's moments, noised and masked, with their receipt). All are pure: entropy, keys and earlier
 actions are arguments.

@@ -37,7 +37,7 @@ class MaskedRelease:
 
     @property
     def digest(self) -> str:
-        """The study's digest, hexadecimal, under which it was reserved."""
+        """Digest of the study, hexadecimal, under which it was reserved."""
         return self.receipt.study_digest
 
     def payload(self) -> bytes:
@@ -59,23 +59,10 @@ def draw_masked(
 ) -> MaskedRelease:
     """Draw a share of the noise, mask and seal: once, after the charge has been reserved.
 
-    Parameters
-    ----------
-    calibration, terms
-        Those of the study.
-    moments
-        Exact sums over the owner's rows, in the layout of the study's schema.
-    key
-        The key of the owner's certificate.
-    release_id, ledger_sequence
-        From the reservation.
-    entropy
-        `OperatingSystemEntropy`; anything else is for tests.
-
-    Raises
-    ------
-    SchemaMismatchError, PermissionDeniedError, IdentityError
-        As `noise_moments` and `mask`.
+    ``calibration`` and ``terms`` are the study's; ``moments`` are exact sums over the owner's rows,
+    in the layout of the study's schema; ``key`` belongs to the owner's certificate; ``release_id``
+    and ``ledger_sequence`` come from the reservation; ``entropy`` is `OperatingSystemEntropy`,
+    except in tests. Raise as `noise_moments` and `mask`.
     """
     noised = noise_moments(study, calibration, moments, entropy=entropy)
     upload = mask(terms, owner, noised, key=key, entropy=entropy)

@@ -29,12 +29,8 @@ def frame_parts(*parts: bytes) -> bytes:
 def unframe(kind: str, content: bytes, limits: Sequence[int]) -> list[bytes]:
     """Return the parts of a framed message; ``limits`` has the most bytes of each part.
 
-    Raises
-    ------
-    LimitError
-        The whole, or a part, is larger than its limit.
-    UploadError
-        The message is of another kind, cut short, or too long.
+    Raise `LimitError` if the whole, or a part, is larger than its limit, and `UploadError` if the
+    message has another kind, is cut short, or is too long.
     """
     head = _head(kind)
     largest = len(head) + sum(limits) + _LENGTH * len(limits)

@@ -70,10 +70,7 @@ def open_set(
 ) -> Sums:
     """Sum the masks of a set.
 
-    Parameters
-    ----------
-    votes
-        At least `Terms.votes_needed` votes of different openers for this set.
+    ``votes`` has at least `Terms.votes_needed` votes of different openers for this set.
 
     Raises
     ------

@@ -38,17 +38,9 @@ LARGEST = 1 << 62
 def require_upload(terms: Terms, upload: Upload, payload_sha256: bytes | None = None) -> None:
     """Raise unless an upload is exactly what its owner signed under these terms.
 
-    Parameters
-    ----------
-    payload_sha256
-        Digest of the masked vector, 32 bytes, if the upload is in memory without it.
-
-    Raises
-    ------
-    PermissionDeniedError, SignatureError
-        The terms do not name its owner, or the owner's key did not sign it.
-    UploadError
-        Its parts do not match its statement.
+    ``payload_sha256`` is the digest of the masked vector, 32 bytes, if the upload is in memory
+    without it. Raise `PermissionDeniedError` if the terms do not name its owner, `SignatureError`
+    if the owner's key did not sign it, and `UploadError` if its parts do not match its statement.
     """
     said = upload.statement
     content = said.to_bytes()
@@ -77,14 +69,9 @@ def show_set(terms: Terms, uploads: Sequence[Upload], *, opener: str) -> SealedS
 def require_opening(terms: Terms, chosen: str, opening: Opening | SignedOpening) -> None:
     """Raise unless an opener opened streams that it holds over the set with this digest.
 
-    Raises
-    ------
-    PermissionDeniedError, SignatureError
-        The sender is no opener, or the opener's key did not sign it.
-    ConflictError
-        It is for another set or study.
-    UploadError
-        It names streams that the opener does not hold, or one twice.
+    Raise `PermissionDeniedError` if the sender is no opener, `SignatureError` if the opener's key
+    did not sign it, `ConflictError` if it is for another set or study, and `UploadError` if it
+    names streams that the opener does not hold, or one twice.
     """
     terms.opener_key(opening.opener)
     require_same_set(terms, chosen, opening)
@@ -110,7 +97,7 @@ def unmask(
     Raises
     ------
     ConflictError
-        An opening is of another set, or a stream is missing or there twice.
+        An opening belongs to another set, or a stream is missing or there twice.
     GarbledSumError
         The result is not a sum of vectors with guards of zero, or an entry is 2^62 or more.
     """

@@ -31,14 +31,8 @@ _SET_HEAD = (_NAME, _COUNT)
 class Statement:
     """Signed part of an owner's upload. Digests are raw.
 
-    Attributes
-    ----------
-    terms
-        `Terms.digest`, as bytes.
-    payload_sha256
-        Digest of the masked vector.
-    seals_sha256
-        Digest of the seal to each opener, in the openers' order.
+    ``terms`` is `Terms.digest` as bytes, ``payload_sha256`` the digest of the masked vector;
+    ``seals_sha256`` has the digest of the seal to each opener, in the openers' order.
     """
 
     terms: bytes
@@ -70,14 +64,9 @@ class Statement:
 class Upload:
     """An owner's message, sent once.
 
-    Attributes
-    ----------
-    signature
-        The owner's (DER), for `Purpose.UPLOAD`, over the statement.
-    seals
-        One for each opener, in the openers' order: seeds of the streams that it holds.
-    payload
-        The masked vector with its guards, ``n_words`` little-endian words.
+    ``signature`` is the owner's (DER), for `Purpose.UPLOAD`, over the statement. ``seals`` has one
+    for each opener, in the openers' order: seeds of the streams that it holds. ``payload`` is the
+    masked vector with its guards, ``n_words`` little-endian words.
     """
 
     statement: Statement
@@ -283,14 +272,9 @@ class SignedOpening:
 class Opening:
     """An opener's sum of some of its streams over a set.
 
-    Attributes
-    ----------
-    streams
-        Indices in `Terms.holders`, ascending.
-    total
-        Sum of their masks over the set, ``n_words`` little-endian words.
-    signature
-        The opener's (DER), for `Purpose.OPENING`.
+    ``streams`` are indices in `Terms.holders`, ascending; ``total`` is the sum of their masks over
+    the set, ``n_words`` little-endian words; ``signature`` is the opener's (DER), for
+    `Purpose.OPENING`.
     """
 
     terms: str
@@ -359,12 +343,8 @@ def require_signed(
 def require_vote(terms: Terms, chosen: str, vote: Vote) -> None:
     """Raise unless an opener voted for the set with this digest.
 
-    Raises
-    ------
-    PermissionDeniedError, SignatureError
-        The sender is no opener, or the opener's key did not sign it.
-    ConflictError
-        It is for another set or study.
+    Raise `PermissionDeniedError` if the sender is no opener, `SignatureError` if the opener's key
+    did not sign it, and `ConflictError` if it is for another set or study.
     """
     terms.opener_key(vote.opener)
     require_same_set(terms, chosen, vote)

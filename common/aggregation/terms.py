@@ -65,6 +65,8 @@ class Member:
 class Terms:
     """The agreement; its digest is in every key, seal and signature.
 
+    `StudyError` is raised if a number or key is invalid; the message says which.
+
     Attributes
     ----------
     study
@@ -79,11 +81,6 @@ class Terms:
         ``s``: openers that may be lost permanently.
     members
         All owners, names ascending.
-
-    Raises
-    ------
-    StudyError
-        A number or key is invalid; the message says which.
     """
 
     study: str

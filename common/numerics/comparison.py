@@ -66,12 +66,8 @@ def assign_cells(
 class TableCounts:
     """Rows per cell of every attribute, and of every pair of attributes ``i < j``.
 
-    Attributes
-    ----------
-    marginals
-        One int64 array of shape (cells,) per attribute.
-    pairs
-        int64, shape (cells of i, cells of j), in the order (0, 1), (0, 2), … (1, 2), …
+    ``marginals`` has one int64 array of shape (cells,) per attribute; ``pairs`` has int64 arrays of
+    shape (cells of i, cells of j), in the order (0, 1), (0, 2), … (1, 2), …
     """
 
     n_rows: int

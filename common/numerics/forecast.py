@@ -19,7 +19,7 @@ scale 1 and then scaled. With B the assumed covariance and s the scale, the deco
 in the basis of B's eigenvectors, so the same draws serve every scale and curves over epsilon are
 smooth.
 
-Limits: real eigenvectors are not uniform (those of categoricals are sparse), so a forecast is off
+Limits: real eigenvectors are not uniform (for categoricals they are sparse), so a forecast is off
 by some hundredths; the figures for large p come from few draws. ``docs/reference/forecast.md``
 compares forecasts with real tables. Like the noise edge, a forecast is computed from public numbers
 with a seeded generator and protects nothing.

@@ -44,14 +44,9 @@ _SIN = np.array([math.sin(each * _STEP) for each in range(_STEPS)])
 class GridWeights:
     """Weights on a public grid, for exact products with integer rows; made by `weights_on`.
 
-    Attributes
-    ----------
-    whole
-        The weights in steps of the grid: integers stored as float64, shape (k, d).
-    bits
-        The grid's step is ``2^-bits``; may be negative.
-    largest
-        m, a bound on the size of a row's entries.
+    ``whole`` are the weights in steps of the grid, integers stored as float64, shape (k, d). The
+    grid's step is ``2^-bits``; ``bits`` may be negative. ``largest`` is m, a bound on the size of a
+    row's entries.
     """
 
     whole: NDArray[np.float64]
@@ -66,10 +61,7 @@ class GridWeights:
     def multiply(self, rows: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return products with rows (n, d): exact integers stored as float64, shape (n, k).
 
-        Raises
-        ------
-        RangeError
-            A row has an entry larger than ``largest``.
+        Raise `RangeError` if a row has an entry larger than ``largest``.
         """
         if rows.size and (int(rows.max()) > self.largest or int(rows.min()) < -self.largest):
             raise RangeError(

@@ -24,15 +24,10 @@ from dppca.common.schema.cells import N_BINS
 class ValueCounts:
     """Rows by the value of one attribute; all counts together are the number of rows.
 
-    Attributes
-    ----------
-    cells
-        int64: one for each label, or for each of a numeric's cells: the schema's, or `N_BINS` equal
-        parts of the range of a unit-ball attribute.
-    below, above
-        Values of a numeric outside its bounds.
-    unknown
-        Values that are missing, not finite, or a label that the attribute does not list.
+    ``cells`` is int64: one count for each label, or for each of a numeric's cells: the schema's, or
+    `N_BINS` equal parts of the range of a unit-ball attribute. ``below`` and ``above`` count values
+    of a numeric outside its bounds; ``unknown`` counts values that are missing, not finite, or a
+    label that the attribute does not list.
     """
 
     cells: NDArray[np.int64]

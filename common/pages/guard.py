@@ -5,12 +5,12 @@ the same browser can make it send requests there. So every request must pass the
 
 1. **Host** is a name of loopback. A site whose name was rebound to 127.0.0.1 has another one.
 2. **Origin**, if present, is the page's own; so is ``Sec-Fetch-Site``, or ``none`` for a typed
-address. Other servers of this machine are "same site", and refused.
+   address. Other servers of this machine are "same site", and refused.
 3. ``/login`` exchanges the **token** that the command printed, once, for a cookie. Styles and the
-script need none, because they reveal nothing.
+   script need none, because they reveal nothing.
 4. Every other path begins with the session's own random **place**, and needs the **cookie**
-(HttpOnly, SameSite=Strict). Browsers send a cookie of 127.0.0.1 to every port of it, and so to
-servers of other users: this one is sent only to paths below its place, which they do not know.
+   (HttpOnly, SameSite=Strict). Browsers send a cookie of 127.0.0.1 to every port of it, and so to
+   servers of other users: this one is sent only to paths below its place, which they do not know.
 5. A **POST** carries an Origin, the form's token, and at most 64 KiB.
 
 Answers forbid scripts and styles from elsewhere and within the page, frames, and copies on the

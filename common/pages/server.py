@@ -30,14 +30,8 @@ _DEFECT = "A defect in this software: please report it with the lines in the ter
 class Pages:
     """The pages of one side.
 
-    Parameters
-    ----------
-    folders
-        Folders of its templates.
-    who
-        Header of every page, such as ``Site hospital``.
-    links
-        Names and paths of pages that every page links to, beside the studies.
+    ``folders`` hold its templates; ``who`` heads every page, such as ``Site hospital``; ``links``
+    has names and paths of pages that every page links to, beside the studies.
     """
 
     def __init__(self, *folders: Path, who: str, links: Mapping[str, str]) -> None:

@@ -73,7 +73,7 @@ class DPSVD(ProjectionMixin, ReleasableClassifier):
     Parameters
     ----------
     epsilon, delta, max_rows_per_person, variant, classes, allow_constant, entropy, random_state
-        As in `ReleasableClassifier`; epsilon and delta are those of the rows, both required.
+        As in `ReleasableClassifier`; epsilon and delta, both required, are for the rows.
     label_epsilon
         Additional budget of the labels; None trains on the true ones, and the model must stay.
     contribution_rate, n_components, kernel, C, gamma, row_norm

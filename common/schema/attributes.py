@@ -152,7 +152,7 @@ class Numeric(_Strict):
     type
         The kind of attribute.
     lower, upper
-        Public bounds, agreed before anybody looks at rows; values outside are clipped to them.
+        Public bounds, agreed before any row is read; values outside are clipped to them.
     centre, scale
         For unit-ball rows, instead of bounds: a value becomes ``(x - centre) / scale``.
     score

@@ -116,7 +116,7 @@ class Cells:
 
     @cached_property
     def coordinates(self) -> Vector:
-        """A coordinate for each cell, shape (n_cells,).
+        """Coordinates of the cells, shape (n_cells,).
 
         It is the middle of an interval, or of the whole numbers in it; the spike's own; 0 for
         missing.

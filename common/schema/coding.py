@@ -58,16 +58,9 @@ class Faults:
 def encode(schema: Schema, columns: Sequence[Column]) -> NDArray[np.int32]:
     """Code a batch of rows.
 
-    Parameters
-    ----------
-    columns
-        One array of shape (n_rows,) per attribute, in the schema's order: float64 for numerics,
-        int32 codes for binaries and categoricals (`UNKNOWN`, `MISSING`, or an index of a label).
-
-    Returns
-    -------
-    ndarray of int32, shape (n_rows, p), C-contiguous
-        A new array; units of ``2**-g``.
+    ``columns`` has one array of shape (n_rows,) per attribute, in the schema's order: float64 for
+    numerics, int32 codes for binaries and categoricals (`UNKNOWN`, `MISSING`, or an index of a
+    label). Return a new int32 array, shape (n_rows, p), C-contiguous, in units of ``2**-g``.
     """
     if schema.row_norm is not None:
         return _encode_ball(schema, columns)

@@ -275,7 +275,8 @@ class Schema(BaseModel):
     def column_names(self) -> tuple[str, ...]:
         """Name of each coded column.
 
-        Indicators are called ``attribute=category``; those of cells have names from `Cells.names`.
+        Indicators are called ``attribute=category``; indicators of cells have names from
+        `Cells.names`.
         """
         names: list[str] = []
         for attribute, cells, (kind, _) in zip(

@@ -72,7 +72,7 @@ def read_frame(frame: Any, schema: Schema) -> list[Column]:
     """Return the columns of a table as `dppca.common.schema.encode` takes them, one per attribute.
 
     The rules are those for a site's file: no value is refused, and missing or unknown ones stay
-    marked. Parameters and errors are those of `encode`.
+    marked. Parameters and errors are as for `encode`.
     """
     table = _choose_columns(frame, [attribute.name for attribute in schema.attributes])
     columns = [

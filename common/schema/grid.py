@@ -3,22 +3,20 @@
 With ``m`` the middle of a column's bounds ``[l, u]`` and ``h = 2^(g-1)``, a finite value ``x``
 becomes
 
-        clip(rint((clip(x, l, u) - m) / (u - l) * 2^g), -h, h)
-        (1)
+    clip(rint((clip(x, l, u) - m) / (u - l) * 2^g), -h, h)                                     (1)
 
-    and any other value 0, the middle. The computed form is
+and any other value 0, the middle. The computed form is
 
-        clip(rint((x - m) / ((u - l) / 2^g)), code(l), code(u))
-        (2)
+    clip(rint((x - m) / ((u - l) / 2^g)), code(l), code(u))                                    (2)
 
-    It gives the same integer with fewer passes over the data: dividing by a power of two first
-    loses nothing, and every step of (1) is non-decreasing in ``x`` also after rounding, so clipping
-    the value to its bounds equals clipping the result to the codes of the bounds. (If ``(u - l) /
-    2^g`` would not be a normal number, the two steps are kept apart.) The last step is on the
-    integers, in float32 as they are passed on, which holds the codes of the bounds exactly and
-    keeps the order of others: they are always in range.
+It gives the same integer with fewer passes over the data: dividing by a power of two first loses
+nothing, and every step of (1) is non-decreasing in ``x`` also after rounding, so clipping the value
+to its bounds equals clipping the result to the codes of the bounds. (If ``(u - l) / 2^g`` would not
+be a normal number, the two steps are kept apart.) The last step is on the integers, in float32 as
+they are passed on, which holds the codes of the bounds exactly and keeps the order of others: they
+are always in range.
 
-    Non-finite cells are searched for only if a block's sum of squares is not finite.
+Non-finite cells are searched for only if a block's sum of squares is not finite.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ _CACHE_LINE = 64
 class Grid:
     """Bounds of q numeric columns.
 
-    ``middle`` and ``step`` are those of equation (2); ``unit`` is the factor that ``step`` was not
+    ``middle`` and ``step`` are as in equation (2); ``unit`` is the factor that ``step`` was not
     yet divided by. ``lowest`` and ``highest`` are the codes of the bounds. All four arrays have
     shape (q,), or () if all columns have the same value. ``centred`` is True if every ``middle`` is
     0.
@@ -62,15 +60,9 @@ class Grid:
     ) -> None:
         """Code rows.
 
-        Parameters
-        ----------
-        values
-            Shape (n_rows, q), or in one dimension; not changed.
-        work
-            Workspace of the same shape, overwritten. It is the fastest if it has the same order as
-            ``values`` and stays in the cache.
-        out
-            The same shape: the integers, in float32.
+        ``values`` has shape (n_rows, q), or one dimension, and is not changed. ``work`` has the
+        same shape and is overwritten; it is the fastest in the order of ``values`` and within the
+        cache. ``out``, of the same shape, gets the integers in float32.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             if self.centred:

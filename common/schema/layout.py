@@ -131,7 +131,7 @@ class Layout:
 
     @cached_property
     def histogram_weight(self) -> Fraction:
-        """Weight h: the noise of a cell's share of the rows is that of a product divided by it."""
+        """Weight h: a cell's share of the rows has a product's noise divided by it."""
         return Fraction(self.histogram_unit, 4**self.resolution_bits)
 
     @property

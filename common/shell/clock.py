@@ -15,7 +15,7 @@ def utc_now() -> datetime:
 
 
 def duration_text(duration: timedelta) -> str:
-    """Return the two largest units of a duration, rounded down; from ten days on the days alone."""
+    """Two largest units of a duration, rounded down; days alone from 10 days, years from 730."""
     minutes = int(duration.total_seconds()) // 60
     days, hours = minutes // (24 * 60), minutes // 60 % 24
     if days >= _DAYS:

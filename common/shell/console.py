@@ -185,7 +185,7 @@ def emit(result: object, text: str, *, as_json: bool) -> None:
 
 
 def _command_name() -> str:
-    """Return the name of the running command, without that of its program."""
+    """Return the name of the running command, without its program's name."""
     names, context = [], click.get_current_context()
     while context.parent is not None:
         names.append(context.info_name or "")

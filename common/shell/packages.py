@@ -15,17 +15,9 @@ from dppca.common.errors import SettingError
 def require_package(module: str, *others: str, purpose: str) -> ModuleType:
     """Import all modules and return the first.
 
-    Parameters
-    ----------
-    module, others
-        Names in Python. pip knows each by its first part, with hyphens for underscores.
-    purpose
-        The feature that needs them, as the beginning of a sentence.
-
-    Raises
-    ------
-    SettingError
-        One or more are not installed; the message says how to install them.
+    ``module`` and ``others`` are names in Python; pip knows each by its first part, with hyphens
+    for underscores. ``purpose`` is the feature that needs them, as the beginning of a sentence.
+    Raise `SettingError`, which says how to install them, if one or more are not installed.
     """
     modules, missing = list[ModuleType](), list[str]()
     for name in (module, *others):

@@ -39,7 +39,7 @@ _LABEL_LENGTH = 14
 def marginals_figure(panels: Sequence[Panel], names: tuple[str, str], *, notice: str) -> Figure:
     """Draw shares of each attribute in two tables: filled bars, and hollow ones in front.
 
-    ``names`` are those of the real and the synthetic rows, for the legend; ``notice``, at the top,
+    ``names`` denote the real and the synthetic rows in the legend; ``notice``, at the top,
     says where the picture may go.
     """
     columns = min(_PANELS_PER_ROW, len(panels))
@@ -148,15 +148,9 @@ def biplot_figure(
 ) -> Figure:
     """Draw rows on the first two components, with the largest loadings as arrows.
 
-    Parameters
-    ----------
-    vectors
-        Shape (k, p) with k of 2 or more, rows are components.
-    mean
-        Origin of the plane, shape (p,), coded units; None for 0.
-    tables
-        One or two, each a name for the legend and rows in coded units, shape (n, p); the first
-        `MOST_POINTS` are drawn.
+    ``vectors``, shape (k, p) with k >= 2, has the components as rows; ``mean``, shape (p,), coded
+    units, is the plane's origin, None for 0. ``tables`` has one or two pairs of a name for the
+    legend and rows in coded units, shape (n, p); the first `MOST_POINTS` rows are drawn.
     """
     plane = vectors[:2]
     figure = new_figure(7, 6)
@@ -208,7 +202,7 @@ def _draw_bars(axes: Any, loadings: Sequence[Loading]) -> None:
 def _draw_arrows(axes: Any, schema: Schema, plane: NDArray[np.float64], most: float) -> None:
     """Draw arrows of the longest columns; the longest one reaches as far as the farthest score.
 
-    An arrow whose name would overlap that of a longer one is left out.
+    An arrow is left out if its name would overlap the name of a longer one.
     """
     lengths = np.hypot(*plane)
     ends = plane.T * (most / lengths.max() if lengths.max() > 0 else 0.0)

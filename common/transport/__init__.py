@@ -1,8 +1,8 @@
 """Transport: certificates, channels, statuses, messages.
 
 TLS 1.3 and nothing older. gRPC's Python interface has no setting for the version. Its core takes a
-list of cipher suites from the environment, which is for TLS 1.2 alone (those of TLS 1.3 cannot be
-chosen). The list set here holds one suite that needs a pre-shared key, and gRPC has no way to
+list of cipher suites from the environment, which is for TLS 1.2 alone (TLS 1.3 allows no choice of
+suites). The list set here holds one suite that needs a pre-shared key, and gRPC has no way to
 supply one: no certificate can be used with it, so a handshake of TLS 1.2 finds no common suite and
 ends, on either side.
 

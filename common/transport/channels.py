@@ -68,14 +68,9 @@ def server_options(
 ) -> tuple[tuple[str, int], ...]:
     """Options of a server that strangers can reach.
 
-    Parameters
-    ----------
-    connections
-        Connections that gRPC accepts; it closes further ones on arrival, from any client.
-    calls
-        Calls that may wait for our code at once; gRPC cancels any further ones, honest ones too.
-    handshake_s
-        Seconds for TLS and the first words of HTTP/2.
+    gRPC accepts ``connections`` and closes further ones on arrival, from any client. At most
+    ``calls`` may wait for our code at once; gRPC cancels any further ones, honest ones too.
+    ``handshake_s`` is the limit for TLS and the first words of HTTP/2, in seconds.
     """
     return (
         *SERVER_OPTIONS,
@@ -97,14 +92,9 @@ def open_channel(
 ) -> grpc.Channel:
     """Open a channel to a curator; it connects when first used.
 
-    Parameters
-    ----------
-    address
-        ``HOST:PORT``. The curator's certificate must name the host.
-    server_name
-        Name to expect in the certificate instead of the host, if a tunnel lies between.
-    proxy
-        Proxy to dial instead, which connects to the address; TLS still ends at the curator.
+    The curator's certificate must name the host of ``address``, a ``HOST:PORT``, or, if a tunnel
+    lies between, ``server_name``. With a ``proxy``, the channel dials the proxy, which connects to
+    the address; TLS still ends at the curator.
     """
     require_tls_13()
     options: list[tuple[str, int | str]] = list(CLIENT_OPTIONS)
@@ -176,22 +166,10 @@ def with_retries(
 ) -> _T:
     """Run a call until it succeeds, fails permanently, or the deadline has passed.
 
-    Parameters
-    ----------
-    call
-        Receives the seconds that are left, as the RPC's timeout. It is called again from the start
-        after a temporary failure.
-    deadline_s
-        For all attempts together.
-    attempts
-        Largest number; attempts that find the other side busy are not counted.
-    dialled
-        Target, for error messages; None in tests and tools.
-
-    Raises
-    ------
-    DppcaError
-        Error of the last attempt.
+    ``call`` receives the seconds that are left, as the RPC's timeout, and is called again from the
+    start after a temporary failure. ``deadline_s`` is for all attempts together; ``attempts`` does
+    not count those that find the other side busy; ``dialled`` is the target for error messages,
+    None in tests and tools. Raise the `DppcaError` of the last attempt.
     """
     end = clock() + deadline_s
     counted = 0

@@ -76,10 +76,7 @@ def read_message(kind: type[_Value], message: Message) -> _Value:
     from the message's ``NAME_s``, seconds since 1970 UTC. An empty value becomes None if the field
     allows None.
 
-    Raises
-    ------
-    PeerError, UploadError
-        A time is outside the calendar, or this version does not know a state.
+    Raise `PeerError` for a time outside the calendar and `UploadError` for an unknown state.
     """
     hints = typing.get_type_hints(kind)
     return kind(**{name: _read_field(hint, message, name) for name, hint in hints.items()})
@@ -115,14 +112,8 @@ def contribution_parts(
 ) -> Iterator[pb.ContributeRequest]:
     """Yield a stored release as the messages of one `Contribute` call.
 
-    Parameters
-    ----------
-    payload
-        The bytes in the ledger, never anything recomputed.
-    envelope
-        With the receipt, signed by the owner.
-    sent
-        Called with the size of every chunk that was taken.
+    ``payload`` are the bytes in the ledger, never anything recomputed; ``envelope`` contains the
+    receipt, signed by the owner; ``sent`` is called with the size of every chunk that was taken.
     """
     yield pb.ContributeRequest(
         header=pb.ContributionHeader(

@@ -22,18 +22,9 @@ _TIMEOUT_S = 10.0
 class DialTarget:
     """Target of a client's call, and the client's role.
 
-    Attributes
-    ----------
-    address
-        ``HOST:PORT``.
-    ca
-        The authority's certificate, PEM.
-    role
-        Role of the client.
-    server_name
-        Name to expect instead of the host.
-    proxy
-        Proxy on the way; None to dial the address itself.
+    ``address`` is ``HOST:PORT``; ``ca`` is the authority's certificate in PEM; ``role`` is the
+    client's; ``server_name`` is expected instead of the host; ``proxy`` lies on the way, or is
+    None.
     """
 
     address: str

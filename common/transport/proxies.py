@@ -55,10 +55,8 @@ class HttpProxy:
     def open_tunnel(self, target: str) -> socket.socket:
         """Open a connection through the proxy to a ``HOST:PORT``, before TLS.
 
-        Raises
-        ------
-        UnreachableError
-            The proxy cannot be reached, does not answer, or refuses; the message says what to do.
+        Raise `UnreachableError` if the proxy cannot be reached, does not answer, or refuses; the
+        message says what to do.
         """
         host, _, port = self.address.rpartition(":")
         lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]

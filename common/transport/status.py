@@ -45,7 +45,7 @@ STATUS: dict[type[DppcaError], grpc.StatusCode] = {
     errors.StoreError: grpc.StatusCode.DATA_LOSS,
     errors.DppcaError: grpc.StatusCode.INTERNAL,
 }
-"""Status of each class; an unlisted class has that of its nearest ancestor."""
+"""Status of each class; an unlisted class has the status of its nearest ancestor."""
 
 RETRIED = frozenset(
     {

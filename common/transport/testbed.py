@@ -158,12 +158,8 @@ class Processes(AbstractContextManager["Processes"]):
 class LocalCurator:
     """One curator on a free port of this machine; it can be killed and started again.
 
-    Parameters
-    ----------
-    folder
-        Gets the curator's ``state``, its ``log`` and the file ``port``.
-    credentials
-        Folder of the curator's credentials.
+    ``folder`` gets the curator's ``state``, its ``log`` and the file ``port``; ``credentials`` is
+    the folder of the curator's credentials.
     """
 
     def __init__(self, processes: Processes, folder: Path, credentials: Path) -> None:
@@ -200,7 +196,7 @@ class LocalCurator:
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
-        """The process that was started last; `PeerError` if there is none."""
+        """Process that was started last; `PeerError` if there is none."""
         if self._process is None:
             raise PeerError("the curator was not started")
         return self._process
@@ -254,10 +250,8 @@ class CommandAuthority:
 class LocalFederation:
     """An authority, a curator, its operator, and the sites that join.
 
-    Parameters
-    ----------
-    on_command
-        Called after each command of the operator and the owners, and once the curator serves.
+    ``on_command`` is called after each command of the operator and the owners, and once the curator
+    serves.
     """
 
     def __init__(

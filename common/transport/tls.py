@@ -154,18 +154,10 @@ def check_credentials(
 ) -> datetime:
     """Check credentials before use and return the expiry time of the certificate.
 
-    Parameters
-    ----------
-    role, name
-        Expected identity of the holder; None for any name.
-    now
-        Aware.
-
-    Raises
-    ------
-    IdentityError
-        Not PEM; expired or not yet valid; of another authority; another name or role; or the key is
-        not the certificate's. The message says what to do.
+    ``role`` and ``name`` are the expected identity, None for any name; ``now`` is aware. Raise
+    `IdentityError`, which says what to do, if a file is not PEM, the certificate is expired, not
+    yet valid, of another authority or for another name or role, or the key is not the
+    certificate's.
     """
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import load_pem_private_key

@@ -65,12 +65,8 @@ def verify(
 ) -> int:
     """Verify a file, print the verified claims, and return the exit code.
 
-    Parameters
-    ----------
-    held_since
-        Naive, UTC: the beginning of a day.
-    own
-        Function from a study's name to the path of this site's acknowledgement.
+    ``held_since`` is naive, UTC, the beginning of a day; ``own`` maps a study's name to the path of
+    this site's acknowledgement.
     """
     from dppca.common.attestation.acknowledgements import compare, read_study_digest
     from dppca.common.attestation.parties import KnownParties

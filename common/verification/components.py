@@ -83,7 +83,7 @@ class Components:
         return pd.DataFrame(self.components_.T, index=index, columns=names)
 
     def __repr__(self) -> str:
-        """A few lines for people."""
+        """Description in a few lines for people."""
         most = 8
         lines = [
             f"  {number}: {variance}, above noise: {above}; {loadings}"
@@ -141,7 +141,7 @@ def read_result(
     Raises
     ------
     ArtefactError
-        The file cannot be read, is no result, or is of another study.
+        The file cannot be read, is no result, or belongs to another study.
     ReceiptError, SignatureError, AlteredError
         A check fails; the message names the part at fault.
     """

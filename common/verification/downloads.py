@@ -22,19 +22,9 @@ def receive_result(
 ) -> SignedFile:
     """Return the result file, checked for the announced size and digest, and its envelope.
 
-    Parameters
-    ----------
-    sha256
-        Of the result file, 32 bytes.
-    received
-        Called with the size of each piece of the file.
-
-    Raises
-    ------
-    LimitError
-        The announced or received size exceeds that of any result of this study.
-    UploadError
-        The received content differs from the announced one.
+    ``sha256`` is the file's digest, 32 bytes; ``received`` is called with the size of each piece.
+    Raise `LimitError` if the announced or received size is larger than any result of this study,
+    and `UploadError` if the received content differs from the announced one.
     """
     whole = Reassembly(total_bytes=total_bytes, sha256=sha256, cap=largest_result(study))
     envelope, content, most = bytearray(), list[bytes](), largest_envelope(study)

@@ -60,6 +60,8 @@ def verify_file(
 ) -> Verification:
     """Check every signature, digest and claim of a released file.
 
+    Return the verified claims, in the form that is printed as JSON.
+
     Parameters
     ----------
     path
@@ -77,11 +79,6 @@ def verify_file(
     uploads
         Folder of the uploads, to add them up again (`dppca.common.attestation.sums.require_sum`);
         for components only, else `SettingError`.
-
-    Returns
-    -------
-    Verification
-        The verified claims, in the form that is printed as JSON.
 
     Raises
     ------

@@ -65,16 +65,8 @@ def sign_model(
 ) -> SignedFile:
     """Return a model's file and its envelope.
 
-    Parameters
-    ----------
-    name
-        Of the file, without a folder.
-    archive
-        Bytes stored in the ledger.
-    receipt
-        The model's.
-    components
-        Envelope of the components that the model is trained on.
+    ``name`` is the file's, without a folder; ``archive`` are the bytes in the ledger; ``receipt``
+    is the model's; ``components`` is the envelope of the components that the model is trained on.
     """
     claims = {
         "kind": KIND,
@@ -93,10 +85,8 @@ def verify_model(
 
     Return the components' receipt and the model's own.
 
-    Raises
-    ------
-    ArtefactError, ReceiptError, SignatureError, AlteredError
-        A check fails; the message names it.
+    Raise `ArtefactError`, `ReceiptError`, `SignatureError` or `AlteredError`, which names the
+    failed check.
     """
     claims, who = statement.predicate, statement.signed_by
     what = "the receipt of the components"

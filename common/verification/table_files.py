@@ -55,21 +55,9 @@ def signed_writer(
 ) -> Iterator[TableWriter]:
     """Write a table that leaves; it gets its name and its envelope once the block ends well.
 
-    Parameters
-    ----------
-    path
-        Its suffix decides the format.
-    fields
-        Arrow schema without metadata.
-    claims
-        Claims from `dppca.common.attestation.tables.make_claims`, and the form.
-    mode
-        Permissions of the files, before the process's mask.
-
-    Raises
-    ------
-    OSError, SettingError
-        As `labelled_writer`.
+    The suffix of ``path`` decides the format; ``fields`` is the Arrow schema without metadata;
+    ``claims`` come from `dppca.common.attestation.tables.make_claims`, with the form; ``mode`` has
+    the permissions of the files, before the process's mask. Raise as `labelled_writer`.
     """
     schema = with_metadata(fields, label_inside(claims))
     with (

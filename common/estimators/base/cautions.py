@@ -107,7 +107,7 @@ def warn_of_drowned_components(
 ) -> None:
     """Warn (`NoiseWarning`) if noise alone has more variance than any rows.
 
-    ``noise`` is that of each vector in the sum and ``owner_rows`` the rows behind each; ``most`` is
+    ``noise`` belongs to each vector in the sum and ``owner_rows`` the rows behind each; ``most`` is
     the largest variance of all columns together, or the largest mean of squared norms.
     """
     one = entry_noise(layout, deviation=noise.law.deviation, owner_rows=owner_rows)

@@ -128,7 +128,7 @@ class ProjectionMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # typ
     def inverse_transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the rows ``Y V_k^T``, shape (n_rows, d), of scores Y (n_rows, k).
 
-        Raise `DataError` if the number of scores differs from that of components or a value is not
+        Raise `DataError` if there are not as many scores as components or a value is not
         finite.
         """
         return check_scores(self, X) @ self.components_

@@ -86,7 +86,7 @@ class Guarantee:
     noise: tuple[Calibration, ...] = ()
 
     def __str__(self) -> str:
-        """A few sentences for people."""
+        """Description in a few sentences for people."""
         variant = "" if self.variant is None else f", {self.variant}"
         lines = [f"{self.method}{variant} ({self.source}): {self.label}"]
         if self.private:

@@ -42,13 +42,8 @@ def check_rows(
     """Return rows to transform or predict, shape (n_rows, d), with the fitted columns.
 
     With a schema, frames with its columns are read by `dppca.common.estimators.base.named_frames`.
-
-    Raises
-    ------
-    DataError
-        Values are missing or infinite, or the columns differ from the fitted ones.
-    sklearn.exceptions.NotFittedError
-        The estimator was not fitted.
+    Raise `DataError` if values are missing or infinite or the columns differ from the fitted ones,
+    and scikit-learn's `NotFittedError` before a fit.
     """
     check_is_fitted(estimator)
     rows = read_named(estimator, X, schema, reset=False)
@@ -58,12 +53,8 @@ def check_rows(
 def check_scores(estimator: Any, X: ArrayLike) -> NDArray[np.float64]:
     """Return scores to convert to rows, shape (n_rows, k), for k kept components.
 
-    Raises
-    ------
-    DataError
-        Values are missing or infinite, or the number of columns is not k.
-    sklearn.exceptions.NotFittedError
-        The estimator was not fitted.
+    Raise `DataError` if values are missing or infinite or the number of columns is not k, and
+    scikit-learn's `NotFittedError` before a fit.
     """
     check_is_fitted(estimator)
     try:
@@ -86,21 +77,10 @@ def check_table(
 ) -> NDArray[np.float64]:
     """Return rows to fit, shape (n_rows, d), float64; may be the caller's own memory.
 
-    Parameters
-    ----------
-    row_norm
-        Declared bound on the L2 norm of a row; None for a method without one.
-    few_rows
-        Accept fewer rows than columns.
-    schema
-        See `check_rows`.
-
-    Raises
-    ------
-    DataError
-        Rows are refused; see the module.
-    SettingError
-        ``row_norm`` is not a number above 0.
+    ``row_norm`` is the declared bound on the L2 norm of a row, None for a method without one;
+    ``few_rows`` accepts fewer rows than columns; ``schema`` is as in `check_rows`. Raise
+    `DataError` for the reasons in the module's docstring, and `SettingError` if ``row_norm`` is not
+    a number above 0.
     """
     rows = read_named(estimator, X, schema, reset=True)
     if rows is None:

@@ -81,8 +81,8 @@ _SMALLEST = 1e-100
 class WeightPlan:
     """Noise of K machines of D weights, from public numbers alone.
 
-    ``calibration`` has noise and cost in steps of the grid; the other parameters are those of
-    `plan_weights`.
+    ``calibration`` has noise and cost in steps of the grid; `plan_weights` describes the other
+    parameters.
     """
 
     D: int
@@ -134,7 +134,7 @@ def promise_weights(
 ) -> Guarantee:
     """Guarantee of a machine whose weights have noise.
 
-    ``before`` is noise drawn before that of the weights; ``split`` describes the division of
+    ``before`` is noise drawn before the weights' own; ``split`` describes the division of
     epsilon over both, and the machines' part is added.
     """
     noise = plan.calibration

@@ -1,6 +1,6 @@
 """Exact moments of rows given by columns, coded and multiplied block by block.
 
-The result equals that of `compute_moments` on a coded matrix, but memory is bounded: each block is
+The result equals `compute_moments` on a coded matrix, but memory is bounded: each block is
 coded into a buffer that stays in the cache and is multiplied from there. Two methods give the same
 integers:
 
@@ -52,7 +52,7 @@ _COUNT_PER_NUMBER_NS = 4.0
 
 
 class ProductMethod(StrEnum):
-    """Method by which products with labelled attributes are formed."""
+    """Method of forming products with labelled attributes."""
 
     DENSE = "dense"
     COUNTS = "counts"
@@ -61,7 +61,7 @@ class ProductMethod(StrEnum):
 class MomentSums:
     """Moments of the batches added so far; for one thread at a time.
 
-    ``method`` None takes that of `choose_method`; the integers are the same.
+    If ``method`` is None, `choose_method` decides; the integers are the same.
     """
 
     def __init__(self, schema: Schema, *, method: ProductMethod | None = None) -> None:
@@ -145,13 +145,9 @@ def accumulate_moments(
 ) -> Moments:
     """Return the moments of rows in memory.
 
-    Parameters
-    ----------
-    workers
-        Threads at once, each on its own rows and with one BLAS thread, because BLAS' own threads
-        wait for each other at every block on a busy machine. ``COUNTS`` uses one thread.
-    method
-        None for the one of `choose_method`.
+    ``workers`` threads run at once, each on its own rows and with one BLAS thread, because BLAS'
+    own threads wait for each other at every block on a busy machine; ``COUNTS`` uses one.
+    ``method`` None takes the one of `choose_method`.
     """
     n_rows = count_rows(batch)
     if (method or choose_method(schema)) is ProductMethod.COUNTS:

@@ -27,12 +27,9 @@ class BatchedGram:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
         """Multiply ``height`` rows at a time.
 
-        Returns
-        -------
-        products, sums
-            Shapes (p, p) and (p,), valid until the next call; exact if ``most`` is below 2^24.
-        most
-            The largest number on the diagonal of the product of any ``height`` rows.
+        Return products and sums, shapes (p, p) and (p,), valid until the next call, and the largest
+        number on the diagonal of the product of any ``height`` rows. The former are exact if the
+        latter is below 2^24.
         """
         height = min(height, len(rows))
         n_stacked = len(rows) - len(rows) % height

@@ -90,12 +90,9 @@ class BatchEncoder:
     ) -> tuple[NDArray[np.float32], list[NDArray[np.int32]]]:
         """Code a block.
 
-        Returns
-        -------
-        rows
-            Shape (n_rows, width), contiguous in ``order``; valid until the next call.
-        codes
-            For each attribute that is no number, shape (n_rows,): index of its label or cell.
+        Return the rows, shape (n_rows, width), contiguous in ``order`` and valid until the next
+        call; and for each attribute that is no number its codes, shape (n_rows,): indices of labels
+        or cells.
         """
         n_rows, q = count_rows(batch), self.n_numerics
         if self._rows.size < n_rows * self.width:

@@ -60,7 +60,7 @@ class GramSum:
     def __init__(self, n_columns: int, *, largest: int) -> None:
         shape = (n_columns, n_columns)
         self._largest = largest
-        self._exact: NDArray[np.int64] | None = None  # what did not stay in _products
+        self._exact: NDArray[np.int64] | None = None  # sums moved out of _products
         self._products = np.zeros(shape)
         self._sums = np.zeros(n_columns)
         self._n_rows = 0  # in _products

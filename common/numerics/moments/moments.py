@@ -49,12 +49,9 @@ def compute_moments(
 ) -> Moments:
     """Return the moments of coded rows.
 
-    Parameters
-    ----------
-    rows
-        Shape (n_rows, p), integers with ``|z| <= 2**g``, as `encode` makes them. Not changed.
-    cells
-        For each released histogram, shape (n_rows,): the cell of each row's value.
+    ``rows`` has shape (n_rows, p) and holds integers with ``|z| <= 2**g``, as `encode` makes them;
+    they are not changed. ``cells`` has, for each released histogram, the cell of each row's value,
+    shape (n_rows,).
     """
     n_rows, p = rows.shape
     gram_sum = GramSum(p, largest=1 << (2 * layout.resolution_bits))
@@ -78,14 +75,9 @@ def pack(
 ) -> NDArray[np.int64]:
     """Return the packed vector, shape (D,), of sums without weights.
 
-    Parameters
-    ----------
-    sums
-        Shape (p,), units of ``2**-g``; left out if the layout has none.
-    products
-        Shape (n_products,), units of ``4**-g``, in the order of the layout.
-    counts
-        For each released histogram, the rows in each cell.
+    ``sums`` has shape (p,) and units of ``2**-g`` and is left out if the layout has none;
+    ``products`` has shape (n_products,), units of ``4**-g`` and the layout's order; ``counts`` has,
+    for each released histogram, the rows in each cell.
     """
     parts = [sums * layout.scaled_weight] if layout.with_sums else []
     parts.append(products * layout.packed_product_weights if layout.targets else products)

@@ -51,14 +51,9 @@ class EntryLaw(NoiseShape, Protocol):
 class NoiseDraw:
     """One draw of the noise of pooled moments, in coded units.
 
-    Attributes
-    ----------
-    mean
-        nu, shape (p,); None where the release has no sums.
-    second
-        E, symmetric, shape (p, p).
-    squares
-        ``sum_i n_i nu_i nu_i^T / n``, shape (p, p); None unless the owners' own means were drawn.
+    ``mean`` is nu, shape (p,), or None if the release has no sums; ``second`` is E, symmetric,
+    shape (p, p); ``squares`` is ``sum_i n_i nu_i nu_i^T / n``, shape (p, p), or None unless the
+    owners' own means were drawn.
     """
 
     mean: NDArray[np.float64] | None
@@ -115,12 +110,8 @@ class NoiseSource:
     def packed(self) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         """Return the next draw before unpacking.
 
-        Returns
-        -------
-        packed
-            Shape (D,), whole numbers in units of ``4**-g``.
-        squares
-            `NoiseDraw.squares`, shape (p, p); None unless the owners' own means are drawn.
+        Return the packed vector, shape (D,), whole numbers in units of ``4**-g``, and
+        `NoiseDraw.squares`, shape (p, p), which is None unless the owners' own means are drawn.
         """
         layout, m = self._layout, len(self._rows)
         packed = self._width * self._law.standard_sum(self._mechanisms, layout.n_entries, self._rng)

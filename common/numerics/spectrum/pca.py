@@ -6,7 +6,7 @@ Covariance, from raw moments M (mean of products) and mu (mean)::
     within    Sigma = sum_i n_i (M_i - mu_i mu_i^T) / n
 
 ``within`` (Gu et al. 2022, algorithm 1, step 5) drops the variance between the owners' means.
-Without column sums the mean is set to zero: components are those of the second moment.
+Without column sums the mean is set to zero: components belong to the second moment.
 
 Noise makes the covariance indefinite. Its eigenvalues keep their signs: their sum is unbiased for
 the trace, and the negative ones show the size of the noise. lambda are the eigenvalues, descending,

@@ -32,16 +32,9 @@ from numpy.typing import NDArray
 class PPCAModel:
     """A Gaussian of low rank plus equal noise, in coded units.
 
-    Attributes
-    ----------
-    mean
-        Shape (p,).
-    components
-        W, shape (p, k).
-    noise_variance
-        sigma^2, at least 0.
-    trace_scale
-        Factor that scaled the variances to the signed trace; 1 if they were not scaled.
+    ``mean`` has shape (p,); ``components`` is W, shape (p, k); ``noise_variance`` is sigma^2, at
+    least 0; ``trace_scale`` is the factor that scaled the variances to the signed trace, 1 if they
+    were not scaled.
     """
 
     mean: NDArray[np.float64]
@@ -65,16 +58,9 @@ def fit_ppca(
 ) -> PPCAModel:
     """Return the model of released components.
 
-    Parameters
-    ----------
-    eigenvalues
-        All p of them, shape (p,), descending, signed.
-    vectors
-        Shape (k, p): rows are the kept eigenvectors, ``1 <= k < p``.
-    mean
-        Shape (p,); None, if the release has no sums, stands for zero.
-    trace_scaling
-        Scale variances down to the signed trace.
+    ``eigenvalues`` are all p of them, descending, signed; ``vectors``, shape (k, p), has the kept
+    eigenvectors as rows, ``1 <= k < p``; ``mean`` has shape (p,), or is None if the release has no
+    sums, and zero is taken. ``trace_scaling`` scales variances down to the signed trace.
     """
     k, p = vectors.shape
     positive = np.maximum(eigenvalues, 0.0)

@@ -37,20 +37,10 @@ def shrink(
 ) -> NDArray[np.float64]:
     """Eigenvalues for a model of ``count`` components, shape (p,), descending, at least 0.
 
-    Parameters
-    ----------
-    eigenvalues
-        Eigenvalues of the released covariance, shape (p,), descending, signed. Not changed.
-    count
-        k, the number of components kept, ``1 <= k < p``.
-    noise_edge
-        In the units of the eigenvalues, at least 0.
-
-    Returns
-    -------
-    ndarray of float64
-        The kept ones shrunk, the others all equal; the sum stays that of ``eigenvalues``. If that
-        sum is not above 0, negative eigenvalues are only set to 0.
+    ``eigenvalues``, shape (p,), are those of the released covariance, descending, signed, and are
+    not changed; ``count`` is k, the number of components kept, ``1 <= k < p``; ``noise_edge`` is in
+    the units of the eigenvalues, at least 0. The kept ones are shrunk, the others all equal, and
+    the sum does not change. If the sum is not above 0, negative eigenvalues are only set to 0.
     """
     p = len(eigenvalues)
     trace = float(eigenvalues.sum())

@@ -61,7 +61,7 @@ def fit_binary_field(
 ) -> FittedField:
     """Fit the field of binaries by equation (1).
 
-    ``targets`` are those of a schema of 2 to `MOST_BINARIES` binaries and nothing else.
+    ``targets`` belong to a schema of 2 to `MOST_BINARIES` binaries and nothing else.
     ``progress`` receives the share that is done, from 0 to 1.
     """
     q = len(targets.mean)
@@ -188,7 +188,7 @@ def _measured(
 
 
 def _field(targets: FieldTargets, theta: Vector) -> Field:
-    """The field whose parameters in columns of -1 and 1 are theta: singles, then pairs."""
+    """Field whose parameters in columns of -1 and 1 are theta: singles, then pairs."""
     q = len(targets.mean)
     pairs = np.zeros((q, q))
     pairs[np.triu_indices(q, 1)] = theta[q:]

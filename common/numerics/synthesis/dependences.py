@@ -54,7 +54,7 @@ def find_lost_dependences(
 ) -> LostDependences:
     """Compare decoded rows with the release.
 
-    ``covariance``, shape (p, p), is that of the decoded rows in coded units; ``mean`` and
+    ``covariance``, shape (p, p), belongs to the decoded rows, in coded units; ``mean`` and
     ``second``, shapes (p,) and (p, p), are released. ``entry_noise`` is the standard deviation of
     the noise of an entry of ``second``.
     """

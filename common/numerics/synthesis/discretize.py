@@ -3,14 +3,14 @@
 Both steps are post-processing of a release.
 
 1. *Thresholds.* Numerics are shifted so that they have the released mean after clipping to their
-bounds, and are clipped. Binaries are cut at the threshold that keeps the released mean;
-categoricals are ``argmax_k (x_k - tau_k)`` with tau such that the released marginal is met
-(`dppca.common.numerics.synthesis.marginals`).
+   bounds, and are clipped. Binaries are cut at the threshold that keeps the released mean;
+   categoricals are ``argmax_k (x_k - tau_k)`` with tau such that the released marginal is met
+   (`dppca.common.numerics.synthesis.marginals`).
 2. *Pair tables.* If the released covariance shows a relation with a categorical that the rows of
-step 1 have lost, beyond the noise (`dppca.common.numerics.synthesis.dependences`), all labels are
-redrawn from the field of largest entropy with that relation and the relations that step 1 kept
-(`dppca.common.numerics.synthesis.markov_field`). The redrawn rows are used only if their covariance
-is nearer to the target than the covariance of step 1.
+   step 1 have lost, beyond the noise (`dppca.common.numerics.synthesis.dependences`), all labels
+   are redrawn from the field of largest entropy with that relation and the relations that step 1
+   kept (`dppca.common.numerics.synthesis.markov_field`). The redrawn rows are used only if their
+   covariance is nearer to the target than the covariance of step 1.
 
 Step 2 is skipped without categoricals, where nothing is lost, and for more than 2048 columns, where
 it would take minutes. Released means outside the range of values are clipped; for any noise, every

@@ -49,7 +49,7 @@ def label_shares(observed: Vector, noise: Vector) -> Vector:
 def _most_probable(
     observed: Vector, weights: Vector, precision: float, *, start: Vector
 ) -> tuple[Vector, Vector, float]:
-    """The f that minimises ``weights @ (observed - q)^2 + precision f'f``, its q, the minimum."""
+    """f that minimises ``weights @ (observed - q)^2 + precision f'f``, its q, the minimum."""
 
     def cost_at(f: Vector) -> tuple[float, Vector]:
         q: Vector = softmax(f)

@@ -73,7 +73,7 @@ def redraw(
     Returns
     -------
     ndarray, shape (n, p)
-        Valid rows: labels redrawn, marginals exactly those of ``mu``, numerics unchanged.
+        Valid rows: labels redrawn, marginals exactly as in ``mu``, numerics unchanged.
     """
     n, p = rows.shape
     centred = (rows - mu).astype(np.float32)

@@ -103,7 +103,7 @@ def _log_det(matrix: Matrix) -> float:
 def _most_probable(
     observed: Vector, functionals: Matrix, prior: Matrix, *, base: Vector, start: Vector
 ) -> tuple[Vector, Vector, float, Matrix]:
-    """The f that minimises |observed - L q|^2 + f'Pf, q = softmax(base + f), minimum, curvature."""
+    """f that minimises |observed - L q|^2 + f'Pf, q = softmax(base + f), minimum, curvature."""
 
     def cost_at(f: Vector) -> tuple[float, Vector, Vector]:
         weights = np.exp(base + f - (base + f).max())

@@ -107,14 +107,9 @@ def field_targets(
 ) -> FieldTargets:
     """Compute a field's targets from a release. The schema has bounds: no unit-ball rows.
 
-    Parameters
-    ----------
-    mean, second
-        Released moments in coded units, shapes (p,) and (p, p).
-    histograms
-        For each attribute, the released share of the rows in each of its cells, or None.
-    entry_noise
-        Standard deviation of the noise of an entry of ``second`` of weight 1.
+    ``mean`` and ``second`` are released, in coded units, shapes (p,) and (p, p). ``histograms`` has
+    for each attribute the released share of the rows in each of its cells, or None. ``entry_noise``
+    is the standard deviation of the noise of an entry of ``second`` of weight 1.
     """
     layout, noise = schema.layout, max(entry_noise, _LEAST_NOISE)
     entry_variance = noise**2 / layout.product_weights.astype(np.float64) ** 2

@@ -81,17 +81,10 @@ def find_visible(
 ) -> Visibility:
     """Judge every pair of attributes.
 
-    Parameters
-    ----------
-    scales
-        tau of each pair of columns, shape (p, p): `coupling_scales`.
-    groups
-        First column of each attribute and the one after its last.
-    n_rows
-        Rows of all owners, at least 1.
-    tail
-        Chance that an entry's noise is at least so many standard deviations from 0, in either
-        direction.
+    ``scales``, shape (p, p), is tau of each pair of columns (`coupling_scales`); ``groups`` has the
+    first column of each attribute and the one after its last; ``n_rows >= 1`` are the rows of all
+    owners; ``tail`` gives the chance that an entry's noise is at least so many standard deviations
+    from 0, in either direction.
     """
     spread = np.outer(targets.variance, targets.variance)
     variance = (

@@ -23,7 +23,7 @@ from dppca.common.schema import Column, ColumnKind, Numeric, Schema, encode
 
 @dataclass(frozen=True, slots=True)
 class PartyRows:
-    """Each party's rows: ``names``, shape (m,), sorted, and m arrays of indices of ``rows``."""
+    """Parties: ``names``, shape (m,), sorted; ``rows`` has m arrays of their rows' indices."""
 
     names: NDArray[Any]
     rows: list[NDArray[np.intp]]

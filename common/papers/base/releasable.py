@@ -76,17 +76,9 @@ class ReleasableClassifier(Classifier):
     ) -> Guarantee:
         """Guarantee of a fit of the sound form, from its settings and public numbers.
 
-        Parameters
-        ----------
-        n_components
-            Number that the fit kept; None before a fit, which costs the same.
-
-        Raises
-        ------
-        SettingError, RangeError
-            A fit would be refused for any rows; or ``classes`` are not declared.
-        DataError
-            There are fewer rows than features.
+        ``n_components`` is the number that the fit kept; None before a fit, which costs the same.
+        Raise `SettingError` or `RangeError` if a fit would be refused for any rows or ``classes``
+        are not declared, and `DataError` if there are fewer rows than features.
         """
         self.check_settings()
         if self.classes is None or len(set(self.classes)) < 2:

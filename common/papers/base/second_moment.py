@@ -34,7 +34,7 @@ from dppca.common.schema.layout import ColumnKind, Layout
 
 @dataclass(frozen=True, slots=True)
 class NoisedMoment:
-    """A released second-moment matrix, symmetric, shape (d, d), in squared units of the rows."""
+    """A released matrix, symmetric, (d, d), in squared units of the rows, and its calibration."""
 
     matrix: NDArray[np.float64]
     calibration: Calibration
@@ -50,19 +50,10 @@ def release_second_moment(
 ) -> NoisedMoment:
     """Release ``X^T X / n`` with exact noise.
 
-    Parameters
-    ----------
-    rows
-        Shape (n_rows, d), of norm at most ``row_norm``; not changed.
-    resolution_bits
-        g of the grid ``row_norm 2^-g``.
-    calibrate
-        Function from the sensitivity of the integer sums to the noise.
-
-    Raises
-    ------
-    SettingError, RangeError
-        The grid is out of range; the integers could leave theirs.
+    ``rows``, shape (n_rows, d), have norms of at most ``row_norm`` and are not changed;
+    ``resolution_bits`` is g of the grid ``row_norm 2^-g``; ``calibrate`` maps the sensitivity of
+    the integer sums to the noise. Raise `SettingError` if the grid is out of range and `RangeError`
+    if the integers could leave theirs.
     """
     n_rows, d = rows.shape
     layout = ball_layout(d, resolution_bits)

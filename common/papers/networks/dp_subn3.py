@@ -6,18 +6,19 @@ parties' releases. Every release is private by itself, with
     epsilon = epsilon_1 + epsilon_2 + epsilon_3                                                 (1)
 
 1. *Correlations.* Blocks cover each pair of attributes once
-(`dppca.common.papers.networks.covering`). Every party counts its rows in the blocks and adds noise:
-B tables, L1 sensitivity 2 B, epsilon_1. The curator adds the tables up and correlates every pair.
+   (`dppca.common.papers.networks.covering`). Every party counts its rows in the blocks and adds
+   noise: B tables, L1 sensitivity 2 B, epsilon_1. The curator adds the tables up and correlates
+   every pair.
 2. *First network and search frontier*, by the curator (`dppca.common.papers.networks.frontier`):
-free of cost, because it uses only 1.
+   free of cost, because it uses only 1.
 3. *Updates.* The parties take turns. Each receives the network of the one before. For every
-attribute with two or more candidates in the frontier, C attributes in all, it chooses the parents
-anew by the exponential mechanism, with the score of its own rows and ``epsilon_2 / C`` a choice
-(`dppca.common.papers.networks.dependence` proves the sensitivity,
-`dppca.common.papers.base.exponential` draws).
+   attribute with two or more candidates in the frontier, C attributes in all, it chooses the
+   parents anew by the exponential mechanism, with the score of its own rows and ``epsilon_2 / C`` a
+   choice (`dppca.common.papers.networks.dependence` proves the sensitivity,
+   `dppca.common.papers.base.exponential` draws).
 4. *Tables.* Every party counts its rows in the families of the last network and adds noise: S
-tables, L1 sensitivity 2 S, epsilon_3. A family contained in another has no table of its own. The
-curator adds the tables up, makes conditional tables of them and draws rows.
+   tables, L1 sensitivity 2 S, epsilon_3. A family contained in another has no table of its own. The
+   curator adds the tables up, makes conditional tables of them and draws rows.
 
 By sequential composition 1., 3. and 4. cost one party's rows (1), independently of the other
 parties, because later steps depend on earlier ones through released values only. Rows of different
@@ -113,11 +114,8 @@ class DPSUBN3(NetworkEstimator):
     def fit(self, parties: Sequence[Any]) -> Self:
         """Fit to a list of each party's rows, (n_i, n_attributes) each: arrays or frames.
 
-        Raises
-        ------
-        SettingError, DataError, RangeError
-            A setting, a row or the size of the integers is not allowed; the message says what to
-            change.
+        Raise `SettingError`, `DataError` or `RangeError` if a setting, a row or the size of the
+        integers is not allowed; the message says what to change.
         """
         first, second, third = split_epsilon(
             parse_epsilon(self.epsilon),

@@ -35,7 +35,7 @@ class PooledCounts:
 
     ``tables`` are keyed by set of attributes in ascending order, and so are their axes.
     ``cell_variance`` is the variance of each cell's noise, all parties' together; ``calibration``
-    is that of one party's noise.
+    is for one party's noise.
     """
 
     tables: dict[Attributes, NDArray[np.int64]]

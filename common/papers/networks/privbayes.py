@@ -75,11 +75,8 @@ class PrivBayes(NetworkEstimator):
     def fit(self, X: Any) -> Self:
         """Fit to rows (n_rows, n_attributes): an array or a frame.
 
-        Raises
-        ------
-        SettingError, DataError, RangeError
-            A setting, a row or the size of the integers is not allowed; the message says what to
-            change.
+        Raise `SettingError`, `DataError` or `RangeError` if a setting, a row or the size of the
+        integers is not allowed; the message says what to change.
         """
         first, second = split_epsilon(
             parse_epsilon(self.epsilon), structure_share=self.structure_share

@@ -65,8 +65,8 @@ _COVARIANCES = {
 class FitSettings:
     """Checked settings of one fit; ``delta`` is None for Laplace noise.
 
-    ``latents``, ``noise`` and ``covariance`` are those of the module's table. If ``needs_edge`` is
-    true, the edge of the noise is simulated.
+    ``latents``, ``noise`` and ``covariance`` are described in the module's table. If ``needs_edge``
+    is true, the edge of the noise is simulated.
     """
 
     variant: Variant
@@ -139,7 +139,7 @@ def corrected_moments(
 ) -> tuple[PooledMoments, NoiseEdge | None, Guarantee]:
     """Moments of integer rows, shape (n_rows, p), as in the federation, with their guarantee.
 
-    ``caution`` is that of `release_moments`.
+    `release_moments` describes ``caution``.
     """
     k = check_rows_per_person(schema.max_rows_per_person)
 
@@ -176,7 +176,7 @@ def published_moments(
     *,
     rng: np.random.RandomState,
 ) -> tuple[PooledMoments, Guarantee]:
-    """The paper's moments of integer rows, shape (n_rows, p), in coded units; their guarantee."""
+    """Paper's moments of integer rows, shape (n_rows, p), in coded units, and their guarantee."""
     offset, both = to_unit_interval(schema), form.noise == INDEPENDENT
     printed = publish_moments(
         to_coded_units(schema, codes) + offset,

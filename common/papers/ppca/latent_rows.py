@@ -41,16 +41,9 @@ def rows_from_scores(
 ) -> NDArray[np.float64]:
     """Return one synthetic row per raw one, shape (n_rows, p), in coded units; *not private*.
 
-    Parameters
-    ----------
-    rows
-        In coded units, shape (n_rows, p).
-    latents
-        `WHITENED` or `LITERAL`.
-    eigenvalues, vectors
-        Released: descending, (p,), and the kept eigenvectors as rows, (k, p).
-    offset
-        Offset from coded units to [0, 1], shape (p,).
+    ``rows``, shape (n_rows, p), and ``model`` are in coded units; ``latents`` is `WHITENED` or
+    `LITERAL`; ``eigenvalues``, (p,), descending, and ``vectors``, (k, p), the kept eigenvectors as
+    rows, are released; ``offset``, (p,), leads from coded units to [0, 1].
     """
     if latents == LITERAL:
         scores = (rows + offset) @ vectors.T

@@ -47,16 +47,9 @@ Caution = Callable[[Calibration, Sequence[int]], None]
 class PooledMoments:
     """Moments for the curator's decomposition and for decoding.
 
-    Attributes
-    ----------
-    mean
-        Shape (p,).
-    second
-        Mean of products of all rows, symmetric, shape (p, p).
-    covariance
-        Symmetric, shape (p, p).
-    entry_noise
-        Standard deviation of the noise of one product of two columns in ``second``.
+    ``mean`` has shape (p,); ``second`` is the mean of products of all rows and ``covariance`` the
+    decomposed one, both symmetric, shape (p, p); ``entry_noise`` is the standard deviation of the
+    noise of one product of two columns in ``second``.
     """
 
     mean: NDArray[np.float64]
@@ -108,21 +101,10 @@ def release_moments(
 ) -> ReleasedMoments:
     """Release each party's moments and pool them; in coded units.
 
-    Parameters
-    ----------
-    codes
-        Integer rows, shape (n_rows, p).
-    calibrate
-        Function from the sensitivity of the packed sums to each party's noise.
-    once
-        Draw noise once, on the parties' sum; ``covariance`` is then the pooled one.
-    caution
-        Called before noise is drawn, with its calibration and the rows behind each vector.
-
-    Raises
-    ------
-    RangeError
-        The integers could leave their range.
+    ``codes`` are integer rows, shape (n_rows, p); ``calibrate`` maps the sensitivity of the packed
+    sums to each party's noise; ``once`` draws noise once, on the parties' sum, and ``covariance``
+    is then the pooled one; ``caution`` is called before noise is drawn, with its calibration and
+    the rows behind each vector. Raise `RangeError` if the integers could leave their range.
     """
     layout = schema.layout
     calibration = calibrate(

@@ -185,11 +185,8 @@ class PPCADPMH(
     ) -> Self:
         """Fit to rows (n_rows, n_attributes); ``groups`` names each row's party, (n_rows,).
 
-        Raises
-        ------
-        SettingError, DataError, RangeError
-            A setting, a row or the size of the integers is not allowed; the message says what to
-            change.
+        Raise `SettingError`, `DataError` or `RangeError` if a setting, a row or the size of the
+        integers is not allowed; the message says what to change.
         """
         form = resolve_settings(self)
         rows = check_table(
@@ -235,7 +232,7 @@ class PPCADPMH(
         """Convert scores (n_rows, k) to rows, in the form of the fitted ones.
 
         Each is the row of valid values that is nearest to ``Y components_ + mean_``, on its own.
-        Raise `DataError` if the number of scores differs from that of components or a value is not
+        Raise `DataError` if there are not as many scores as components or a value is not
         finite.
         """
         coded = check_scores(self, X) @ self.components_ + self.mean_
@@ -245,7 +242,8 @@ class PPCADPMH(
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
         """Log-likelihood of each row under the released model, (n_rows,): private only if X is.
 
-        Rows are in coded units; variances are at least that of rounding to the schema's grid.
+        Rows are in coded units; variances are at least as large as by rounding to the schema's
+        grid.
         """
         rounding = 4.0**-self.schema_.resolution_bits / 12.0
         return log_density(self.model_, self._coded(X), least_variance=rounding)
