@@ -65,7 +65,7 @@ def test_a_site_goes_its_whole_way_on_another_system(curator: Curator, tmp_path:
     (site.folder / "rows.csv").write_text("\n".join(["age,sex,work", *rows, ""]))
     assert site.run("doctor")["healthy"]
     assert [each["name"] for each in site.run("studies")["studies"]] == [study.name]
-    assert site.run("check", study.name)["rows"] == 300
+    assert site.run("check", study.name)["coded_by_rule"]["rows"] == 300
     site.run("review", study.name)
     sent = site.run("contribute", study.name, "--yes")
     assert sent["rows"] == 300

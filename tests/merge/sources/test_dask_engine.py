@@ -215,7 +215,7 @@ def test_a_site_contributes_by_its_cluster_and_the_receipt_verifies(
 ) -> None:
     site, study = _site(curator, tmp_path, n_files=7)
     code, checked = site.run("check", study, "--engine", cluster.engine)
-    assert (code, checked["rows"]) == (0, 500)
+    assert (code, checked["coded_by_rule"]["rows"]) == (0, 500)
     policy = site.folder / "policy.yaml"
     policy.write_text(policy.read_text() + f"    engine: {cluster.engine}\n")
     code, reviewed = site.run("review", study)

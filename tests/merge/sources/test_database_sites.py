@@ -158,7 +158,7 @@ def test_a_look_at_a_table_that_grows_is_at_one_moment(
     monkeypatch.setattr(looked, "open_table", open_and_let_grow)
     code, found = site.run(command, study.name)
     assert code == 0, found
-    assert found["rows"] == 302
+    assert found.get("coded_by_rule", found)["rows"] == 302
 
 
 def test_more_rows_than_the_study_allows_are_refused_before_the_charge(
@@ -223,9 +223,8 @@ def test_keys_of_rows_at_fault_go_to_a_private_file_and_nowhere_else(
     assert {tuple(line) for line in lines[1:]} == expected
     assert len(lines[1:]) == sum(
         found["count"]
-        for attribute in answer[1]["attributes"].values()
-        for found in attribute.values()
-        if isinstance(found, dict)
+        for attribute in answer[1]["coded_by_rule"]["attributes"].values()
+        for found in attribute["found"].values()
     )
     message = error_of(site.run("check", study.name, "--keys", str(keys)))[1]
     assert "exists" in message
