@@ -34,6 +34,8 @@ from dppca.common.documents.names import check_name
 MAX_LABEL_LENGTH = 256
 MAX_BINS = 256
 MAX_LEVELS = 100
+_LEAST_WIDTH = 1e-12
+"""Of a bin, as a share of the range: its ends are different coordinates, also by `Score.LOG`."""
 
 
 def label_text(value: object) -> str:
@@ -260,6 +262,12 @@ class Numeric(_Strict):
                 )
             if self.integer and any(math.ceil(a) >= b for a, b in pairwise(edges)):
                 raise ValueError("bins: there must be a whole number between any two edges")
+            least = (self.upper - self.lower) * _LEAST_WIDTH
+            if not self.integer and any(b - a < least for a, b in pairwise(edges)):
+                raise ValueError(
+                    f"bins: any two edges must be {_LEAST_WIDTH:g} of the range between the bounds "
+                    "apart, or more"
+                )
         return self
 
     @model_serializer(mode="wrap")

@@ -41,6 +41,8 @@ def numerics(draw: st.DrawFn) -> Cells:
         assume(all(a < b for a, b in pairwise(ends)))
         if fields["integer"]:
             assume(all(math.ceil(a) < b for a, b in pairwise(ends)))
+        else:
+            assume(all(b - a >= 1e-12 * (upper - lower) for a, b in pairwise(ends)))
         fields["bins"] = edges
     return make_cells(Numeric.model_validate(numeric_of("x", lower, upper) | fields))
 

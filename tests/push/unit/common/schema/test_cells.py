@@ -123,6 +123,7 @@ def test_coordinates_and_values_are_each_others_inverse() -> None:
         ({"bins": []}, {}, "1 to 255 edges"),
         ({"bins": 1}, {}, "2 or more"),
         ({"bins": [0.2, 0.4], "integer": True}, {}, "a whole number between any two edges"),
+        ({"bins": [1, 1 + 2**-50]}, {}, "1e-12 of the range"),
         ({"zero": "separate"}, {}, "histogram: true or products: bins"),
         ({"zero": "separate", "histogram": True, "lower": 1}, {}, "0 between them"),
         ({"lower": 0.2, "upper": 1.9, "integer": True}, {}, "fewer than two whole numbers"),
