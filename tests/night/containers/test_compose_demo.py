@@ -109,7 +109,7 @@ def test_no_key_and_no_row_is_in_the_image(secrets: frozenset[str], rows: frozen
     ).stdout
     assert all(row in held for row in rows), "the search must be for rows as files have them"
     # Of the image's labels, and of a file in one of its layers: the search reaches both.
-    controls = {"dppca-curator and dppca-owner", "Asking a curator how it is"}
+    controls = {"dppca-curator and dppca-owner", "urn:dppca:predicate:release:1"}
     assert found_in_image(IMAGE, secrets | rows | controls) == controls
 
 
