@@ -15,6 +15,7 @@ in a result: a release may be listed and not used, or used and not listed.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import Self
 
 from dppca.common.attestation.documents import Acknowledged, VerifiedClaims
 from dppca.common.attestation.envelopes import (
@@ -24,6 +25,7 @@ from dppca.common.attestation.envelopes import (
     unchecked_predicate,
 )
 from dppca.common.attestation.parties import KnownParties
+from dppca.common.attestation.releases import SignedRelease
 from dppca.common.attestation.signatures import Signer
 from dppca.common.errors import ContradictionError, ReceiptError, SettingError, SignatureError
 from dppca.common.transport.tls import Identity, Role
@@ -41,6 +43,11 @@ class Taken:
     release_id: str
     n_rows: int
     payload_sha256: str
+
+    @classmethod
+    def of(cls, release: SignedRelease) -> Self:
+        """Return the acknowledgement's claims of a release."""
+        return cls(release.receipt.study_digest, **asdict(release.share))
 
 
 def acknowledge(taken: Taken, signer: Signer) -> bytes:

@@ -11,11 +11,11 @@ from __future__ import annotations
 import json
 import mmap
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,15 +23,19 @@ import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 
-from dppca.common.attestation.claims import describe_mechanism, require_equal
+from dppca.common.attestation.claims import (
+    describe_federation,
+    describe_mechanism,
+    require_equal,
+)
 from dppca.common.attestation.components import (
     Checked,
     check_components,
 )
-from dppca.common.attestation.documents import ProvedGuarantee
 from dppca.common.attestation.envelopes import FileStatement, embed, embedded
 from dppca.common.attestation.file_headers import require_plain_arrow, require_small_pages
 from dppca.common.attestation.parties import KnownParties
+from dppca.common.attestation.results import Share
 from dppca.common.documents.messages import METADATA_KEY, Form
 from dppca.common.errors import (
     AlteredError,
@@ -54,29 +58,19 @@ _INSIDE = ("kind", "label", "form", "study", "study_digest")
 SUFFIXES = (".parquet", ".arrow", ".csv")
 
 
-class TableSource(TypedDict):
-    """The components that rows were drawn from."""
-
-    guarantee: ProvedGuarantee
-    releases: list[dict[str, Any]]
-    missing: list[str]
-    count: int
-
-
 def make_claims(
     study: Study,
     calibration: Calibration,
-    components: TableSource,
+    shares: Iterable[Share],
     *,
-    covariance: str,
+    missing: Sequence[str],
+    count: int,
     envelope: bytes | None,
 ) -> dict[str, Any]:
-    """What follows for synthetic rows from the components they were drawn from.
+    """Claims of synthetic rows that follow from the components they were drawn from.
 
-    Parameters
-    ----------
-    envelope
-        Of the components; None where there is none.
+    ``shares``, ``missing``, ``count`` and ``envelope`` are those of the components; the envelope is
+    None if there is none.
     """
     return {
         "kind": KIND,
@@ -85,12 +79,12 @@ def make_claims(
         "study": study.name,
         "study_digest": study.digest,
         "schema_digest": study.table.digest,
-        "guarantee": components["guarantee"],
+        "guarantee": describe_federation(study, calibration),
         "mechanism": describe_mechanism(study, calibration),
-        "releases": components["releases"],
-        "missing": components["missing"],
-        "components": components["count"],
-        "covariance": covariance,
+        "releases": [asdict(share) for share in shares],
+        "missing": list(missing),
+        "components": count,
+        "covariance": study.covariance.value,
         "components_envelope": embed(envelope),
     }
 
@@ -136,17 +130,12 @@ def require_claims(document: Mapping[str, Any], parties: KnownParties) -> Checke
         )
     envelope = embedded(document.get("components_envelope"), what="the receipt of the components")
     checked = check_components(envelope, parties)
-    receipt = checked.document
     follows = make_claims(
         checked.study,
         checked.calibration,
-        {
-            "guarantee": checked.guarantee,
-            "releases": [asdict(each.share) for each in checked.releases],
-            "missing": receipt["missing"],
-            "count": receipt["count"],
-        },
-        covariance=checked.study.covariance.value,
+        [each.share for each in checked.releases],
+        missing=checked.document["missing"],
+        count=checked.document["count"],
         envelope=envelope,
     )
     stated = {key: value for key, value in document.items() if key not in _FREE}

@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 import click
 
 from dppca.common.attestation.documents import VerificationDocument
-from dppca.common.errors import SettingError, UnvouchedError
+from dppca.common.errors import UnvouchedError
 from dppca.common.shell.console import emit
+from dppca.common.shell.files import read_content
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -77,10 +78,10 @@ def verify(
     revoked = read_revoked(crl, ca=authority)
     since = None if held_since is None else held_since.replace(tzinfo=UTC)
     report = verify_file(file, ca=authority, revoked=revoked, held_since=since, uploads=uploads)
-    held = [_content(path) for path in acknowledgements]
+    held = [read_content(path) for path in acknowledgements]
     if own is not None and authority is not None and report["study"]:
         path = own(report["study"])
-        kept = _content(path) if path.is_file() else b""
+        kept = read_content(path) if path.is_file() else b""
         held += [kept] if kept and read_study_digest(kept) == report["study_digest"] else []
     parties = KnownParties(authority, revoked=revoked, held_since=since)
     agreeing = [compare(content, report, parties) for content in held]
@@ -92,10 +93,3 @@ def verify(
     }
     emit(document, verification_text(document, agreeing, ca=ca), as_json=as_json)
     return UnvouchedError.exit_code if authority is None else 0
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise SettingError(f"cannot read {path}: {error.strerror}") from error

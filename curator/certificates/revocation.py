@@ -70,13 +70,13 @@ def list_certificates(folder: Path) -> Certificates:
     serials = _read_current_list(folder, authority).serials
     issued = [
         ListedCertificate(
-            role=(party := parse_identity(certificate)).role,
+            role=party.role,
             name=party.name,
             serial=f"{certificate.serial_number:x}",
             expires=certificate.not_valid_after_utc,
             revoked=certificate.serial_number in serials,
         )
-        for certificate in _read_issued(folder)
+        for certificate, party in ((each, parse_identity(each)) for each in _read_issued(folder))
     ]
     return Certificates(tuple(sorted(issued, key=lambda i: (i.role, i.name, i.expires))))
 

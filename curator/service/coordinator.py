@@ -192,15 +192,7 @@ class StudyCoordinator:
 
     def acknowledgement(self, stored: Header) -> bytes:
         """Sign the acknowledgement of a stored contribution; its terms are the same each time."""
-        receipt = stored.release.receipt
-        terms = Taken(
-            study_digest=receipt.study_digest,
-            owner=stored.owner,
-            release_id=receipt.release_id,
-            n_rows=receipt.n_rows,
-            payload_sha256=receipt.claims.payload_sha256,
-        )
-        return acknowledge(terms, self._signer())
+        return acknowledge(Taken.of(stored.release), self._signer())
 
     async def vote(self, opener: str, study_digest: bytes, content: bytes) -> StudyRecord:
         """Store an opener's vote for the sealed set."""

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
@@ -25,10 +24,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dppca.common.attestation.claims import describe_federation
 from dppca.common.attestation.components import ComponentsReceipt
 from dppca.common.attestation.envelopes import unchecked_predicate
-from dppca.common.attestation.tables import TableSource, make_claims
+from dppca.common.attestation.tables import make_claims
 from dppca.common.documents.messages import METADATA_KEY, Form
 from dppca.common.errors import UploadError
 from dppca.common.privacy.labels import Label
@@ -103,14 +101,13 @@ def make_joined_receipt(
     """
     study, envelope = record.study, require_result(record).envelope
     document = cast("ComponentsReceipt", unchecked_predicate(envelope))
-    components: TableSource = {
-        "guarantee": describe_federation(study, calibration),
-        "releases": [asdict(each.release.share) for each in record.contributions],
-        "missing": document["missing"],
-        "count": document["count"],
-    }
     claims = make_claims(
-        study, calibration, components, covariance=study.covariance.value, envelope=envelope
+        study,
+        calibration,
+        [each.release.share for each in record.contributions],
+        missing=document["missing"],
+        count=document["count"],
+        envelope=envelope,
     )
     rows = [{"owner": p.owner, "n_rows": p.n_rows, "sha256": p.sha256.hex()} for p in parts]
     return canonical_json(

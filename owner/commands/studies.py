@@ -144,14 +144,14 @@ def _fetch(client: CuratorQueries, found: StudySummary, known: dict[str, Study])
 
 def _watch(site: Site, client: CuratorQueries, known: dict[str, Study]) -> None:
     """Show the list again and again; a curator that cannot be reached is asked again."""
-    shown: list[OwnStudy] | None = None
+    shown: object = None
     while True:
         try:
             found = list_studies(site, client, known)
             text = studies_text(found)
-            state = [replace(each, seconds_left=None) for each in found.studies]
+            state: object = [replace(each, seconds_left=None) for each in found.studies]
         except (UnreachableError, BusyError) as error:
-            text, state = f"not known now: {error}", []
+            text = state = f"not known now: {error}"
         if sys.stdout.isatty():
             click.clear()
             say(f"{text}\n\n{utc_now():%H:%M:%S} UTC; every {POLL_S:.0f} s. Ctrl-C ends.")

@@ -29,11 +29,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dppca.common.attestation.claims import describe_federation
 from dppca.common.attestation.results import Result
-from dppca.common.attestation.tables import TableSource, make_claims
+from dppca.common.attestation.tables import make_claims
 from dppca.common.documents.messages import Form
-from dppca.common.documents.values import to_document
 from dppca.common.errors import SchemaMismatchError, SettingError
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.numerics.spectrum.ppca import PPCAModel, fit_ppca, sample
@@ -178,14 +176,13 @@ def make_generator(owner: str, components_sha256: bytes, n_rows: int) -> np.rand
 def make_receipt(result: Result, study: Study, calibration: Calibration) -> dict[str, object]:
     """Claims that let a holder of synthetic rows read and check the guarantee."""
     header = result.header
-    components: TableSource = {
-        "guarantee": describe_federation(study, calibration),
-        "releases": to_document(header.shares),
-        "missing": list(header.missing),
-        "count": header.count,
-    }
     claims = make_claims(
-        study, calibration, components, covariance=header.covariance, envelope=result.envelope
+        study,
+        calibration,
+        header.shares,
+        missing=header.missing,
+        count=header.count,
+        envelope=result.envelope,
     )
     return {**claims, "software": SOFTWARE}
 

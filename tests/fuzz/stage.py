@@ -39,7 +39,7 @@ from dppca.curator.study import lifecycle
 from dppca.curator.study.study_record import OwnerHistory, StudyRecord
 from tests.support.census import arrow, decoded_rows, header_of, make_release
 from tests.support.certificates import Authority, new_authority
-from tests.support.party import sign_again, to_wire
+from tests.support.party import sign_for_nobody, to_wire
 from tests.support.studies import make_study
 
 ATTACKER = "owner-1"
@@ -289,7 +289,7 @@ class Stage:
             self._secrets += [payload[at : at + 24] for at in range(0, len(payload) - 24, 40)]
         order = list(self.studies_by_name).index(study.name)  # ledgers only grow
         header = to_wire(header_of(release, ledger_length=10 + order))
-        header.envelope = sign_again(header.envelope, make_signer(self._parties[owner]))
+        header.envelope = sign_for_nobody(header.envelope, make_signer(self._parties[owner]))
         half = len(payload) // 2
         return [
             pb.ContributeRequest(header=header),

@@ -93,11 +93,4 @@ def write_credentials(folder: Path, credentials: Credentials) -> Path:
 
 
 def taken_of(header: Any, *, owner: str) -> Taken:
-    receipt = unchecked_receipt(header.envelope)
-    return Taken(
-        study_digest=receipt.study_digest,
-        owner=owner,
-        release_id=receipt.release_id,
-        n_rows=receipt.n_rows,
-        payload_sha256=receipt.claims.payload_sha256,
-    )
+    return Taken.of(SignedRelease(owner, unchecked_receipt(header.envelope), header.envelope))

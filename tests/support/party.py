@@ -34,7 +34,7 @@ def to_wire(header: Header) -> pb.ContributionHeader:
     )
 
 
-def sign_again(envelope: bytes, signer: Signer) -> bytes:
+def sign_for_nobody(envelope: bytes, signer: Signer) -> bytes:
     """Sign an envelope of `nobody` by this party; return another one unchanged."""
     if json.dumps(nobody().certificate.decode())[1:-1].encode() not in envelope:
         return envelope
@@ -77,7 +77,7 @@ class Party:
         """Yield the parts; a header signed by `nobody` is signed by this party."""
         for part in parts:
             if part.WhichOneof("part") == "header":
-                part.header.envelope = sign_again(part.header.envelope, self.signer)
+                part.header.envelope = sign_for_nobody(part.header.envelope, self.signer)
             yield part
 
     def contribute(self, release: Release | MaskedRelease, **ledger: Any) -> pb.ContributeResponse:

@@ -21,7 +21,7 @@ from dppca.common.wire import federation_pb2 as pb
 from dppca.owner.client.calls import CuratorClient
 from tests.support.census import header_of, make_release
 from tests.support.curator import Curator
-from tests.support.party import Party, sign_again, to_wire, upload
+from tests.support.party import Party, sign_for_nobody, to_wire, upload
 from tests.support.patience import WAIT_S, wait_until
 from tests.support.studies import make_study
 
@@ -204,7 +204,7 @@ def _contribute(curator: Curator, release: Any) -> bool:
 
     credentials = curator.authority.issue(Role.OWNER, "owner-3")
     header = to_wire(header_of(release))
-    header.envelope = sign_again(header.envelope, make_signer(credentials))
+    header.envelope = sign_for_nobody(header.envelope, make_signer(credentials))
     with CuratorClient(curator.address, credentials) as client:
         parts = [pb.ContributeRequest(header=header), *upload(None, release.payload())]
         answer = with_retries(
