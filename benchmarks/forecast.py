@@ -42,7 +42,7 @@ from dppca.common.privacy.laws import LAWS
 from dppca.common.privacy.mechanisms import Calibration, add_noise
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate
-from dppca.common.schema.coding import encode, histogram_cells
+from dppca.common.schema.coding import encode, find_cells
 from dppca.common.shell.console import progress, run
 from dppca.common.study import Study, study_from_mapping
 from dppca.curator.planning.forecaster import with_privacy
@@ -236,7 +236,7 @@ def _musk(folder: Path) -> CodedStudy:
 
 def _coded(study: Study, rows: Sequence[Sequence[str]]) -> CodedStudy:
     columns, table = parse_rows(study.table, rows), study.table
-    return CodedStudy(study, encode(table, columns), histogram_cells(table, columns))
+    return CodedStudy(study, encode(table, columns), find_cells(table, columns))
 
 
 if __name__ == "__main__":

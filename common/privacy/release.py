@@ -167,6 +167,8 @@ def sensitivity_shape(schema: Schema) -> BoxShape | BallShape:
         histogram_weight=layout.histogram_weight if layout.histograms else Fraction(1),
         target_counts=_counts([kinds[index] for index in layout.targets]),
         target_weight=schema.target_weight if layout.targets else 1,
+        n_tables=len(layout.tables),
+        table_weight=layout.table_weight if layout.tables else Fraction(1),
     )
 
 

@@ -64,6 +64,15 @@ x and y on either side of it then move the products by as little as one likes, a
 Corners alone, at which a scalar that does not flip keeps its cell, would be too few: a row of seven
 scalars with six histograms has one unit less of L1 at its best corner than such rows attain.
 
+Tables. Each of K partitions of all possible rows (`dppca.common.schema.partitions`) has the number
+of rows in each of its cells released, times t. A replaced row leaves one cell and enters another,
+or none of both, whatever else it changes:
+
+    L1 <= (6) + 2 t K,          L2^2 <= (6) + 2 t^2 K.                                          (9)
+
+These are upper bounds that need not be met: rows that move the products most may lie in one cell of
+a table. Two binaries with w = 1/4, each with a table of its own, have L1 = 4.5, where (9) is 4.75.
+
 Products of bins. A numeric with ``products: bins`` has an indicator for each of its cells, and one
 of them is set, by its value alone: it counts as a categorical here, and not as a scalar. Nothing
 above asks how many indicators there are, nor that each can be set.
@@ -134,6 +143,8 @@ class BoxShape:
     target_weight: Annotated[
         int, "omega, weight of products with targets: at least 2 where there are any"
     ] = 1
+    n_tables: Annotated[int, "K, tables and trees in whose cells rows are counted"] = 0
+    table_weight: Annotated[Fraction, "t > 0, weight of these counts"] = Fraction(1)
 
     def __post_init__(self) -> None:
         if not 0 <= self.n_numeric <= self.n_scalars or self.n_categoricals < 0:
@@ -145,6 +156,9 @@ class BoxShape:
             raise SettingError("a schema needs at least one attribute")
         _require_weight(self.sum_weight)
         _require_weight(self.histogram_weight)
+        _require_weight(self.table_weight)
+        if self.n_tables < 0:
+            raise SettingError(f"{self.n_tables} tables; there must be 0 or more")
         if not 0 <= self.n_histograms <= self.n_numeric:
             raise SettingError(
                 f"{self.n_histograms} histograms for {self.n_numeric} numeric attributes"
@@ -251,7 +265,7 @@ def real_l1(shape: BoxShape | BallShape) -> Fraction:
             weight=shape.sum_weight,
             target=shape.target_weight,
         )
-    return box + 2 * shape.histogram_weight * shape.n_histograms
+    return box + 2 * _count_weights(shape, power=1)
 
 
 @lru_cache(maxsize=64)
@@ -270,7 +284,13 @@ def real_l2_squared(shape: BoxShape | BallShape) -> Fraction:
     )
     if shape.n_scalars == shape.n_numeric == 1 and shape.n_categoricals == 0:
         box += max(Fraction(0), (1 - 4 * weight) / 16)
-    return box + 2 * shape.histogram_weight**2 * shape.n_histograms
+    return box + 2 * _count_weights(shape, power=2)
+
+
+def _count_weights(shape: BoxShape, *, power: int) -> Fraction:
+    """Sum of the weights of histograms and tables, to a power: the 6th and the 9th equation."""
+    histograms = shape.histogram_weight**power * shape.n_histograms
+    return histograms + shape.table_weight**power * shape.n_tables
 
 
 def _largest_corner(

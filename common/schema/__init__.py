@@ -10,18 +10,17 @@ from dppca.common.schema.attributes import (
     Score,
     label_text,
 )
-from dppca.common.schema.cells import Cells, Scale
+from dppca.common.schema.cells import Cells, Scale, encode_numeric
 from dppca.common.schema.coding import (
     MISSING,
     UNKNOWN,
     Column,
     Faults,
     encode,
-    encode_numeric,
     encode_unit_ball,
     find_attribute_faults,
+    find_cells,
     find_faults,
-    histogram_cells,
     known_labels,
     label_codes,
 )
@@ -51,8 +50,8 @@ __all__ = [
     "encode_numeric",
     "encode_unit_ball",
     "find_attribute_faults",
+    "find_cells",
     "find_faults",
-    "histogram_cells",
     "known_labels",
     "label_codes",
     "label_text",

@@ -61,7 +61,8 @@ def _label(value: object) -> str:
     return check_name(text)
 
 
-def _finite(value: float) -> float:
+def check_finite(value: float) -> float:
+    """Return a number as it is written; `ValueError` if it is not finite."""
     if not math.isfinite(value):
         raise ValueError("must be finite")
     return value + 0.0  # -0.0 and 0.0 are one number, and must be one digest
@@ -102,7 +103,7 @@ Label = Annotated[
     BeforeValidator(_label),
     WithJsonSchema({"type": ["string", "number", "boolean"]}, mode="validation"),
 ]
-Finite = Annotated[float, AfterValidator(_finite)]
+Finite = Annotated[float, AfterValidator(check_finite)]
 Day = Annotated[
     float,
     BeforeValidator(_day),

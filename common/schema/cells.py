@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,13 +60,16 @@ class Scale:
         within: Vector = np.clip(values, self.lower, self.upper)
         return within
 
+    @lru_cache(maxsize=64)  # noqa: B019 - scales are few, and values
     def code_changes(self, unit: int) -> Vector:
-        """Return the least value of each code but the first, shape (unit,), ascending.
+        """Return the least value of each code but the first, shape (unit,), ascending; read-only.
 
         Codes are coordinates in units of ``1 / unit``, rounded.
         """
         changes = self.values((np.arange(unit) + 0.5) / unit - 0.5)
-        return np.maximum.accumulate(changes)
+        ascending: Vector = np.maximum.accumulate(changes)
+        ascending.flags.writeable = False
+        return ascending
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,6 +177,31 @@ def make_cells(attribute: Numeric) -> Cells:
         middle=attribute.middle,
         missing=attribute.missing is not None,
     )
+
+
+def encode_numeric(attribute: Numeric, values: NDArray[np.float64], unit: int) -> NDArray[np.int32]:
+    """Return coordinates of a numeric with bounds, shape (n_rows,), in units of ``1 / unit``."""
+    if attribute.score is Score.LOG:
+        return encode_log(values, Scale.of(attribute).code_changes(unit))
+    lower, upper = attribute.bounds
+    middle = attribute.middle
+    known = np.where(np.isfinite(values), values, middle)
+    scaled = (np.clip(known, lower, upper) - middle) / (upper - lower) * unit
+    grid = np.clip(np.rint(scaled), -(unit // 2), unit // 2).astype(np.int32)
+    # Enforced on the integers: NaN cast to an integer is its minimum.
+    result: NDArray[np.int32] = np.maximum(np.minimum(grid, unit // 2), -(unit // 2))
+    return result
+
+
+def encode_log(values: NDArray[np.float64], code_changes: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Code values (n_rows,) of a numeric with ``score: log``; int32 in units of ``2**-g``.
+
+    ``code_changes`` comes from `Scale.code_changes`, shape (2**g,). A missing or non-finite value
+    gets 0, the middle.
+    """
+    half = len(code_changes) // 2
+    codes = np.searchsorted(code_changes, values, side="right") - half
+    return np.where(np.isfinite(values), codes, 0).astype(np.int32)
 
 
 def _edges(attribute: Numeric, scale: Scale) -> Vector:

@@ -24,14 +24,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.schema.attributes import Attribute, Binary, Categorical, Numeric, Score
-from dppca.common.schema.cells import Scale
+from dppca.common.schema.attributes import Attribute, Binary, Categorical, Numeric
+from dppca.common.schema.cells import encode_numeric
 from dppca.common.schema.document import Schema
 from dppca.common.schema.layout import ColumnKind
+from dppca.common.schema.partitions import RowCodes
 
 UNKNOWN = -1
 """Code of a label that the attribute does not list."""
@@ -97,36 +99,35 @@ def label_codes(schema: Schema, index: int, column: Column) -> NDArray[np.int32]
     return np.where(valid, codes, attribute.missing_code).astype(np.int32)
 
 
-def encode_numeric(attribute: Numeric, values: NDArray[np.float64], unit: int) -> NDArray[np.int32]:
-    """Return coordinates of a numeric with bounds, shape (n_rows,), in units of ``1 / unit``."""
-    if attribute.score is Score.LOG:
-        return encode_log(values, Scale.of(attribute).code_changes(unit))
-    lower, upper = attribute.bounds
-    middle = attribute.middle
-    known = np.where(np.isfinite(values), values, middle)
-    scaled = (np.clip(known, lower, upper) - middle) / (upper - lower) * unit
-    grid = np.clip(np.rint(scaled), -(unit // 2), unit // 2).astype(np.int32)
-    # Enforced on the integers: NaN cast to an integer is its minimum.
-    result: NDArray[np.int32] = np.maximum(np.minimum(grid, unit // 2), -(unit // 2))
-    return result
+def find_cells(schema: Schema, columns: Sequence[Column]) -> list[NDArray[np.int32]]:
+    """Return the cell of each row, shape (n_rows,), in each released histogram, then each table."""
+    codes = row_codes(schema, columns)
+    histograms = [codes.own(index) for index, _ in schema.histograms]
+    return [*histograms, *(partition.find(codes) for partition in schema.partitions)]
 
 
-def histogram_cells(schema: Schema, columns: Sequence[Column]) -> list[NDArray[np.int32]]:
-    """Return the cell of each row's value, shape (n_rows,), for each released histogram."""
-    return [
-        cells.index(np.asarray(columns[index], np.float64)) for index, cells in schema.histograms
-    ]
+def row_codes(schema: Schema, columns: Sequence[Column]) -> RowCodes:
+    """Return the codes by which tables and histograms know the rows, each made when asked for."""
 
+    @cache
+    def own(index: int) -> NDArray[np.int32]:
+        cells = schema.cells[index]
+        if cells is None:
+            return label_codes(schema, index, columns[index])
+        return cells.index(np.asarray(columns[index], np.float64))
 
-def encode_log(values: NDArray[np.float64], code_changes: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Code values (n_rows,) of a numeric with ``score: log``; int32 in units of ``2**-g``.
+    @cache
+    def coded(index: int) -> NDArray[np.int32]:
+        attribute, cells = schema.attributes[index], schema.cells[index]
+        if not isinstance(attribute, Numeric):
+            return own(index)
+        values, unit = np.asarray(columns[index], np.float64), 1 << schema.resolution_bits
+        codes = encode_numeric(attribute, values, unit)
+        if cells is not None and cells.missing:
+            codes[~np.isfinite(values)] = unit // 2 + 1
+        return codes
 
-    ``code_changes`` comes from `Scale.code_changes`, shape (2**g,). A missing or non-finite value
-    gets 0, the middle.
-    """
-    half = len(code_changes) // 2
-    codes = np.searchsorted(code_changes, values, side="right") - half
-    return np.where(np.isfinite(values), codes, 0).astype(np.int32)
+    return RowCodes(own, coded)
 
 
 def _encode_ball(schema: Schema, columns: Sequence[Column]) -> NDArray[np.int32]:

@@ -19,6 +19,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    ModelWrapValidatorHandler,
     SerializerFunctionWrapHandler,
     ValidationError,
     model_serializer,
@@ -37,6 +38,15 @@ from dppca.common.schema.attributes import (
 )
 from dppca.common.schema.cells import Cells, make_cells
 from dppca.common.schema.layout import ColumnKind, Layout
+from dppca.common.schema.partitions import (
+    MAX_ALL_CELLS,
+    MAX_TABLES,
+    Partition,
+    Public,
+    CountedTable,
+    make_partition,
+)
+from dppca.common.schema.random_trees import RandomTrees, draw_trees
 
 MAX_COLUMNS = 8192
 MAX_TARGETS = 16
@@ -86,6 +96,15 @@ class Schema(BaseModel):
         need a ``sum_weight`` of at least 1/2.
     target_weight
         Weight of the products with targets.
+    tables
+        Tables of a few attributes, and trees, in whose cells rows are counted, so that synthetic
+        rows keep what products of pairs do not show. Each costs a little noise on everything else.
+        They need attributes with bounds or labels, not ``row_norm``.
+    tables_weight
+        Weight of these counts against products; its product with ``4**g`` must be an integer.
+    random_trees
+        In a study file: trees of the public schema, drawn from a seed. They are written out as
+        ``tables`` when the study is made.
     attributes
         In the order of the coded columns.
     """
@@ -99,7 +118,23 @@ class Schema(BaseModel):
     histogram_weight: Annotated[float, Field(gt=0, le=64, allow_inf_nan=False)] = 1.0
     targets: Annotated[tuple[Name, ...], Field(max_length=MAX_TARGETS)] = ()
     target_weight: Annotated[int, Field(ge=2, le=64)] = 2
+    tables: Annotated[tuple[CountedTable, ...], Field(max_length=MAX_TABLES)] = ()
+    tables_weight: Annotated[float, Field(gt=0, le=64, allow_inf_nan=False)] = 1.0
+    random_trees: RandomTrees | None = None
     attributes: Annotated[tuple[Attribute, ...], Field(min_length=1)]
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_random_trees(cls, document: Any, validated: ModelWrapValidatorHandler[Self]) -> Self:
+        """Write out the trees that a study file asks for."""
+        schema = validated(document)
+        if schema.random_trees is None:
+            return schema
+        if schema.row_norm is not None:
+            raise ValueError("random_trees is for attributes with bounds or labels")
+        trees = draw_trees(schema.random_trees, schema.public)
+        tables = [*(document.get("tables") or ()), *trees]
+        return validated({**document, "random_trees": None, "tables": tables})
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -125,6 +160,19 @@ class Schema(BaseModel):
             raise ValueError("sum_weight times 2**resolution_bits must be an integer")
         if (Fraction(self.histogram_weight) * 4**self.resolution_bits).denominator != 1:
             raise ValueError("histogram_weight times 4**resolution_bits must be an integer")
+        if (Fraction(self.tables_weight) * 4**self.resolution_bits).denominator != 1:
+            raise ValueError("tables_weight times 4**resolution_bits must be an integer")
+        return self
+
+    @model_validator(mode="after")
+    def _possible_tables(self) -> Self:
+        if self.tables and self.row_norm is not None:
+            raise ValueError("tables is for attributes with bounds or labels, not for row_norm")
+        n_cells = sum(partition.n_cells for partition in self.partitions)
+        if n_cells > MAX_ALL_CELLS:
+            raise ValueError(
+                f"the tables have {n_cells} cells; {MAX_ALL_CELLS} are possible in all"
+            )
         return self
 
     @model_validator(mode="after")
@@ -149,6 +197,9 @@ class Schema(BaseModel):
             del document["histogram_weight"]
         if not self.targets:
             del document["targets"], document["target_weight"]
+        if not self.tables:
+            del document["tables"], document["tables_weight"]
+        document.pop("random_trees", None)
         return document
 
     @classmethod
@@ -185,7 +236,25 @@ class Schema(BaseModel):
             histogram_unit=int(Fraction(self.histogram_weight) * 4**self.resolution_bits),
             targets=tuple(self.find_index(name) for name in self.targets),
             target_weight=self.target_weight,
+            tables=tuple(partition.n_cells for partition in self.partitions),
+            table_unit=int(Fraction(self.tables_weight) * 4**self.resolution_bits),
         )
+
+    @property
+    def public(self) -> Public:
+        """What partitions have to know of the attributes."""
+        return Public(self.attributes, self.cells, self.resolution_bits)
+
+    @cached_property
+    def partitions(self) -> tuple[Partition, ...]:
+        """The cells of each table; `ValueError` names the first that is at fault, from 1."""
+        made = []
+        for number, table in enumerate(self.tables, 1):
+            try:
+                made.append(make_partition(table, self.public))
+            except ValueError as error:
+                raise ValueError(f"tables, entry {number}: {error}") from error
+        return tuple(made)
 
     @cached_property
     def _columns(self) -> tuple[tuple[ColumnKind, int], ...]:

@@ -8,11 +8,15 @@ int64:
 2. sums of products of columns ``i <= j``, row by row of the upper triangle, without those that are
    public or follow from the rest: squares of binaries and indicators, and products of two
    indicators of one attribute, then
-3. for each numeric with a released histogram, in order, the number of rows in each of its cells.
+3. for each numeric with a released histogram, in order, the number of rows in each of its cells,
+   then
+4. for each table, in order, the number of rows in each of its cells
+   (`dppca.common.schema.partitions`).
 
 All entries are in units of ``4**-g``; a sum enters times ``w * 2**g``, a number of rows times ``h *
-4**g``, a product of two attributes of which one is a target times its weight. The order is part of
-the wire format: change it only together with the protocol's version.
+4**g`` or, in a table, times ``t * 4**g``, a product of two attributes of which one is a target
+times its weight. The order is part of the wire format: change it only together with the protocol's
+version.
 """
 
 from __future__ import annotations
@@ -58,6 +62,10 @@ class Layout:
         ``h * 4**g`` as an integer: factor of a number of rows.
     targets
         Attributes whose products with others are multiplied by ``target_weight``.
+    tables
+        Number of cells of each table.
+    table_unit
+        ``t * 4**g`` as an integer: factor of a number of rows in a table's cell.
     """
 
     kinds: tuple[ColumnKind, ...]
@@ -70,6 +78,8 @@ class Layout:
     histogram_unit: int = 0
     targets: tuple[int, ...] = ()
     target_weight: int = 1
+    tables: tuple[int, ...] = ()
+    table_unit: int = 0
 
     @property
     def n_columns(self) -> int:
@@ -127,7 +137,18 @@ class Layout:
     @cached_property
     def n_entries(self) -> int:
         """Length D of the packed vector."""
-        return self.n_sums + self.n_products + sum(cells for _, cells in self.histograms)
+        return self.n_moments + sum(cells for _, cells in self.histograms) + sum(self.tables)
+
+    @property
+    def n_moments(self) -> int:
+        """Number of sums and products, which come before all counts of rows."""
+        return self.n_sums + self.n_products
+
+    @cached_property
+    def counts(self) -> tuple[tuple[int, int], ...]:
+        """Cells, and the factor of a number of rows, of each histogram and then each table."""
+        histograms = ((cells, self.histogram_unit) for _, cells in self.histograms)
+        return (*histograms, *((cells, self.table_unit) for cells in self.tables))
 
     @cached_property
     def histogram_weight(self) -> Fraction:
@@ -138,7 +159,13 @@ class Layout:
     def largest_weight(self) -> Fraction:
         """Upper bound on all entries' weights, at least 1."""
         sums = Fraction(self.scaled_weight, 2**self.resolution_bits)
-        return max(Fraction(self.target_weight), sums, self.histogram_weight, Fraction(1))
+        counts = (self.histogram_weight, self.table_weight if self.tables else Fraction(1))
+        return max(Fraction(self.target_weight), sums, *counts, Fraction(1))
+
+    @cached_property
+    def table_weight(self) -> Fraction:
+        """Weight t: a table's cell has a product's noise divided by it."""
+        return Fraction(self.table_unit, 4**self.resolution_bits)
 
     @cached_property
     def product_weights(self) -> NDArray[np.int64]:

@@ -1,7 +1,7 @@
 """The canary: known rows whose sums must be the same at every worker.
 
-They have every kind of attribute with all of its options, every kind of cell, and fill every kind
-of entry that a packed vector can have, by both methods of adding up.
+They have every kind of attribute with all of its options, every kind of cell and table, and fill
+every kind of entry that a packed vector can have, by both methods of adding up.
 """
 
 from __future__ import annotations
@@ -20,7 +20,13 @@ from dppca.owner.records.table import CellBatch
 
 _BOX: Final = """{
     "resolution_bits": 10, "sum_weight": 0.75, "histogram_weight": 0.5,
-    "targets": ["b"], "target_weight": 3,
+    "targets": ["b"], "target_weight": 3, "tables_weight": 1.5,
+    "tables": [
+        {"table": ["z", "d", "u"], "cells": {"z": 2, "d": 2}},
+        {"tree": [{"by": "z", "at_most": 9}, {"by": "o", "at_most": "low"}, {"by": "x",
+         "at_most": 0.5}, {}, {}, {"by": "d", "at_most": "2020-07-01"}, {}, {"by": "m",
+         "labels": ["no", "?"]}, {}, {"by": "p", "labels": ["1"]}, {}, {}, {}], "target": "b"}
+    ],
     "attributes": [
         {"name": "x", "type": "numeric", "lower": -1, "upper": 3, "histogram": true},
         {"name": "y", "type": "numeric", "lower": 0, "upper": 1e6},

@@ -22,7 +22,7 @@ from dppca.common.privacy.laws import LAWS
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise.entropy import EntropySource, OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate, draw
-from dppca.common.schema import Column, encode, histogram_cells
+from dppca.common.schema import Column, encode, find_cells
 from dppca.common.schema.attributes import list_labels
 from dppca.common.study import Study, study_from_mapping
 from dppca.owner.selftest.findings import Finding
@@ -273,7 +273,7 @@ def _moments(study: Study, rows: list[list[float]]) -> Moments:
         for attribute, column in zip(study.table.attributes, zip(*rows, strict=True), strict=True)
     ]
     table = study.table
-    return compute_moments(encode(table, columns), table.layout, histogram_cells(table, columns))
+    return compute_moments(encode(table, columns), table.layout, find_cells(table, columns))
 
 
 def _releases(

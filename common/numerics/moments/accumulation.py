@@ -29,12 +29,12 @@ from dppca.common.numerics.moments.encoder import (
     choose_order,
     count_rows,
     slice_rows,
-    take_column,
+    split_columns,
 )
 from dppca.common.numerics.moments.gram import GramSum
 from dppca.common.numerics.moments.moments import Moments, pack
 from dppca.common.numerics.threads import one_blas_thread
-from dppca.common.schema import ColumnKind, Schema
+from dppca.common.schema import ColumnKind, Schema, find_cells
 
 # Rows counted at a time: many, since each call has a fixed cost, but few enough for the cache.
 _COUNTED_ROWS = 1 << 15
@@ -71,10 +71,7 @@ class MomentSums:
         self._coder = BatchEncoder(schema, dense=dense)
         self._gram = GramSum(self._coder.width, largest=1 << (2 * schema.resolution_bits))
         self._contingency: ContingencyCounts | None = None
-        self._histograms = [
-            (index, cells, np.zeros(cells.n_cells, dtype=np.int64))
-            for index, cells in schema.histograms
-        ]
+        self._counts = [np.zeros(n_cells, np.int64) for n_cells, _ in schema.layout.counts]
         self._counted_rows = min(_COUNTED_ROWS, _COUNTED_VALUES // max(self._coder.n_numerics, 1))
         if not dense:
             self._contingency = ContingencyCounts(
@@ -94,9 +91,9 @@ class MomentSums:
             if self._contingency is not None:
                 self._contingency.add(codes, rows)
             self._gram.add(rows)
-            for index, cells, counts in self._histograms:
-                values = np.asarray(take_column(part, index), np.float64)
-                counts += np.bincount(cells.index(values), minlength=cells.n_cells)
+            cells = find_cells(self._schema, split_columns(part)) if self._counts else []
+            for counts, cell in zip(self._counts, cells, strict=True):
+                counts += np.bincount(cell, minlength=len(counts))
             start += len(rows)
         self._n_rows += n_rows
 
@@ -105,8 +102,7 @@ class MomentSums:
         sums, products = (
             self._sum_blocks() if self._contingency is None else self._sum_counts(self._contingency)
         )
-        counts = [each for _, _, each in self._histograms]
-        return Moments(self._n_rows, pack(self._schema.layout, sums, products, counts))
+        return Moments(self._n_rows, pack(self._schema.layout, sums, products, self._counts))
 
     def _sum_blocks(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         layout, coder, gram = self._schema.layout, self._coder, self._gram.total()

@@ -23,7 +23,7 @@ from dppca.common.schema import (
     encode,
     label_codes,
 )
-from dppca.common.schema.coding import encode_log
+from dppca.common.schema.cells import encode_log
 from dppca.common.schema.grid import Grid, allocate_aligned, make_grid
 
 Batch = Sequence[Column] | NDArray[np.float64]

@@ -50,8 +50,8 @@ def compute_moments(
     """Return the moments of coded rows.
 
     ``rows`` has shape (n_rows, p) and holds integers with ``|z| <= 2**g``, as `encode` makes them;
-    they are not changed. ``cells`` has, for each released histogram, the cell of each row's value,
-    shape (n_rows,).
+    they are not changed. ``cells`` has, for each released histogram and each table, the cell of
+    each row, shape (n_rows,), as `find_cells` finds them.
     """
     n_rows, p = rows.shape
     gram_sum = GramSum(p, largest=1 << (2 * layout.resolution_bits))
@@ -62,7 +62,7 @@ def compute_moments(
     sums = gram_sum.sums()
     counts = [
         np.bincount(codes, minlength=size)
-        for codes, (_, size) in zip(cells, layout.histograms, strict=True)
+        for codes, (size, _) in zip(cells, layout.counts, strict=True)
     ]
     return Moments(n_rows, pack(layout, sums, gram[layout.product_index], counts))
 
@@ -77,11 +77,12 @@ def pack(
 
     ``sums`` has shape (p,) and units of ``2**-g`` and is left out if the layout has none;
     ``products`` has shape (n_products,), units of ``4**-g`` and the layout's order; ``counts`` has,
-    for each released histogram, the rows in each cell.
+    for each released histogram and each table, the rows in each cell.
     """
     parts = [sums * layout.scaled_weight] if layout.with_sums else []
     parts.append(products * layout.packed_product_weights if layout.targets else products)
-    return np.concatenate([*parts, *(each * layout.histogram_unit for each in counts)])
+    weighted = (each * unit for each, (_, unit) in zip(counts, layout.counts, strict=True))
+    return np.concatenate([*parts, *weighted])
 
 
 def unpack(
@@ -127,12 +128,27 @@ def unpack_histograms(
 
     Parameters as for `unpack`. With noise, a share may be below 0, and they need not sum to 1.
     """
-    start = layout.n_sums + layout.n_products
     shares: list[NDArray[np.float64] | None] = [None] * len(layout.groups)
-    for attribute, size in layout.histograms:
-        shares[attribute] = packed[start : start + size] / (float(layout.histogram_unit) * n_rows)
-        start += size
+    counted = _unpack_counts(packed, n_rows, layout)
+    for (attribute, _), own in zip(layout.histograms, counted, strict=False):
+        shares[attribute] = own
     return tuple(shares)
+
+
+def unpack_tables(
+    packed: NDArray[np.int64], n_rows: int, layout: Layout
+) -> tuple[NDArray[np.float64], ...]:
+    """Return the share of the rows in each cell of each table. Parameters as for `unpack`."""
+    return tuple(_unpack_counts(packed, n_rows, layout)[len(layout.histograms) :])
+
+
+def _unpack_counts(
+    packed: NDArray[np.int64], n_rows: int, layout: Layout
+) -> list[NDArray[np.float64]]:
+    ends = np.cumsum([size for size, _ in layout.counts])
+    parts = np.split(packed[layout.n_moments :], ends[:-1]) if layout.counts else []
+    units = (float(unit) * n_rows for _, unit in layout.counts)
+    return [part / unit for part, unit in zip(parts, units, strict=True)]
 
 
 def spread_products(layout: Layout, packed: NDArray[Any], out: NDArray[_Float]) -> NDArray[_Float]:

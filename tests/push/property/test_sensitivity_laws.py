@@ -29,6 +29,8 @@ from dppca.common.privacy.sensitivity import (
     sensitivity,
 )
 from dppca.common.schema import Column, Schema
+from tests.support.partitions import partitions
+from tests.support.studies import make_schema
 
 Row = tuple[tuple[int, ...], ...]  # one block of columns for each attribute
 
@@ -301,7 +303,8 @@ def test_enumeration_of_a_schema_with_bins_in_products_meets_its_sensitivity(
 
 
 @given(st.data())
-def test_no_pair_of_rows_of_a_schema_with_bins_exceeds_its_sensitivity(data: st.DataObject) -> None:
+def test_no_pair_of_rows_of_a_schema_exceeds_its_sensitivity(data: st.DataObject) -> None:
+    """With bins, histograms, targets, tables and trees in any mix."""
     shape = st.fixed_dictionaries(
         {},
         optional={
@@ -324,8 +327,11 @@ def test_no_pair_of_rows_of_a_schema_with_bins_exceeds_its_sensitivity(data: st.
         "sum_weight": data.draw(st.sampled_from([0.5, 1, 2])),
         "targets": data.draw(st.lists(st.sampled_from(names), unique=True, max_size=2)),
         "target_weight": data.draw(st.integers(2, 4)),
+        "tables_weight": data.draw(st.sampled_from([0.25, 1, 3])),
     }
-    schema = _schema([{"lower": -1, "upper": 5, **fields} for fields in numerics], settings)
+    numerics = [{"lower": -1, "upper": 5, **fields} for fields in numerics]
+    plain = _schema(numerics, settings).model_dump(mode="json")
+    schema = _schema(numerics, {**settings, "tables": data.draw(partitions(plain))})
     value = st.floats(-1, 5) | st.sampled_from([-1.0, 0.0, 5.0, np.nan, np.inf, 9.0])
     row = st.tuples(*[value] * len(numerics), st.integers(-1, 2))
     left, right = (
@@ -336,6 +342,56 @@ def test_no_pair_of_rows_of_a_schema_with_bins_exceeds_its_sensitivity(data: st.
         for drawn in (data.draw(row), data.draw(row))
     )
     assert_within(left, right, sensitivity(sensitivity_shape(schema), resolution_bits=4))
+
+
+TREE = {
+    "tree": [{"by": "x", "at_most": 0.5}, {"by": "f", "labels": ["a"]}, {}, {}, {}],
+    "target": "k",
+}
+# Names of the attributes, w, tables, and L1 and squared L2: found, and by the formula.
+PARTITIONS: list[tuple[str, float, list[dict[str, Any]], tuple[float, ...], tuple[float, ...]]] = [
+    ("fg", 0.25, [{"table": ["f"]}, {"table": ["g"]}], (4.5, 4.125), (4.75, 4.3125)),
+    ("fg", 1, [{"table": ["f"]}, {"table": ["g"]}], (6, 6), (6, 6)),
+    ("fg", 1, [{"table": ["f", "g"]}], (4, 4), (4, 4)),
+    ("xfk", 1, [{"table": ["x", "k"], "cells": {"x": 2}}, TREE], (10, 9), (10, 9)),
+    ("xfk", 0.5, [{"table": ["k"]}, {"table": ["x", "f"]}, TREE], (10, 8), (10, 8.5)),
+    ("xfk", 0.5, [{"table": ["k"]}, {"table": ["x", "f"]}, {"table": ["f"]}], (10, 8), (10, 8.5)),
+    ("xf", 0.25, [{"table": ["x"]}, {"table": ["f"]}], (4.890625, 4.2421875), (4.890625, 4.3125)),
+]
+
+
+@pytest.mark.parametrize(("names", "weight", "tables", "found", "formula"), PARTITIONS)
+def test_enumeration_of_a_schema_with_tables_never_exceeds_its_sensitivity(
+    names: str,
+    weight: float,
+    tables: list[dict[str, Any]],
+    found: tuple[float, ...],
+    formula: tuple[float, ...],
+) -> None:
+    """The formula is met where a best pair of rows moves every partition."""
+    flag = {"type": "binary", "values": ["a", "b"]}
+    every = {
+        "x": {"name": "x", "type": "numeric", "lower": 0, "upper": 1, "bins": 4},
+        "f": {"name": "f", **flag},
+        "g": {"name": "g", **flag},
+        "k": {"name": "k", "type": "categorical", "categories": ["p", "q", "r"]},
+    }
+    schema = make_schema(
+        [every[name] for name in names], resolution_bits=4, sum_weight=weight, tables=tables
+    )
+    values = {"x": np.linspace(0, 1, 17), "f": np.arange(2), "g": np.arange(2), "k": np.arange(3)}
+    rows = list(product(*(values[name] for name in names)))
+    columns: list[Column] = [np.array(column) for column in zip(*rows, strict=True)]
+    entries = [
+        accumulate_moments(schema, [column[n : n + 1] for column in columns]).packed
+        for n in range(len(rows))
+    ]
+    bound = sensitivity(sensitivity_shape(schema), resolution_bits=4)
+    assert (bound.l1 / 4**4, bound.l2_squared / 16**4) == formula
+    l1, l2_squared = furthest(np.array(entries))
+    assert (l1 / 4**4, l2_squared / 16**4) == found
+    assert l1 <= bound.l1
+    assert l2_squared <= bound.l2_squared
 
 
 def test_a_step_across_an_edge_beside_the_best_corner_is_counted() -> None:

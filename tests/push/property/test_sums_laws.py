@@ -20,10 +20,11 @@ from dppca.common.numerics.moments.accumulation import (
 from dppca.common.numerics.moments.contingency import ContingencyCounts
 from dppca.common.numerics.moments.gram import GramSum
 from dppca.common.numerics.moments.moments import Moments, compute_moments
-from dppca.common.schema import Cells, ColumnKind, Schema, encode, histogram_cells
+from dppca.common.schema import ColumnKind, Schema, encode, find_cells
 from dppca.common.schema.attributes import Numeric
 from dppca.common.schema.grid import make_grid
 from tests.support.examples import examples
+from tests.support.partitions import cell_of, partitions, place_of
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 METHODS = tuple(sorted(ProductMethod))
@@ -80,6 +81,8 @@ def tables(draw: st.DrawFn) -> tuple[Schema, list[np.ndarray]]:
         "target_weight": draw(st.integers(2, 5)),
         "attributes": attributes,
     }
+    document["tables_weight"] = draw(st.sampled_from([0.25, 1, 2]))
+    document["tables"] = draw(partitions({**document}))
     return Schema.from_document(document), columns
 
 
@@ -134,6 +137,12 @@ def test_the_packed_vector_is_what_its_definition_says(
             for value in values.tolist():
                 counts[place_of(value, attribute, cells)] += 1
             expected += [int(schema.histogram_weight * 4**g) * count for count in counts]
+    values_by_row = list(zip(*(column.tolist() for column in columns), strict=True))
+    for number, partition in enumerate(schema.partitions):
+        counts = [0] * partition.n_cells
+        for row in values_by_row:
+            counts[cell_of(schema, number, row)] += 1
+        expected += [int(schema.tables_weight * 4**g) * count for count in counts]
     assert accumulate_moments(schema, columns).packed.tolist() == expected
 
 
@@ -171,19 +180,8 @@ def test_a_matrix_of_numerics_of_which_some_are_in_bins(method: ProductMethod, o
     assert same(accumulate_moments(schema, matrix, method=method, workers=2), expected)
 
 
-def place_of(value: float, attribute: Numeric, cells: Cells) -> int:
-    """The cell of a value, by the definition."""
-    lower, upper = attribute.bounds
-    if cells.missing and not np.isfinite(value):
-        return cells.n_cells - 1
-    known = min(max(value if np.isfinite(value) else attribute.middle, lower), upper)
-    if known == cells.spike:
-        return cells.n_intervals
-    return sum(known >= edge for edge in cells.edges[1:-1].tolist())
-
-
 def moments_of_coded_rows(schema: Schema, columns: list[np.ndarray]) -> Moments:
-    return compute_moments(encode(schema, columns), schema.layout, histogram_cells(schema, columns))
+    return compute_moments(encode(schema, columns), schema.layout, find_cells(schema, columns))
 
 
 def numeric_schema(d: int, g: int, *, ball: bool = False) -> Schema:

@@ -46,7 +46,12 @@ def test_the_canary_has_every_kind_of_attribute_and_what_each_may_say() -> None:
         for name, of in Schema.model_fields.items()
         if getattr(schema, name) != of.default
     }
-    assert of_schemas >= {*Schema.model_fields} - {"resolution_bits", "max_rows_per_person"}
+    no_effect = {"resolution_bits", "max_rows_per_person", "random_trees"}
+    assert of_schemas >= {*Schema.model_fields} - no_effect
+    table, tree = CANARY[0].tables
+    assert table.table
+    splits = {node.by for node in tree.tree} - {None}
+    assert {type(CANARY[0].attributes[CANARY[0].find_index(name)]) for name in splits} == {*kinds}
 
 
 def test_no_entry_of_the_canary_is_empty_and_every_kind_is_there() -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dppca.common.numerics.moments.moments import compute_moments, unpack, unpack_histograms
 from dppca.common.numerics.synthesis.cell_values import draw_in_cells
 from dppca.common.numerics.synthesis.rows import FieldFit, fit_released
-from dppca.common.schema import Schema, encode, find_faults, histogram_cells
+from dppca.common.schema import Schema, encode, find_cells, find_faults
 
 N = 40_000
 People = tuple[NDArray[np.float64] | NDArray[np.int32], ...]
@@ -49,7 +49,7 @@ def _people() -> People:
 
 def _fit(schema: Schema, noise: float, seed: int = 1, *, people: People | None = None) -> FieldFit:
     people, layout = people or _people(), schema.layout
-    moments = compute_moments(encode(schema, people), layout, histogram_cells(schema, people))
+    moments = compute_moments(encode(schema, people), layout, find_cells(schema, people))
     rng = np.random.default_rng(seed)
     drawn = rng.normal(scale=noise * N * 4**layout.resolution_bits, size=len(moments.packed))
     packed = moments.packed + np.rint(drawn).astype(np.int64)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dppca.common.numerics.moments.moments import compute_moments, unpack, unpack_histograms
 from dppca.common.numerics.synthesis.targets import FieldTargets, coupling_scales, field_targets
-from dppca.common.schema import Column, Schema, encode, histogram_cells
+from dppca.common.schema import Column, Schema, encode, find_cells
 
 NOISE = 0.002
 
@@ -27,9 +27,7 @@ def _schema(**fields: object) -> Schema:
 def _targets(schema: Schema, columns: list[Column], noise: float) -> FieldTargets:
     """Targets of a release without noise that is said to have some."""
     layout, n = schema.layout, len(columns[0])
-    packed = compute_moments(
-        encode(schema, columns), layout, histogram_cells(schema, columns)
-    ).packed
+    packed = compute_moments(encode(schema, columns), layout, find_cells(schema, columns)).packed
     mean, second = unpack(packed, n, layout)
     assert mean is not None
     return field_targets(

@@ -1,0 +1,160 @@
+"""Trees of the public schema, drawn from a seed: they need no rows, and a study may name them.
+
+Leaves are split in the order in which they arose, so a tree is as even as its splits are. A split
+takes an attribute other than the target, at random among those that can still divide the leaf, and
+a threshold between two of its cells, or one label, at random.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Annotated, Any, Self
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from dppca.common.schema.attributes import Date, Name, Numeric, Ordinal, day_text
+from dppca.common.schema.cells import encode_numeric
+from dppca.common.schema.partitions import (
+    MAX_LEAVES,
+    MAX_TABLES,
+    Public,
+    Reach,
+    divide,
+    find_reach,
+)
+
+MAX_RANDOM_LEAVES = 1 << 14
+
+
+class RandomTrees(BaseModel):
+    """How a study file asks for trees of the public schema; the study itself holds the trees.
+
+    Attributes
+    ----------
+    count
+        Number of trees.
+    leaves
+        Leaves of each, or fewer if the schema cannot be divided further.
+    target
+        The attribute that divides each leaf, such as one that a classifier predicts.
+    seed
+        Decides the trees. It protects nothing.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    count: Annotated[int, Field(ge=1, le=MAX_TABLES)]
+    leaves: Annotated[int, Field(ge=2, le=MAX_LEAVES)]
+    target: Name
+    seed: Annotated[int, Field(ge=0, lt=1 << 63)]
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        if self.count * self.leaves > MAX_RANDOM_LEAVES:
+            raise ValueError(f"count times leaves must be at most {MAX_RANDOM_LEAVES}")
+        return self
+
+
+@dataclass(slots=True)
+class _Leaf:
+    reach: Mapping[int, Reach]
+    split: Mapping[str, Any] = field(default_factory=dict)
+    branches: tuple[_Leaf, ...] = ()
+
+    def nodes(self) -> Iterator[Mapping[str, Any]]:
+        """Yield the nodes in the order of a document."""
+        waiting = [self]
+        while waiting:
+            leaf = waiting.pop()
+            yield leaf.split
+            waiting += reversed(leaf.branches)
+
+
+def draw_trees(asked: RandomTrees, public: Public) -> list[dict[str, Any]]:
+    """Draw trees, as entries of ``tables``; `ValueError` if the target is no attribute."""
+    rng = Random(asked.seed)  # noqa: S311 - it protects nothing
+    target = public.place(asked.target)
+    others = [index for index in range(len(public.attributes)) if index != target]
+    splits = {index: list_splits(index, public) for index in others}
+    reach = {index: find_reach(index, public) for index in others}
+    trees = (_draw_tree(asked.leaves, reach, splits, rng) for _ in range(asked.count))
+    return [{"tree": list(tree.nodes()), "target": asked.target} for tree in trees]
+
+
+def _draw_tree(
+    n_leaves: int,
+    reach: Mapping[int, Reach],
+    splits: Mapping[int, Sequence[CandidateSplit]],
+    rng: Random,
+) -> _Leaf:
+    root, others = _Leaf(reach), list(reach)
+    leaves, found = deque([root]), 1
+    while leaves and found < n_leaves:
+        leaf = leaves.popleft()
+        rng.shuffle(others)
+        choices = ([each for each in splits[k] if can_split(leaf.reach[k], each)] for k in others)
+        possible = next(filter(None, choices), [])
+        if not possible:
+            continue
+        split = rng.choice(possible)
+        leaf.split = split.node
+        leaf.branches = tuple(
+            _Leaf({**leaf.reach, split.index: part})
+            for part in divide(leaf.reach[split.index], split.rule)
+        )
+        leaves += leaf.branches
+        found += 1
+    return root
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateSplit:
+    """A split of an attribute between two of its own cells or levels, or of one label.
+
+    ``node`` is how a document writes it, ``rule`` how rows are compared (`read_split`).
+    """
+
+    index: int
+    node: Mapping[str, Any]
+    rule: int | frozenset[int]
+
+
+def list_splits(index: int, public: Public) -> list[CandidateSplit]:
+    """Return all splits of an attribute, those of a numeric by ascending threshold."""
+    attribute, cells = public.attributes[index], public.cells[index]
+    if not isinstance(attribute, Numeric):
+        return [
+            CandidateSplit(index, {"by": attribute.name, "labels": [label]}, frozenset({code}))
+            for code, label in enumerate(attribute.labels)
+        ]
+    assert cells is not None  # noqa: S101 - tables need bounds
+    values = cells.edges[1:-1]
+    if cells.missing:
+        values = np.append(values, attribute.bounds[1])
+    if attribute.integer:
+        values = np.floor(values)
+    codes = encode_numeric(attribute, values, 2 * public.half).tolist()
+    written = {code: _write(attribute, value) for code, value in zip(codes, values, strict=True)}
+    return [
+        CandidateSplit(index, {"by": attribute.name, "at_most": written[code]}, code)
+        for code in sorted(written)
+    ]
+
+
+def can_split(reach: Reach, split: CandidateSplit) -> bool:
+    """Return True if both branches have values that rows of a leaf can have."""
+    if isinstance(split.rule, int):
+        return min(reach) <= split.rule < max(reach)
+    assert isinstance(reach, frozenset)  # noqa: S101 - labels have a set
+    return len(reach) > 1 and split.rule <= reach
+
+
+def _write(attribute: Numeric, value: float) -> float | str:
+    """Return a threshold as a document writes it: a level, a date or a number."""
+    if isinstance(attribute, Ordinal):
+        return attribute.levels[int(value)]
+    return day_text(value) if isinstance(attribute, Date) else float(value)
