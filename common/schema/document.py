@@ -41,9 +41,9 @@ from dppca.common.schema.layout import ColumnKind, Layout
 from dppca.common.schema.partitions import (
     MAX_ALL_CELLS,
     MAX_TABLES,
+    CountedTable,
     Partition,
     Public,
-    CountedTable,
     make_partition,
 )
 from dppca.common.schema.random_trees import RandomTrees, draw_trees
