@@ -43,7 +43,7 @@ from dppca.common.schema.document import Schema, canonical_json
 
 MAX_OWNERS = 10_000
 _SHOWN = 8
-OF_AGGREGATE = ("identities", "openers", "spares", "open_by")
+AGGREGATE_ONLY_FIELDS = ("identities", "openers", "spares", "open_by")
 """Fields that belong to ``trust: aggregate``."""
 _UNSAID_ROWS = (
     "the schema must say max_rows_per_person: write `max_rows_per_person: 1` if no person has more "
@@ -340,7 +340,7 @@ class Study(BaseModel):
             raise ValueError(
                 f"quorum {self.quorum} is above the number of owners, {len(self.owners)}"
             )
-        if self.needed < len(self.owners) and self.deadline is None:
+        if self.required_contributions < len(self.owners) and self.deadline is None:
             raise ValueError("a quorum below all owners needs a deadline")
         if isinstance(self.overlap, tuple):
             strangers = {name for group in self.overlap for name in group} - set(self.owners)
@@ -376,12 +376,16 @@ class Study(BaseModel):
         return self.privacy.trust
 
     @property
-    def honest(self) -> int | None:
+    def n_honest_owners(self) -> int | None:
         """h, owners whose shares of noise make one mechanism; None where each adds all of it."""
-        return None if self.privacy.colluders is None else self.needed - self.privacy.colluders
+        return (
+            None
+            if self.privacy.colluders is None
+            else self.required_contributions - self.privacy.colluders
+        )
 
     @property
-    def needed(self) -> int:
+    def required_contributions(self) -> int:
         """Contributions needed once the deadline has passed."""
         return len(self.owners) if self.quorum is None else self.quorum
 
@@ -435,7 +439,7 @@ class Study(BaseModel):
             del document["faults"]
         if self.trust is Trust.OWNER:
             del document["privacy"]["trust"], document["privacy"]["colluders"]
-            for name in OF_AGGREGATE:
+            for name in AGGREGATE_ONLY_FIELDS:
                 del document[name]
         return canonical_json(document)
 
@@ -458,10 +462,10 @@ def _check_aggregate(study: Study) -> None:
     if not set(openers) <= set(study.owners):
         strangers = ", ".join(sorted(set(openers) - set(study.owners)))
         raise ValueError(f"openers names {strangers}, who are not among owners")
-    if study.needed - colluders < 2:
+    if study.required_contributions - colluders < 2:
         raise ValueError(
-            f"quorum {study.needed} less colluders {colluders} must be 2 or more: so many owners' "
-            "shares make the noise"
+            f"quorum {study.required_contributions} less colluders {colluders} must be 2 "
+            "or more: so many owners' shares make the noise"
         )
     least = colluders + 1 + 2 * study.spares
     if len(openers) < least:

@@ -97,7 +97,7 @@ def _race(
             return lambda: on.sum_table(table, tally=FaultCounts(schema), progress=lambda _: None)
 
         bare = partial(scan_parquet, use_threads=False)
-        contestants: dict[str, tuple[Run, Cpu]] = {
+        subjects: dict[str, tuple[Run, Cpu]] = {
             _OURS: (one_pass(engine), workers_cpu),
             "DPPCA, one process": (one_pass(LocalEngine()), time.process_time),
             "pyarrow alone, on the same workers": (
@@ -105,21 +105,21 @@ def _race(
                 workers_cpu,
             ),
         }
-        quick_ones = set(contestants)
-        contestants[_OURS][0]()
+        quick_ones = set(subjects)
+        subjects[_OURS][0]()
         peak = max(each.ru_maxrss for each in client.run(getrusage, RUSAGE_SELF).values()) / 1024
-        for run, _ in contestants.values():
+        for run, _ in subjects.values():
             run()  # what is imported on first use is not what is measured
         if others:
             name = f"scikit-learn {version('scikit-learn')} IncrementalPCA"
-            contestants[name] = (lambda: _incremental(files), time.process_time)
+            subjects[name] = (lambda: _incremental(files), time.process_time)
         if python is not None:
             given = (str(folder), str(COMPONENTS), str(WORKERS))
             ask = own.enter_context(open_guest(python, _GUEST, *given, threads=1))
-            contestants["Dask-ML PCA"] = _guest(ask)
-        timings = {name: Timing() for name in contestants}
+            subjects["Dask-ML PCA"] = _guest(ask)
+        timings = {name: Timing() for name in subjects}
         for number in range(plan.rounds):
-            for name, each in list(contestants.items()):
+            for name, each in list(subjects.items()):
                 if number and name not in quick_ones:  # as long as all others together: once
                     continue
                 plan.say(f"{name}, d = {d}, round {number + 1}")
@@ -127,7 +127,7 @@ def _race(
                     timings[name].add_round(*each)
                 except GuestError as error:
                     notes.append(f"{name} failed: {error}")
-                    del contestants[name], timings[name]
+                    del subjects[name], timings[name]
         before, begin = workers_cpu(), time.perf_counter()
         time.sleep(IDLE_S)
         idle = (workers_cpu() - before) / (time.perf_counter() - begin)

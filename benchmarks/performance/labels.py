@@ -42,12 +42,12 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     n_rows = len(columns[0]) * repeats
     plan.say(f"Adult, {n_rows} rows")
     add = partial(_add, schema, columns)
-    contestants = {
+    subjects = {
         "counts": partial(add, repeats, ProductMethod.COUNTS),
         "two threads": partial(_in_two_threads, partial(add, max(1, repeats // 2))),
         "dense": partial(add, repeats, ProductMethod.DENSE),
     }
-    timings = plan.race(contestants, work=n_rows, most=3, warm_up=False)
+    timings = plan.race(subjects, work=n_rows, most=3, warm_up=False)
     counts, both, dense = timings.values()
     rates = counts.rate / 1e6, dense.rate / 1e6
     return [

@@ -49,7 +49,7 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
         path, upper = plan.scratch / "rows.npz", np.full(d, BOUND)
         np.savez(path, rows=rows, norm=BOUND * d**0.5, lower=-upper, upper=upper)
         notes: dict[str, str] = {}
-        contestants: dict[str, Run] = {"DPPCA": partial(_decompose, rows), **_scikit_learn(rows)}
+        subjects: dict[str, Run] = {"DPPCA": partial(_decompose, rows), **_scikit_learn(rows)}
         with ExitStack() as stack:
             for name, python in pythons.items():
                 if python is None:
@@ -61,9 +61,9 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
                 if ask("fit", PATIENCE_S) is None:
                     notes[name] = f"not done in {PATIENCE_S:.0f} s"
                 else:
-                    contestants[name] = partial(ask, "fit", None)
+                    subjects[name] = partial(ask, "fit", None)
             plan.say(f"n = {n}, d = {d}")
-            timings = plan.race(contestants, warm_up=plan.quick)
+            timings = plan.race(subjects, warm_up=plan.quick)
         mine = timings["DPPCA"].median_s
         table: list[tuple[Cell, ...]] = [
             *((name, each.median_s, each.median_s / mine) for name, each in timings.items()),

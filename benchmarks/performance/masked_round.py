@@ -66,11 +66,11 @@ def _race(plan: BenchmarkPlan, owners: int, columns: int) -> tuple[Cell, ...]:
     plan.say(f"{owners} owners, {columns} columns, either trust")
     runs = count()
     with CuratorProcess(plan.scratch / f"{owners}-{columns}") as federation:
-        contestants: dict[str, Callable[[], float]] = {
+        subjects: dict[str, Callable[[], float]] = {
             trust.value: partial(_run_round, federation, runs, owners, columns, trust)
             for trust in (Trust.AGGREGATE, Trust.OWNER)
         }
-        masked, plain = (each.median_s for each in plan.race(contestants).values())
+        masked, plain = (each.median_s for each in plan.race(subjects).values())
     return owners, columns, masked, plain, masked / plain
 
 

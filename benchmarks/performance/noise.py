@@ -49,11 +49,11 @@ def _beside_opendp(plan: BenchmarkPlan) -> FigureTable:
     for law in _LAWS:
         for scale in SCALES:
             plan.say(f"{law} of scale {scale}")
-            contestants: dict[str, Run] = {
+            subjects: dict[str, Run] = {
                 "ours": _whole(law, scale, ours),
                 "OpenDP": partial(_opendp(law, scale), [0] * theirs),
             }
-            mine, other = plan.race(contestants, work=work).values()
+            mine, other = plan.race(subjects, work=work).values()
             rows.append((law, scale, DRAWS / mine.rate, DRAWS / other.rate, mine.gains(other)[0]))
     return FigureTable(
         "Seconds for two million draws.",
@@ -68,10 +68,10 @@ def _shares(plan: BenchmarkPlan) -> FigureTable:
     for law, (_, share, power) in _LAWS.items():
         for scale in SCALES[1:]:
             plan.say(f"shares of {law} noise of scale {scale}")
-            contestants = {"whole": _whole(law, scale, draws)}
+            subjects = {"whole": _whole(law, scale, draws)}
             for honest in HONEST:
-                contestants[str(honest)] = _drawing(share, scale**power, honest, draws)
-            timings = plan.race(contestants, work=draws)
+                subjects[str(honest)] = _drawing(share, scale**power, honest, draws)
+            timings = plan.race(subjects, work=draws)
             one, per = timings.pop("whole"), 1e6 / draws
             rows += [
                 (law, scale, honest, each.median_s * per, one.median_s * per, *each.gains(one))

@@ -1,4 +1,4 @@
-"""Rounds that alternate between contestants, and their medians."""
+"""Rounds that alternate between subjects, and their medians."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ class Timing:
 
 
 def time_subjects(
-    contestants: Mapping[str, Run],
+    subjects: Mapping[str, Run],
     *,
     rounds: int,
     work: float | Mapping[str, float] = 1.0,
     warm_up: bool = True,
 ) -> dict[str, Timing]:
-    """Time every contestant once a round, in turn; the order is reversed every other round.
+    """Time every subject once a round, in turn; the order is reversed every other round.
 
     Parameters
     ----------
@@ -75,11 +75,11 @@ def time_subjects(
         what is measured.
     """
     if warm_up:
-        for run in contestants.values():
+        for run in subjects.values():
             run()
-    shares = work if isinstance(work, Mapping) else dict.fromkeys(contestants, work)
-    timings = {name: Timing(shares[name]) for name in contestants}
+    shares = work if isinstance(work, Mapping) else dict.fromkeys(subjects, work)
+    timings = {name: Timing(shares[name]) for name in subjects}
     for number in range(rounds):
-        for name in contestants if number % 2 == 0 else reversed([*contestants]):
-            timings[name].add_round(contestants[name])
+        for name in subjects if number % 2 == 0 else reversed([*subjects]):
+            timings[name].add_round(subjects[name])
     return timings

@@ -62,15 +62,15 @@ class BenchmarkPlan:
 
     def race(
         self,
-        contestants: Mapping[str, Run],
+        subjects: Mapping[str, Run],
         *,
         work: float | Mapping[str, float] = 1.0,
         most: int | None = None,
         warm_up: bool = True,
     ) -> dict[str, Timing]:
-        """Time contestants in the plan's rounds, or in ``most`` of them; see `time_subjects`."""
+        """Time subjects in the plan's rounds, or in ``most`` of them; see `time_subjects`."""
         rounds = self.rounds if most is None else min(self.rounds, most)
-        return time_subjects(contestants, rounds=rounds, work=work, warm_up=warm_up)
+        return time_subjects(subjects, rounds=rounds, work=work, warm_up=warm_up)
 
     def environment(self, name: str, folder: str, *installs: Sequence[str]) -> Path | None:
         """The interpreter of another library; None in a quick run.

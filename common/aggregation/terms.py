@@ -104,7 +104,7 @@ class Terms:
         return cls(
             study=study.digest,
             n_entries=study.table.layout.n_entries,
-            quorum=study.needed,
+            quorum=study.required_contributions,
             colluders=colluders,
             spares=study.spares,
             members=tuple(

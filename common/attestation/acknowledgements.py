@@ -35,7 +35,7 @@ _WHAT = "the acknowledgement"
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class AcknowledgedContribution:
     """A contribution that a curator has stored; ``release_id`` and digests in hexadecimal."""
 
     study_digest: str
@@ -50,13 +50,17 @@ class Taken:
         return cls(release.receipt.study_digest, **asdict(release.share))
 
 
-def acknowledge(taken: Taken, signer: Signer) -> bytes:
+def acknowledge(contribution: AcknowledgedContribution, signer: Signer) -> bytes:
     """The envelope in which a curator says so; the same bytes each time."""
-    name = f"contribution of {taken.owner}"
-    return sign_statement(name, taken.payload_sha256, Claim.ACKNOWLEDGEMENT, asdict(taken), signer)
+    name = f"contribution of {contribution.owner}"
+    return sign_statement(
+        name, contribution.payload_sha256, Claim.ACKNOWLEDGEMENT, asdict(contribution), signer
+    )
 
 
-def read_acknowledgement(content: bytes, parties: KnownParties) -> tuple[Taken, Identity]:
+def read_acknowledgement(
+    content: bytes, parties: KnownParties
+) -> tuple[AcknowledgedContribution, Identity]:
     """What was acknowledged, and by which curator.
 
     Raises
@@ -74,12 +78,12 @@ def read_acknowledgement(content: bytes, parties: KnownParties) -> tuple[Taken, 
         raise SignatureError(
             f"{_WHAT} was signed by {curator.role.value} {curator.name}, who is no curator"
         )
-    kinds = dict.fromkeys(Taken.__dataclass_fields__, str) | {"n_rows": int}
+    kinds = dict.fromkeys(AcknowledgedContribution.__dataclass_fields__, str) | {"n_rows": int}
     if {name: type(value) for name, value in claims.items()} != kinds:
         raise ReceiptError(f"{_WHAT} does not have the fields of an acknowledgement")
-    taken = Taken(**claims)
-    statement.require_digest(taken.payload_sha256)
-    return taken, curator
+    contribution = AcknowledgedContribution(**claims)
+    statement.require_digest(contribution.payload_sha256)
+    return contribution, curator
 
 
 def read_study_digest(content: bytes) -> str | None:
@@ -90,7 +94,9 @@ def read_study_digest(content: bytes) -> str | None:
         return None
 
 
-def require_acknowledged(content: bytes, taken: Taken, *, ca: bytes) -> None:
+def require_acknowledged(
+    content: bytes, contribution: AcknowledgedContribution, *, ca: bytes
+) -> None:
     """Raise unless a content acknowledges just this contribution.
 
     Raises
@@ -99,7 +105,7 @@ def require_acknowledged(content: bytes, taken: Taken, *, ca: bytes) -> None:
         As `read_acknowledgement`; or it is of something else.
     """
     acknowledgement, _ = read_acknowledgement(content, KnownParties(ca))
-    if acknowledgement != taken:
+    if acknowledgement != contribution:
         raise ReceiptError(f"{_WHAT} that the curator sent is of another contribution")
 
 
@@ -129,20 +135,28 @@ def compare(content: bytes, report: VerifiedClaims, parties: KnownParties) -> Ac
         raise SettingError(
             "an acknowledgement can be judged only with the authority's certificate: --ca"
         )
-    taken, curator = read_acknowledgement(content, parties)
-    if report["study_digest"] != taken.study_digest or "owners" not in report:
-        raise SettingError(f"{_WHAT} is of study {taken.study_digest[:16]}, and the file is not")
-    listed = next((each for each in report["owners"] if each["owner"] == taken.owner), None)
-    release = f"release {taken.release_id} of {taken.owner}, {taken.n_rows} rows"
+    contribution, curator = read_acknowledgement(content, parties)
+    if report["study_digest"] != contribution.study_digest or "owners" not in report:
+        raise SettingError(
+            f"{_WHAT} is of study {contribution.study_digest[:16]}, and the file is not"
+        )
+    listed = next((each for each in report["owners"] if each["owner"] == contribution.owner), None)
+    release = (
+        f"release {contribution.release_id} of {contribution.owner}, {contribution.n_rows} rows"
+    )
     if listed is None:
-        fault = f"the result leaves {taken.owner} out"
+        fault = f"the result leaves {contribution.owner} out"
     elif (listed["release_id"], listed["payload_sha256"]) != (
-        taken.release_id,
-        taken.payload_sha256,
+        contribution.release_id,
+        contribution.payload_sha256,
     ):
         fault = f"the result lists release {listed['release_id']} in its place"
     else:
-        return {"owner": taken.owner, "release_id": taken.release_id, "curator": curator.name}
+        return {
+            "owner": contribution.owner,
+            "release_id": contribution.release_id,
+            "curator": curator.name,
+        }
     raise ContradictionError(
         f"CONTRADICTION: curator {curator.name} signed that it has stored {release}, for this "
         f"study, and curator {report['countersigned_by']} signed a result without it: {fault}. "

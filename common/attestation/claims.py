@@ -36,11 +36,11 @@ def describe_mechanism(study: Study, calibration: Calibration) -> ProvedMechanis
         "resolution_bits": study.table.resolution_bits,
         "formula": to_document(sensitivity_shape(study.table)),
     }
-    if study.privacy.colluders is not None and study.honest is not None:
+    if study.privacy.colluders is not None and study.n_honest_owners is not None:
         mechanism["trust"] = study.trust.value
         mechanism["colluders"] = study.privacy.colluders
-        mechanism["quorum"] = study.needed
-        mechanism["honest"] = study.honest
+        mechanism["quorum"] = study.required_contributions
+        mechanism["honest"] = study.n_honest_owners
         mechanism["share_variance"] = calibration.share_variance
     return mechanism
 
@@ -57,7 +57,7 @@ def describe_federation(study: Study, calibration: Calibration) -> ProvedGuarant
     }
 
 
-def describe_left(study: Study, calibration: Calibration) -> ProvedCollusion | None:
+def collusion_claims(study: Study, calibration: Calibration) -> ProvedCollusion | None:
     """What is left to a person at one owner if more collude; None for ``trust: owner``."""
     against = foresee_collusion(study, calibration)
     if against is None:

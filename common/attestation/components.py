@@ -85,7 +85,7 @@ class ComponentsReceipt(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class VerifiedReceipt:
     """A receipt of components that holds.
 
     Attributes
@@ -151,7 +151,7 @@ def sign_result(
     return sign_file(FILE, result_to_bytes(result), Claim.COMPONENTS, document, signer)
 
 
-def check_components(envelope: bytes | None, parties: KnownParties) -> Checked:
+def check_components(envelope: bytes | None, parties: KnownParties) -> VerifiedReceipt:
     """Check the envelope of a result by itself: signatures, digests and all claims.
 
     Parameters
@@ -206,10 +206,10 @@ def check_components(envelope: bytes | None, parties: KnownParties) -> Checked:
     if terms is not None and evidence is not None:
         require_evidence(terms, evidence, releases)
     require_equal(rebuilt, document, what=what)
-    return Checked(rebuilt, statement, study, calibration, tuple(releases), evidence)
+    return VerifiedReceipt(rebuilt, statement, study, calibration, tuple(releases), evidence)
 
 
-def check_result(result: Result, checked: Checked) -> None:
+def check_result(result: Result, checked: VerifiedReceipt) -> None:
     """Raise `ReceiptError` where a result's header says something else than its receipt."""
     header, document = result.header, checked.document
     stated = {
@@ -280,10 +280,10 @@ def _require_owners(study: Study, taking_part: Sequence[str], missing: Sequence[
     named = (list(taking_part), list(missing))
     if named != (sorted(set(taking_part)), sorted(set(study.owners) - set(taking_part))):
         raise ReceiptError(f"{what} does not name every owner of the study once")
-    if len(taking_part) < study.needed:
+    if len(taking_part) < study.required_contributions:
         raise ReceiptError(
-            f"{what} names {len(taking_part)} releases; the study needs {study.needed}. "
-            f"Missing: {', '.join(missing)}"
+            f"{what} names {len(taking_part)} releases; the study "
+            f"needs {study.required_contributions}. Missing: {', '.join(missing)}"
         )
 
 

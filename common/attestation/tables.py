@@ -29,7 +29,7 @@ from dppca.common.attestation.claims import (
     require_equal,
 )
 from dppca.common.attestation.components import (
-    Checked,
+    VerifiedReceipt,
     check_components,
 )
 from dppca.common.attestation.envelopes import FileStatement, embed, embedded
@@ -96,7 +96,7 @@ def label_inside(claims: Mapping[str, object]) -> dict[str, object]:
 
 def verify_table(
     path: Path, statement: FileStatement, parties: KnownParties
-) -> tuple[Checked, Mapping[str, Any]]:
+) -> tuple[VerifiedReceipt, Mapping[str, Any]]:
     """Check a synthetic table whose bytes are those that were signed.
 
     Returns
@@ -121,7 +121,7 @@ def verify_table(
     return checked, document
 
 
-def require_claims(document: Mapping[str, Any], parties: KnownParties) -> Checked:
+def require_claims(document: Mapping[str, Any], parties: KnownParties) -> VerifiedReceipt:
     """Check what a table claims, whether it is a file or not; raises as `verify_table` does."""
     if document.get("label") != Label.RELEASED.value or document.get("kind") != KIND:
         raise ReceiptError(

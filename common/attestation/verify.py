@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from dppca.common.attestation.components import Checked, check_components, check_result
+from dppca.common.attestation.components import VerifiedReceipt, check_components, check_result
 from dppca.common.attestation.envelopes import SignedFile
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.results import Result, result_from_bytes
@@ -63,7 +63,7 @@ def verified_result(
     return result
 
 
-def verify_result(signed: SignedFile, parties: KnownParties) -> tuple[Checked, Result]:
+def verify_result(signed: SignedFile, parties: KnownParties) -> tuple[VerifiedReceipt, Result]:
     """Check a result file: its envelope and its digest, then what it holds.
 
     Raises

@@ -116,7 +116,7 @@ def _enough(
     return (
         least_epsilon(calibration, law.width / excess, law=type(law), delta=calibration.delta),
         ceil(sum(owner_rows) / len(owner_rows) * excess),
-        least_owners(len(owner_rows), excess, honest=calibration.honest),
+        least_owners(len(owner_rows), excess, honest=calibration.n_honest_owners),
     )
 
 

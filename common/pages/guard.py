@@ -86,7 +86,7 @@ class Session:
         return f"http://127.0.0.1:{port}{LOGIN}?token={self.token}"
 
 
-class Guard:
+class LocalSessionMiddleware:
     """Filter of requests to an application, for one session; see the module."""
 
     def __init__(self, app: ASGIApp, session: Session, refuse: Refuse) -> None:

@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
 from dppca.common.errors import DppcaError, SettingError
-from dppca.common.pages.guard import STATIC, Guard, Session
+from dppca.common.pages.guard import STATIC, LocalSessionMiddleware, Session
 from dppca.common.pages.rendering import STATIC as STATIC_FOLDER
 from dppca.common.pages.rendering import render
 from dppca.common.shell.clock import utc_now
@@ -27,7 +27,7 @@ HOST = "127.0.0.1"
 _DEFECT = "A defect in this software: please report it with the lines in the terminal."
 
 
-class Pages:
+class PageApp:
     """The pages of one side.
 
     ``folders`` hold its templates; ``who`` heads every page, such as ``Site hospital``; ``links``
@@ -44,7 +44,7 @@ class Pages:
         """Return a page as an answer."""
         return HTMLResponse(self._render(template, **values), status_code=status)
 
-    def guarded(self, routes: Sequence[BaseRoute]) -> Guard:
+    def guarded(self, routes: Sequence[BaseRoute]) -> LocalSessionMiddleware:
         """Return routes below the session's place, guarded, with errors as pages."""
         app = Starlette(
             routes=[
@@ -57,7 +57,7 @@ class Pages:
                 Exception: self._confess,
             },
         )
-        return Guard(app, self.session, self._refuse)
+        return LocalSessionMiddleware(app, self.session, self._refuse)
 
     def _render(self, template: str, **values: Any) -> str:
         return render(

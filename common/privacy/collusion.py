@@ -44,11 +44,11 @@ class Collusion:
 
 def foresee_collusion(study: Study, calibration: Calibration) -> Collusion | None:
     """The figures of a study; None where each owner adds all of the noise."""
-    honest = calibration.honest
+    honest = calibration.n_honest_owners
     if honest is None:
         return None
     return Collusion(
-        colluders=study.needed - honest,
+        colluders=study.required_contributions - honest,
         honest=honest,
         one_more=_left(calibration, honest, honest - 1),
         all_others=_left(calibration, honest, 1),

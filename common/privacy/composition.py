@@ -111,7 +111,7 @@ def _together(trust: Trust, calibration: Calibration, most: Decimal) -> tuple[De
 
 def describe_trust(study: Study) -> tuple[str, ...]:
     """What a sum of masked contributions rests on besides; nothing for ``trust: owner``."""
-    colluders, honest = study.privacy.colluders, study.honest
+    colluders, honest = study.privacy.colluders, study.n_honest_owners
     if colluders is None or honest is None:
         return ()
     others = "any other owner" if colluders == 1 else f"any {colluders} other owners"

@@ -66,7 +66,7 @@ class Calibration:
         For one replaced row.
     max_rows_per_person
         k, by which the sensitivity was multiplied.
-    honest
+    n_honest_owners
         h, the owners whose shares of the noise make this law; None where each owner adds all of it.
     """
 
@@ -77,16 +77,18 @@ class Calibration:
     nominal: Decimal | None
     sensitivity: Sensitivity
     max_rows_per_person: int
-    honest: int | None = None
+    n_honest_owners: int | None = None
 
     @property
     def share_variance(self) -> int | None:
         """Variance of one owner's share, in units of 16^-g; None where it is not a whole number."""
-        return None if self.honest is None else self.law.share_variance(self.honest)
+        return (
+            None if self.n_honest_owners is None else self.law.share_variance(self.n_honest_owners)
+        )
 
     def mechanisms(self, n_owners: int) -> float:
         """How many mechanisms' noise the sum over ``n_owners`` holds, as a share of variance."""
-        weight = 1 if self.honest is None else self.law.share_weight(self.honest)
+        weight = 1 if self.n_honest_owners is None else self.law.share_weight(self.n_honest_owners)
         return float(n_owners * weight)
 
 
@@ -155,11 +157,11 @@ def add_noise(
             f"noise is added to a vector of int64 sums, not to {values.dtype} of shape "
             f"{values.shape}; sums must never have been floating point"
         )
-    law, honest = calibration.law, calibration.honest
+    law, n_honest_owners = calibration.law, calibration.n_honest_owners
     noise = (
         law.draw(values.size, entropy=entropy)
-        if honest is None
-        else law.draw_share(honest, values.size, entropy=entropy)
+        if n_honest_owners is None
+        else law.draw_share(n_honest_owners, values.size, entropy=entropy)
     )
     # Unsigned, because there wrapping around is defined.
     return (values.astype(np.uint64) + noise.astype(np.uint64)).astype(np.int64)

@@ -212,8 +212,8 @@ def calibrate(study: Study) -> Calibration:
             max_rows_per_person=k,
             nominal_epsilon=privacy.nominal_epsilon,
         )
-    if study.honest is not None:
-        noise = _shared(noise, study.honest)
+    if study.n_honest_owners is not None:
+        noise = _shared(noise, study.n_honest_owners)
     check_range(
         noise,
         resolution_bits=schema.resolution_bits,
@@ -298,19 +298,19 @@ def receipt_for(
     schema = study.table
     nominal = None if calibration.nominal is None else decimal_text(calibration.nominal)
     claims = MomentClaims(schema.layout.n_entries, payload_sha256, nominal)
-    if study.honest is not None:
+    if study.n_honest_owners is not None:
         claims = MaskedClaims(
             n_entries=schema.layout.n_entries,
             payload_sha256=payload_sha256,
             nominal_epsilon=nominal,
             trust=study.trust.value,
-            colluders=study.needed - study.honest,
-            quorum=study.needed,
-            honest=study.honest,
+            colluders=study.required_contributions - study.n_honest_owners,
+            quorum=study.required_contributions,
+            honest=study.n_honest_owners,
             share_variance=calibration.share_variance,
             statement_sha256=statement_sha256 or "",
         )
-    masked = study.honest is not None
+    masked = study.n_honest_owners is not None
     return Receipt(
         study_digest=study.digest,
         schema_digest=schema.digest,
@@ -331,7 +331,7 @@ def _shared(noise: Calibration, honest: int) -> Calibration:
         noise.law.share_variance(honest)
     except SettingError as error:
         raise StudyError(f"the owners cannot make this noise together: {error}") from error
-    return replace(noise, honest=honest)
+    return replace(noise, n_honest_owners=honest)
 
 
 def _given(value: Decimal | None) -> Decimal:

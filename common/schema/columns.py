@@ -52,14 +52,16 @@ _NARROWEST = 4  # bytes of the narrowest
 _EXACT, _POWERS = 1 << 53, 22  # whole numbers, and powers of ten, that are exact in float64
 
 
-def parse_column(attribute: Attribute, cells: pa.Array, *, told_apart: bool = True) -> Column:
+def parse_column(
+    attribute: Attribute, cells: pa.Array, *, distinguish_missing: bool = True
+) -> Column:
     """Convert the cells of one attribute.
 
     Parameters
     ----------
     cells
         Arrow array of any type, shape (n_rows,).
-    told_apart
+    distinguish_missing
         Distinguish non-finite numbers from non-numbers; coding does not need it, and it reads every
         number once more.
 
@@ -71,7 +73,7 @@ def parse_column(attribute: Attribute, cells: pa.Array, *, told_apart: bool = Tr
     """
     kind = cells.type
     if isinstance(kind, pa.BaseExtensionType):
-        return parse_column(attribute, cells.storage, told_apart=told_apart)
+        return parse_column(attribute, cells.storage, distinguish_missing=distinguish_missing)
     if pa.types.is_run_end_encoded(kind):
         return _run_ends(attribute, cells)
     if pa.types.is_dictionary(kind):
@@ -85,7 +87,7 @@ def parse_column(attribute: Attribute, cells: pa.Array, *, told_apart: bool = Tr
         return _days(cells)
     labels = list_labels(attribute)
     if labels is None:
-        return _numbers(cells, told_apart=told_apart)
+        return _numbers(cells, distinguish_missing=distinguish_missing)
     if pa.types.is_date(kind):
         cells = cells.cast(pa.large_string())
     elif pa.types.is_decimal(kind):
@@ -133,7 +135,7 @@ def _run_ends(attribute: Attribute, cells: pa.RunEndEncodedArray) -> Column:
     return taken
 
 
-def _numbers(cells: pa.Array, *, told_apart: bool) -> NDArray[np.float64]:
+def _numbers(cells: pa.Array, *, distinguish_missing: bool) -> NDArray[np.float64]:
     kind = cells.type
     if _is_text(kind):
         return _numbers_of_text(cells)
@@ -143,7 +145,7 @@ def _numbers(cells: pa.Array, *, told_apart: bool) -> NDArray[np.float64]:
             if pa.types.is_decimal(kind)
             else cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         )
-        if not told_apart:
+        if not distinguish_missing:
             return values
         # Only the lower infinity is still wrong, and a minimum is the cheapest test.
         with np.errstate(invalid="ignore"):

@@ -31,7 +31,7 @@ import click
 from dppca.common.documents.names import escaped_json, shown
 from dppca.common.documents.values import ErrorDocument, to_document
 from dppca.common.errors import DppcaError
-from dppca.common.shell.endings import end_all
+from dppca.common.shell.shutdown import run_exit_hooks
 
 USAGE_EXIT_CODE = 2
 UNEXPECTED_EXIT_CODE = 70
@@ -139,7 +139,7 @@ def run_and_end(group: click.Command) -> NoReturn:
         run(group)
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else UNEXPECTED_EXIT_CODE
-    end_all()
+    run_exit_hooks()
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
         try:

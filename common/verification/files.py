@@ -7,8 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dppca.common.attestation.claims import describe_left
-from dppca.common.attestation.components import Checked
+from dppca.common.attestation.claims import collusion_claims
+from dppca.common.attestation.components import VerifiedReceipt
 from dppca.common.attestation.documents import (
     Acknowledged,
     ProvedGuarantee,
@@ -109,7 +109,7 @@ def verify_file(
 
 def _verify_kind(
     kind: str, path: Path, parties: KnownParties, uploads: Path | None
-) -> tuple[Checked, VerifiedClaims]:
+) -> tuple[VerifiedReceipt, VerifiedClaims]:
     """Return the components' receipt, and the claims of the file."""
 
     def begin(
@@ -160,7 +160,7 @@ def _verify_kind(
     return checked, claims
 
 
-def _add_components(claims: VerifiedClaims, checked: Checked) -> None:
+def _add_components(claims: VerifiedClaims, checked: VerifiedReceipt) -> None:
     """Add the claims of components to the claims of a file made from them."""
     document = checked.document
     claims["study"] = checked.study.name
@@ -179,9 +179,9 @@ def _add_components(claims: VerifiedClaims, checked: Checked) -> None:
     claims["countersigned_by"] = checked.curator.name
     if checked.evidence is not None:
         claims["opened_by"] = sorted({each.opener for each in checked.evidence.openings})
-    left = describe_left(checked.study, checked.calibration)
-    if left is not None:
-        claims["if_more_collude"] = left
+    collusion = collusion_claims(checked.study, checked.calibration)
+    if collusion is not None:
+        claims["if_more_collude"] = collusion
 
 
 def _describe_model(receipt: WeightReceipt) -> ProvedModel:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dppca.common.attestation.claims import require_equal
-from dppca.common.attestation.components import Checked, check_components
+from dppca.common.attestation.components import VerifiedReceipt, check_components
 from dppca.common.attestation.envelopes import (
     Claim,
     FileStatement,
@@ -80,7 +80,7 @@ def sign_model(
 
 def verify_model(
     content: bytes, statement: FileStatement, parties: KnownParties
-) -> tuple[Checked, WeightReceipt]:
+) -> tuple[VerifiedReceipt, WeightReceipt]:
     """Check a model that may leave, whose bytes were compared with the signed ones.
 
     Return the components' receipt and the model's own.
@@ -112,7 +112,7 @@ def verify_model(
 
 
 def _check_weights(
-    archive: ModelArchive, document: Mapping[str, Any], checked: Checked
+    archive: ModelArchive, document: Mapping[str, Any], checked: VerifiedReceipt
 ) -> WeightReceipt:
     study, schema = checked.study, checked.study.table
     if Schema.from_document(archive.metadata["schema"]).digest != schema.digest:

@@ -55,22 +55,23 @@ class Choice:
 
 
 def compare_choices(
-    study: Study, asked: Calibration, targets: Sequence[str], *, owner_rows: Sequence[int]
+    study: Study, requested: Calibration, targets: Sequence[str], *, owner_rows: Sequence[int]
 ) -> tuple[Choice, ...]:
     """Return the study as written, followed by the alternatives of its schema.
 
-    The mechanism, epsilon and delta of ``asked``, the study's calibration, are kept; ``targets``
-    are attributes that could become targets, besides the study's own. Raise `SettingError` for a
-    name of no attribute, too many names, or a schema that has no targets (`row_norm`).
+    The mechanism, epsilon and delta of ``requested``, the study's calibration, are kept;
+    ``targets`` are attributes that could become targets, besides the study's own. Raise
+    `SettingError` for a name of no attribute, too many names, or a schema that has no
+    targets (`row_norm`).
     """
     written = study.table
     _check_targets(written, targets)
     named = list(dict.fromkeys([*written.targets, *targets]))
-    before = _product_noise(written, asked, owner_rows)
+    before = _product_noise(written, requested, owner_rows)
     choices: dict[str, Choice] = {}
     for words, table in ((AS_WRITTEN, written), *_variants(written, named)):
         if table.digest not in choices:
-            product = _product_noise(table, asked, owner_rows)
+            product = _product_noise(table, requested, owner_rows)
             choices[table.digest] = _choice(
                 *(words, written, table, product), factor=product / before, n_rows=sum(owner_rows)
             )
@@ -197,19 +198,19 @@ def _shaped(table: Schema) -> list[str]:
     return [*table.products_of_bins, *(each.name for each in _numerics(table) if each.histogram)]
 
 
-def _product_noise(table: Schema, asked: Calibration, owner_rows: Sequence[int]) -> float:
+def _product_noise(table: Schema, requested: Calibration, owner_rows: Sequence[int]) -> float:
     calibration = calibrate_noise(
-        type(asked.law),
+        type(requested.law),
         sensitivity(sensitivity_shape(table), resolution_bits=table.resolution_bits),
-        epsilon=asked.epsilon,
-        delta=asked.delta,
-        max_rows_per_person=asked.max_rows_per_person,
+        epsilon=requested.epsilon,
+        delta=requested.delta,
+        max_rows_per_person=requested.max_rows_per_person,
     )
     share = entry_noise(
         table.layout,
         deviation=calibration.law.deviation,
         owner_rows=owner_rows,
-        mechanisms=asked.mechanisms(len(owner_rows)),
+        mechanisms=requested.mechanisms(len(owner_rows)),
     )
     return share * sum(owner_rows)
 

@@ -83,16 +83,16 @@ class Forecaster:
         assumption: Assumption,
         law: type[NoiseLaw],
         delta: Decimal,
-        asked: Calibration,
+        requested: Calibration,
         advance: Callable[[], None],
     ) -> None:
         self._study = study
         self._rows = [rows[owner] for owner in study.owners]
         self._law = law
         self._delta = delta
-        self._asked = asked
+        self._requested = requested
         self._advance = advance
-        self._mechanisms = len(self._rows) / (study.honest or 1)
+        self._mechanisms = len(self._rows) / (study.n_honest_owners or 1)
         self._simulation = ForecastSimulation(
             study.table.layout,
             assumption.eigenvalues,
@@ -110,13 +110,13 @@ class Forecaster:
 
     def line(self, epsilon: Decimal) -> PlanForecast:
         """Forecast at one epsilon."""
-        asked = self._is_asked(epsilon)
+        requested = self._is_requested(epsilon)
         try:
             scale = self._scale(epsilon)
         except (RangeError, StudyError):
             self._advance()
             return PlanForecast(
-                self._law.name, epsilon, self._delta, None, None, Feasibility.REFUSED, asked
+                self._law.name, epsilon, self._delta, None, None, Feasibility.REFUSED, requested
             )
         forecast = self._forecast(scale, self._study.components)
         noise = entry_noise(
@@ -126,13 +126,13 @@ class Forecaster:
             mechanisms=self._mechanisms,
         )
         return PlanForecast(
-            self._law.name, epsilon, self._delta, noise, forecast, _judge(forecast), asked
+            self._law.name, epsilon, self._delta, noise, forecast, _judge(forecast), requested
         )
 
     def need(self, k: int) -> PlanNeed:
         """Needs of k components at the study's epsilon."""
         try:
-            scale = self._scale(self._asked.epsilon)
+            scale = self._scale(self._requested.epsilon)
         except (RangeError, StudyError):
             return PlanNeed(self._law.name, None, None, None)
         factor = self._excess(scale, ComponentRule(count=k))
@@ -141,9 +141,9 @@ class Forecaster:
         mean_rows = sum(self._rows) / len(self._rows)
         return PlanNeed(
             self._law.name,
-            least_epsilon(self._asked, scale / factor, law=self._law, delta=self._delta),
+            least_epsilon(self._requested, scale / factor, law=self._law, delta=self._delta),
             ceil(mean_rows * factor),
-            least_owners(len(self._rows), factor, honest=self._study.honest),
+            least_owners(len(self._rows), factor, honest=self._study.n_honest_owners),
         )
 
     def _excess(self, scale: float, rule: ComponentRule) -> float | None:
@@ -166,13 +166,13 @@ class Forecaster:
         self._advance()
         return forecast
 
-    def _is_asked(self, epsilon: Decimal) -> bool:
-        return isinstance(self._asked.law, self._law) and epsilon == self._asked.epsilon
+    def _is_requested(self, epsilon: Decimal) -> bool:
+        return isinstance(self._requested.law, self._law) and epsilon == self._requested.epsilon
 
     def _scale(self, epsilon: Decimal) -> float:
         """b or sigma at an epsilon; raise `RangeError` or `StudyError` if it would be refused."""
-        calibration = self._asked
-        if not self._is_asked(epsilon):
+        calibration = self._requested
+        if not self._is_requested(epsilon):
             calibration = calibrate(with_privacy(self._study, self._law, epsilon, self._delta))
         return calibration.law.width
 

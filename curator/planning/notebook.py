@@ -44,7 +44,7 @@ def plan(
     Returns
     -------
     StudyPlan
-        ``asked`` is the forecast of the study as it stands, ``needs`` the smallest sufficient
+        ``requested`` is the forecast of the study as it stands, ``needs`` the smallest sufficient
         epsilon, rows and owners.
 
     Raises
@@ -68,9 +68,9 @@ def plan(
     ...     - {name: age, type: numeric, lower: 17, upper: 90}
     ...     - {name: smokes, type: binary, values: ["no", "yes"]}
     ... ''')
-    >>> plan(study, rows=5000, epsilons=[]).asked.verdict.value
+    >>> plan(study, rows=5000, epsilons=[]).requested.verdict.value
     'works'
-    >>> plan(study, rows={"north": 3, "south": 4}, epsilons=[]).asked.verdict.value
+    >>> plan(study, rows={"north": 3, "south": 4}, epsilons=[]).requested.verdict.value
     'cannot work'
     """
     if not isinstance(study, Study):

@@ -64,37 +64,39 @@ class StudyPlan:
     bytes_down: int
 
     @property
-    def asked(self) -> PlanForecast:
+    def requested(self) -> PlanForecast:
         """Forecast of the study as it stands."""
         return next(line for line in self.lines if line.asked)
 
     @property
-    def other(self) -> PlanForecast | None:
+    def alternative(self) -> PlanForecast | None:
         """Best forecast of another mechanism at the same epsilon; None if there is none."""
-        asked = self.asked
-        others = (line for line in self.lines if line.epsilon == asked.epsilon and not line.asked)
+        requested = self.requested
+        others = (
+            line for line in self.lines if line.epsilon == requested.epsilon and not line.asked
+        )
         return max(others, key=_captured, default=None)
 
     @property
     def recommended(self) -> str:
         """Mechanism that captures more at the same epsilon; if close, the one without delta."""
-        if self.other is None:
-            return self.asked.mechanism
+        if self.alternative is None:
+            return self.requested.mechanism
         simple, better = self._without_delta_first
         return (better if _captured(better) - _captured(simple) > _LEAST_GAIN else simple).mechanism
 
     @property
     def _without_delta_first(self) -> list[PlanForecast]:
-        """The study's forecast and `other`, in the order of `LAWS`."""
+        """The study's forecast and `alternative`, in the order of `LAWS`."""
         names = list(LAWS)
-        lines = [line for line in (self.asked, self.other) if line is not None]
+        lines = [line for line in (self.requested, self.alternative) if line is not None]
         return sorted(lines, key=lambda line: names.index(line.mechanism))
 
     @property
     def reason(self) -> str:
         """Reason for `recommended`, in words."""
-        if self.other is None:
-            needs_none = not LAWS[self.asked.mechanism].needs_delta
+        if self.alternative is None:
+            needs_none = not LAWS[self.requested.mechanism].needs_delta
             why = "Gaussian noise needs a delta (--delta)" if needs_none else "nothing else fits"
             return f"no other noise was compared; {why}"
         simple, better = self._without_delta_first
@@ -112,9 +114,11 @@ class StudyPlan:
         most = 8
         lines = [
             f"  {noise} noise, epsilon {epsilon}, delta {delta}: {captured or 'nothing'} of the "
-            f"variance is captured; {verdict}{' (asked)' if asked else ''}"
-            for asked, noise, epsilon, delta, captured, verdict in self._rows
-            if asked or len(self.lines) <= most or epsilon == decimal_text(self.asked.epsilon)
+            f"variance is captured; {verdict}{' (asked)' if requested else ''}"
+            for requested, noise, epsilon, delta, captured, verdict in self._rows
+            if requested
+            or len(self.lines) <= most
+            or epsilon == decimal_text(self.requested.epsilon)
         ]
         return "\n".join([self._title, *lines[:most], f"  {self._advice}"])
 
@@ -188,7 +192,7 @@ def make_plan(
         A study that would be refused as it stands.
     """
     _check_rows(study, rows)
-    asked = calibrate(study)
+    requested = calibrate(study)
     owner_rows = [rows[owner] for owner in study.owners]
     layout = study.table.layout
     k = goal(study, assumption)
@@ -199,8 +203,8 @@ def make_plan(
         used_delta = _choose_delta(study, law, delta)
         if used_delta is None:
             continue
-        forecaster = Forecaster(study, rows, assumption, law, used_delta, asked, advance)
-        epsilons = sorted({*grid, asked.epsilon})
+        forecaster = Forecaster(study, rows, assumption, law, used_delta, requested, advance)
+        epsilons = sorted({*grid, requested.epsilon})
         lines += [forecaster.line(epsilon) for epsilon in epsilons]
         needs.append(forecaster.need(k))
         draws = forecaster.draws
@@ -213,9 +217,9 @@ def make_plan(
         draws=draws,
         lines=tuple(lines),
         needs=tuple(needs),
-        choices=compare_choices(study, asked, targets, owner_rows=owner_rows),
+        choices=compare_choices(study, requested, targets, owner_rows=owner_rows),
         trusts=compare_trusts(study, rows, assumption, colluders, own, advance),
-        relations=judge_relations(study, asked, owner_rows=owner_rows),
+        relations=judge_relations(study, requested, owner_rows=owner_rows),
         resolution_bits=advised_resolution(layout, float(assumption.eigenvalues[k - 1])),
         bytes_up=8 * layout.n_entries
         if study.trust is Trust.OWNER

@@ -31,8 +31,8 @@ def plan_document(
     return StudyPlanDocument(
         study=study.name,
         digest=study.digest,
-        verdict=plan.asked.verdict,
-        asked=plan.asked,
+        verdict=plan.requested.verdict,
+        asked=plan.requested,
         rows=plan.rows,
         assumption=PlanAssumption(assumption.source, assumption.eigenvalues.tolist()),
         components=plan.k,
@@ -85,12 +85,12 @@ _BEST_CASE = (
 
 def _plain(plan: StudyPlan) -> list[str]:
     """Forecast of the study as it stands, in whole parts of a hundred."""
-    asked, forecast = plan.asked, plan.asked.forecast
+    requested, forecast = plan.requested, plan.requested.forecast
     if forecast is None:
         return []
     p = plan.study.table.layout.n_columns
     return [
-        f"In plain numbers, at epsilon {decimal_text(asked.epsilon)} ({asked.mechanism}):",
+        f"In plain numbers, at epsilon {decimal_text(requested.epsilon)} ({requested.mechanism}):",
         f"  {forecast.above} of {p} components would stand above the noise; "
         f"{forecast.count} would be kept",
         "  of each 100 parts of variance that as many components can hold at best, those kept "
@@ -131,7 +131,11 @@ def _table(plan: StudyPlan, width: int | None) -> list[str]:
         start = f"{'*' if line.asked else ' '} {line.mechanism}", decimal_text(line.epsilon)
         forecast = line.forecast
         if forecast is None:
-            why = "" if plan.study.honest is None else ", or its noise is too small for shares"
+            why = (
+                ""
+                if plan.study.n_honest_owners is None
+                else ", or its noise is too small for shares"
+            )
             said = f"{line.verdict.value}: its integers could leave their range{why}"
             rows.append((*start, *[""] * (len(names) - 3), said))
             continue
@@ -153,12 +157,12 @@ def _table(plan: StudyPlan, width: int | None) -> list[str]:
 
 
 def _answers(plan: StudyPlan) -> list[str]:
-    asked = plan.asked
+    requested = plan.requested
     lines = [_verdict(plan)]
     for need in plan.needs:
         lines += _need(plan, need)
     recommended = plan.recommended
-    place = ", as the study has it" if recommended == asked.mechanism else " instead"
+    place = ", as the study has it" if recommended == requested.mechanism else " instead"
     lines.append(f"Recommended: the {recommended} mechanism{place}: {plan.reason}")
     bits = plan.study.table.resolution_bits
     if plan.resolution_bits != bits:
@@ -170,15 +174,15 @@ def _answers(plan: StudyPlan) -> list[str]:
 
 
 def _verdict(plan: StudyPlan) -> str:
-    asked, name = plan.asked, plan.study.name
-    words = f"epsilon {decimal_text(asked.epsilon)} ({asked.mechanism})"
-    if asked.verdict is Feasibility.WORKS:
+    requested, name = plan.requested, plan.study.name
+    words = f"epsilon {decimal_text(requested.epsilon)} ({requested.mechanism})"
+    if requested.verdict is Feasibility.WORKS:
         return f"Study {name} works at {words}, if the assumption holds"
-    if asked.verdict is Feasibility.IN_PART:
+    if requested.verdict is Feasibility.IN_PART:
         return f"Study {name} works in part at {words}: its smaller components are mostly noise"
     why = (
         "not even the first assumed component stands above the noise"
-        if asked.forecast is not None and asked.forecast.above == 0
+        if requested.forecast is not None and requested.forecast.above == 0
         else "most of what it would find is noise"
     )
     return f"THIS STUDY CANNOT WORK at {words}: {why}"
@@ -191,9 +195,9 @@ def _need(plan: StudyPlan, need: PlanNeed) -> list[str]:
     mean_rows = sum(plan.rows.values()) / len(plan.rows)
     lines = [f"{start} from epsilon {decimal_text(need.epsilon)} on"]
     if need.rows_per_owner > mean_rows:
-        asked = decimal_text(plan.asked.epsilon)
+        requested = decimal_text(plan.requested.epsilon)
         lines.append(
-            f"  at epsilon {asked} it takes about {need.rows_per_owner} rows of each owner, or "
+            f"  at epsilon {requested} it takes about {need.rows_per_owner} rows of each owner, or "
             f"{need.owners} owners of {mean_rows:.0f} rows"
         )
     return lines
@@ -253,7 +257,7 @@ def _noise(noise: PooledNoise | None) -> str:
 
 
 def _costs(plan: StudyPlan, seconds: PlanSeconds) -> list[str]:
-    epsilon, delta = plan.asked.epsilon, plan.asked.delta
+    epsilon, delta = plan.requested.epsilon, plan.requested.delta
     per_owner = f"epsilon {decimal_text(epsilon)}"
     per_owner += f", delta {decimal_text(delta)}" if delta > Decimal(0) else ""
     return [

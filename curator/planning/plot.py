@@ -64,8 +64,8 @@ def _captured(axes: Any, plan: StudyPlan) -> None:
             linewidth=0,
         )
     axes.axhline(GOOD, color=GREY, linestyle=":", linewidth=1)
-    axes.axvline(float(plan.asked.epsilon), color="black", linewidth=0.8)
-    axes.text(float(plan.asked.epsilon), 0.02, " asked", fontsize=8)
+    axes.axvline(float(plan.requested.epsilon), color="black", linewidth=0.8)
+    axes.text(float(plan.requested.epsilon), 0.02, " asked", fontsize=8)
     axes.set_xscale("log")
     plain_numbers(axes.xaxis)
     axes.set_ylim(0, 1.02)
@@ -85,7 +85,7 @@ def _spectrum(axes: Any, plan: StudyPlan) -> None:
         linewidth=1,
         label="assumed eigenvalues",
     )
-    for line in (plan.asked, plan.other):
+    for line in (plan.requested, plan.alternative):
         if line is None or line.forecast is None:
             continue
         colour, _, style = _STYLES[line.mechanism]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Annotated
 
-from dppca.common.attestation.claims import describe_left
+from dppca.common.attestation.claims import collusion_claims
 from dppca.common.attestation.documents import ProvedCollusion
 from dppca.common.errors import SettingError, StudyError
 from dppca.common.privacy.mechanisms import Calibration
@@ -63,14 +63,14 @@ def compare_trusts(
             calibration = calibrate(changed)
         except StudyError:
             line = replace(own, noise=None, forecast=None, verdict=Feasibility.REFUSED)
-            left = None
+            collusion = None
         else:
             line = own
             if trust is not study.trust:
                 line = _forecast(changed, rows, assumption, calibration, advance)
-            left = describe_left(changed, calibration)
-        factor = sqrt(len(rows) / (changed.honest or 1))
-        lines.append(PlanTrust(trust, others, changed.honest, factor, line, left))
+            collusion = collusion_claims(changed, calibration)
+        factor = sqrt(len(rows) / (changed.n_honest_owners or 1))
+        lines.append(PlanTrust(trust, others, changed.n_honest_owners, factor, line, collusion))
     return tuple(lines)
 
 
@@ -84,15 +84,17 @@ def _forecast(
     study: Study,
     rows: Mapping[str, int],
     assumption: Assumption,
-    asked: Calibration,
+    requested: Calibration,
     advance: Callable[[], None],
 ) -> PlanForecast:
-    forecaster = Forecaster(study, rows, assumption, type(asked.law), asked.delta, asked, advance)
-    return forecaster.line(asked.epsilon)
+    forecaster = Forecaster(
+        study, rows, assumption, type(requested.law), requested.delta, requested, advance
+    )
+    return forecaster.line(requested.epsilon)
 
 
 def _check_colluders(study: Study, colluders: int) -> None:
-    said, most = study.privacy.colluders, study.needed - 2
+    said, most = study.privacy.colluders, study.required_contributions - 2
     if said is not None and colluders != said:
         raise SettingError(f"study {study.name} says colluders {said}: leave --colluders out")
     if study.covariance is Covariance.WITHIN:
@@ -101,5 +103,6 @@ def _check_colluders(study: Study, colluders: int) -> None:
         )
     if not 1 <= colluders <= most:
         raise SettingError(
-            f"--colluders {colluders}: with a quorum of {study.needed} it must be in 1..{most}"
+            f"--colluders {colluders}: with a quorum of {study.required_contributions} "
+            f"it must be in 1..{most}"
         )

@@ -22,7 +22,7 @@ from dppca.curator.service.answers import (
     settlement_to_wire,
     study_summary,
 )
-from dppca.curator.service.calls import Caller, answers, streams
+from dppca.curator.service.calls import Caller, server_stream, unary
 from dppca.curator.service.coordinator import StudyCoordinator
 from dppca.curator.service.recent_refusals import RecentRefusals
 from dppca.curator.study.admission import largest_contribution
@@ -38,7 +38,7 @@ class AdminService(rpc.AdminServicer):
         self._studies = studies
         self._limits = limits
 
-    @answers(Role.OPERATOR)
+    @unary(Role.OPERATOR)
     async def CreateStudy(  # noqa: N802
         self, request: pb.CreateStudyRequest, caller: Caller
     ) -> pb.CreateStudyResponse:
@@ -65,7 +65,7 @@ class AdminService(rpc.AdminServicer):
         )
         return pb.CreateStudyResponse(digest=record.digest, already_stored=existed)
 
-    @answers(Role.OPERATOR)
+    @unary(Role.OPERATOR)
     async def ShowStudy(  # noqa: N802
         self, request: pb.ShowStudyRequest, caller: Caller
     ) -> pb.ShowStudyResponse:
@@ -81,7 +81,7 @@ class AdminService(rpc.AdminServicer):
             missing_openers=missing_openers(record),
         )
 
-    @answers(Role.OPERATOR)
+    @unary(Role.OPERATOR)
     async def CloseStudy(  # noqa: N802
         self, request: pb.CloseStudyRequest, caller: Caller
     ) -> pb.CloseStudyResponse:
@@ -91,7 +91,7 @@ class AdminService(rpc.AdminServicer):
         log_event("study closed", study=request.name, operator=caller.name)
         return pb.CloseStudyResponse(state=state_to_wire(record.state))
 
-    @answers(Role.OPERATOR)
+    @unary(Role.OPERATOR)
     async def AbortStudy(  # noqa: N802
         self, request: pb.AbortStudyRequest, caller: Caller
     ) -> pb.AbortStudyResponse:
@@ -101,7 +101,7 @@ class AdminService(rpc.AdminServicer):
         log_event("study aborted", study=request.name, operator=caller.name)
         return pb.AbortStudyResponse(state=state_to_wire(record.state))
 
-    @streams(Role.OPERATOR)
+    @server_stream(Role.OPERATOR)
     async def ShowOwner(  # noqa: N802
         self,
         request: pb.ShowOwnerRequest,
@@ -112,7 +112,7 @@ class AdminService(rpc.AdminServicer):
         for page in seen_owner(request.name, store.history(request.name), store.studies()):
             yield page
 
-    @answers(Role.OPERATOR)
+    @unary(Role.OPERATOR)
     async def SettleLedger(  # noqa: N802
         self, request: pb.SettleLedgerRequest, caller: Caller
     ) -> pb.SettleLedgerResponse:
@@ -128,7 +128,7 @@ class AdminService(rpc.AdminServicer):
         )
         return pb.SettleLedgerResponse(settlement=settlement_to_wire(settled))
 
-    @answers(Role.OPERATOR)
+    @unary(Role.OPERATOR)
     async def ListRefusals(  # noqa: N802
         self, request: pb.ListRefusalsRequest, caller: Caller
     ) -> pb.ListRefusalsResponse:

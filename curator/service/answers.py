@@ -34,7 +34,7 @@ def require_visible(caller: Caller, record: StudyRecord) -> None:
     """
     if not is_visible(caller, record):
         raise UnknownStudyError(f"study {record.study.name} does not name {caller.name}")
-    caller.concern(record.study.name)
+    caller.note_study(record.study.name)
 
 
 def study_summary(record: StudyRecord, caller: Caller) -> pb.StudySummary:

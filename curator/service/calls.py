@@ -45,7 +45,7 @@ _Context = ServicerContext[Any, Any]
 class Caller:
     """The party that makes a call, with its certificate in PEM.
 
-    ``remaining_s`` is the time until the client's deadline; None if it set none. ``concern``
+    ``remaining_s`` is the time until the client's deadline; None if it set none. ``note_study``
     records the study's name for the log and the list of refusals, and is called once the caller is
     known to be allowed to see the study.
     """
@@ -53,7 +53,7 @@ class Caller:
     identity: Identity
     remaining_s: float | None
     certificate: bytes
-    concern: Callable[[str], None]
+    note_study: Callable[[str], None]
 
     @property
     def name(self) -> str:
@@ -66,7 +66,7 @@ class Caller:
         return self.identity.role is Role.OWNER
 
 
-def answers(
+def unary(
     *roles: Role,
 ) -> Callable[
     [Callable[[_Service, _Request, Caller], Awaitable[_Response]]],
@@ -79,13 +79,13 @@ def answers(
     ) -> Callable[[_Service, _Request, _Context], Awaitable[_Response]]:
         @wraps(handler)
         async def call(service: _Service, request: _Request, context: _Context) -> _Response:
-            boundary = _Boundary(handler.__name__, context, service.refusals)
+            current = _Call(handler.__name__, context, service.refusals)
             try:
-                return await handler(service, request, boundary.admit(roles))
+                return await handler(service, request, current.admit(roles))
             except (asyncio.CancelledError, AbortError):
                 raise
             except Exception as error:
-                await boundary.end(error)
+                await current.end(error)
                 raise
 
         return call
@@ -93,7 +93,7 @@ def answers(
     return decorate
 
 
-def streams(
+def server_stream(
     *roles: Role,
 ) -> Callable[
     [Callable[[_Service, _Request, Caller], AsyncGenerator[_Response]]],
@@ -108,16 +108,16 @@ def streams(
         async def call(
             service: _Service, request: _Request, context: _Context
         ) -> AsyncIterator[_Response]:
-            boundary = _Boundary(handler.__name__, context, service.refusals)
+            current = _Call(handler.__name__, context, service.refusals)
             try:
                 # Closed with this call, not at garbage collection: it may hold a caller's place.
-                async with aclosing(handler(service, request, boundary.admit(roles))) as responses:
+                async with aclosing(handler(service, request, current.admit(roles))) as responses:
                     async for response in responses:
                         yield response
             except (asyncio.CancelledError, AbortError, GeneratorExit):
                 raise
             except Exception as error:
-                await boundary.end(error)
+                await current.end(error)
                 raise
 
         return call
@@ -125,7 +125,7 @@ def streams(
     return decorate
 
 
-class _Boundary:
+class _Call:
     def __init__(self, method: str, context: _Context, refusals: RecentRefusals) -> None:
         self._method = method
         self._context = context
@@ -143,7 +143,7 @@ class _Boundary:
                 f"{self._method} is for role {allowed}, not {identity.role.value}"
             )
         certificate = next(iter(context["x509_pem_cert"]))  # there, or peer_identity had refused
-        return Caller(identity, self._context.time_remaining(), certificate, self._concern)
+        return Caller(identity, self._context.time_remaining(), certificate, self._note_study)
 
     async def end(self, error: Exception) -> None:
         if isinstance(error, DppcaError):
@@ -166,7 +166,7 @@ class _Boundary:
         self._refusals.add(failed, party=self._party, study=self._study, method=self._method)
         await abort(self._context, failed)
 
-    def _concern(self, study: str) -> None:
+    def _note_study(self, study: str) -> None:
         self._study = study
 
 

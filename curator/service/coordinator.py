@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.aggregation.sum_messages import SignedOpening
-from dppca.common.attestation.acknowledgements import Taken, acknowledge
+from dppca.common.attestation.acknowledgements import AcknowledgedContribution, acknowledge
 from dppca.common.attestation.components import sign_result
 from dppca.common.attestation.envelopes import SignedFile
 from dppca.common.attestation.signatures import Signer
@@ -192,7 +192,7 @@ class StudyCoordinator:
 
     def acknowledgement(self, stored: Header) -> bytes:
         """Sign the acknowledgement of a stored contribution; its terms are the same each time."""
-        return acknowledge(Taken.of(stored.release), self._signer())
+        return acknowledge(AcknowledgedContribution.of(stored.release), self._signer())
 
     async def vote(self, opener: str, study_digest: bytes, content: bytes) -> StudyRecord:
         """Store an opener's vote for the sealed set."""

@@ -47,7 +47,7 @@ from dppca.curator.service.answers import (
     require_visible,
     study_summary,
 )
-from dppca.curator.service.calls import Caller, answers, streams
+from dppca.curator.service.calls import Caller, server_stream, unary
 from dppca.curator.service.coordinator import StudyCoordinator
 from dppca.curator.service.masked_sums import (
     OpeningSpool,
@@ -98,7 +98,7 @@ class FederationService(rpc.FederationServicer):
         # One thread for each upload, so that no upload waits for another's disk.
         self._threads = ThreadPoolExecutor(limits.max_uploads, thread_name_prefix="upload")
 
-    @answers(Role.OWNER, Role.OPERATOR)
+    @unary(Role.OWNER, Role.OPERATOR)
     async def ListStudies(  # noqa: N802 - the names of RPCs are the .proto's
         self, _: pb.ListStudiesRequest, caller: Caller
     ) -> pb.ListStudiesResponse:
@@ -112,7 +112,7 @@ class FederationService(rpc.FederationServicer):
             ledger_head=head,
         )
 
-    @answers(Role.OWNER, Role.OPERATOR)
+    @unary(Role.OWNER, Role.OPERATOR)
     async def GetStudy(  # noqa: N802
         self, request: pb.GetStudyRequest, caller: Caller
     ) -> pb.GetStudyResponse:
@@ -126,7 +126,7 @@ class FederationService(rpc.FederationServicer):
             document=record.study.canonical_bytes(), state=state_to_wire(record.state)
         )
 
-    @answers(Role.OWNER)
+    @unary(Role.OWNER)
     async def Contribute(  # noqa: N802
         self, request: AsyncIterator[pb.ContributeRequest], caller: Caller
     ) -> pb.ContributeResponse:
@@ -170,7 +170,7 @@ class FederationService(rpc.FederationServicer):
             acknowledgement=self._studies.acknowledgement(header),
         )
 
-    @streams(Role.OWNER)
+    @server_stream(Role.OWNER)
     async def DownloadSealed(  # noqa: N802
         self, request: pb.DownloadSealedRequest, caller: Caller
     ) -> AsyncGenerator[pb.Chunk]:
@@ -183,7 +183,7 @@ class FederationService(rpc.FederationServicer):
             async for chunk in iterate_chunks(pieces):
                 yield chunk
 
-    @answers(Role.OWNER)
+    @unary(Role.OWNER)
     async def Open(  # noqa: N802
         self, request: AsyncIterator[pb.OpenRequest], caller: Caller
     ) -> pb.OpenResponse:
@@ -234,7 +234,7 @@ class FederationService(rpc.FederationServicer):
             already_stored=verdict is OpeningDecision.ALREADY_STORED,
         )
 
-    @answers(Role.OWNER, Role.OPERATOR)
+    @unary(Role.OWNER, Role.OPERATOR)
     async def GetResult(  # noqa: N802
         self, request: pb.GetResultRequest, caller: Caller
     ) -> pb.GetResultResponse:
@@ -256,7 +256,7 @@ class FederationService(rpc.FederationServicer):
             answer.sha256 = record.result.sha256
         return answer
 
-    @streams(Role.OWNER, Role.OPERATOR)
+    @server_stream(Role.OWNER, Role.OPERATOR)
     async def DownloadComponents(  # noqa: N802
         self, request: pb.DownloadComponentsRequest, caller: Caller
     ) -> AsyncGenerator[pb.DownloadComponentsResponse]:
@@ -270,7 +270,7 @@ class FederationService(rpc.FederationServicer):
         async for chunk in iterate_chunks(read_pieces(path)):
             yield pb.DownloadComponentsResponse(chunk=chunk)
 
-    @answers(Role.OWNER)
+    @unary(Role.OWNER)
     async def PublishSynthetic(  # noqa: N802
         self, request: AsyncIterator[pb.PublishSyntheticRequest], caller: Caller
     ) -> pb.PublishSyntheticResponse:
@@ -315,7 +315,7 @@ class FederationService(rpc.FederationServicer):
         )
         return pb.PublishSyntheticResponse(already_stored=stored_before)
 
-    @streams(Role.OWNER, Role.OPERATOR)
+    @server_stream(Role.OWNER, Role.OPERATOR)
     async def DownloadSynthetic(  # noqa: N802
         self, request: pb.DownloadSyntheticRequest, caller: Caller
     ) -> AsyncGenerator[pb.Chunk]:
@@ -336,7 +336,7 @@ class FederationService(rpc.FederationServicer):
             async for chunk in iterate_chunks(join_rows(paths, record.study.table, form, receipt)):
                 yield chunk
 
-    @streams(Role.OWNER)
+    @server_stream(Role.OWNER)
     async def ListContributions(  # noqa: N802
         self, _: pb.ListContributionsRequest, caller: Caller
     ) -> AsyncGenerator[pb.HeldContribution]:
@@ -347,7 +347,7 @@ class FederationService(rpc.FederationServicer):
                 signed = self._studies.acknowledgement(contribution)
                 yield held_contribution(record, contribution, signed)
 
-    @answers(Role.OWNER)
+    @unary(Role.OWNER)
     async def ContinueLedger(  # noqa: N802
         self, request: pb.ContinueLedgerRequest, caller: Caller
     ) -> pb.ContinueLedgerResponse:

@@ -79,7 +79,7 @@ TRANSITIONS: dict[tuple[StudyState, Transition], StudyState] = {
     (StudyState.ABORTED, Transition.ABORT): StudyState.ABORTED,
 }
 """The table above; a pair that is not listed is illegal."""
-_OF_TRUST = {
+_TRUST_SPECIFIC = {
     (StudyState.OPEN, Transition.SEAL): Trust.AGGREGATE,
     (StudyState.OPEN, Transition.DECOMPOSE): Trust.OWNER,
 }
@@ -129,7 +129,11 @@ def next_action(record: StudyRecord, *, now: datetime) -> NextAction:
         return ready
     if not record.study.deadline_passed(now):
         return NextAction.NOTHING
-    return ready if len(record.contributions) >= record.study.needed else NextAction.ABORT
+    return (
+        ready
+        if len(record.contributions) >= record.study.required_contributions
+        else NextAction.ABORT
+    )
 
 
 def seal(
@@ -219,7 +223,7 @@ def next_state(record: StudyRecord, step: Transition) -> StudyState:
     """Return the state after a step; raise `StudyStateError` if the table has none."""
     pair = (record.state, step)
     trust = record.study.trust
-    if pair not in TRANSITIONS or _OF_TRUST.get(pair, trust) is not trust:
+    if pair not in TRANSITIONS or _TRUST_SPECIFIC.get(pair, trust) is not trust:
         raise StudyStateError(
             f"study {record.study.name} is {record.state.value}: it cannot {step.value}"
         )

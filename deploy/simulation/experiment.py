@@ -30,7 +30,7 @@ from dppca.common.privacy.composition import compose_guarantee
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import Column, Numeric, Schema, encode, known_labels
 from dppca.common.shell.plotting import write_figures
-from dppca.common.study import OF_AGGREGATE, Study, study_from_mapping
+from dppca.common.study import AGGREGATE_ONLY_FIELDS, Study, study_from_mapping
 from dppca.deploy.simulation.aggregation import Aggregation
 from dppca.deploy.simulation.disk import ANOTHER_OUTPUT, ANOTHER_TMPDIR, telling_full_disk
 from dppca.deploy.simulation.evaluate import (
@@ -116,7 +116,7 @@ def with_owners(study: Study, owners: int | Sequence[str]) -> Study:
     if not names:
         raise SettingError(f"a simulation needs at least one owner, not {owners}")
     document = study.model_dump(mode="json", by_alias=True, exclude_none=True)
-    for name in OF_AGGREGATE:
+    for name in AGGREGATE_ONLY_FIELDS:
         document.pop(name, None)
     privacy = {
         name: value

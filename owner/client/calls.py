@@ -16,7 +16,7 @@ from typing import Self
 
 from dppca.common.aggregation.sum_messages import Opening, SealedSet, Vote, sealed_set_limit
 from dppca.common.aggregation.terms import Terms
-from dppca.common.attestation.acknowledgements import Taken, require_acknowledged
+from dppca.common.attestation.acknowledgements import AcknowledgedContribution, require_acknowledged
 from dppca.common.attestation.envelopes import SignedFile
 from dppca.common.attestation.releases import sign_release
 from dppca.common.documents.messages import Form, StudyState, accounts_for
@@ -113,14 +113,14 @@ class CuratorClient(CuratorQueries):
             return self._federation.Contribute(parts, timeout=left)
 
         answer = self._call(upload, deadline_s=TRANSFER_TIMEOUT_S)
-        taken = Taken(
+        contribution = AcknowledgedContribution(
             study_digest=reservation.request.request_digest,
             owner=self._name,
             release_id=reservation.release_id.hex(),
             n_rows=committed.n_rows,
             payload_sha256=committed.payload_sha256,
         )
-        require_acknowledged(answer.acknowledgement, taken, ca=self._ca)
+        require_acknowledged(answer.acknowledgement, contribution, ca=self._ca)
         return Acknowledgement(
             answer.already_stored, state_from_wire(answer.state), answer.acknowledgement
         )

@@ -33,7 +33,7 @@ from dppca.common.transport.proxies import HttpProxy
 from dppca.common.transport.tls import Credentials, Role, parse_certificate, parse_identity
 from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc
-from dppca.owner.ledger.mark import Claimed, Held
+from dppca.owner.ledger.mark import CuratorView, ListedContribution
 
 POLL_S = 10.0
 
@@ -142,13 +142,13 @@ class CuratorQueries(CuratorConnection):
         )
         return tuple(read_message(StudySummary, study) for study in answer.studies)
 
-    def held(self) -> Held:
+    def held(self) -> CuratorView:
         """The curator's record of this owner's contributions and of its ledger's chain."""
         request = pb.ListStudiesRequest()
         answer = self._call(lambda left: self._federation.ListStudies(request, timeout=left))
-        return Held(
+        return CuratorView(
             tuple(
-                Claimed(each.name, each.digest.hex(), each.release_id)
+                ListedContribution(each.name, each.digest.hex(), each.release_id)
                 for each in answer.studies
                 if each.contributed
             ),

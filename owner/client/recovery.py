@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from dppca.common.attestation.acknowledgements import Taken, require_acknowledged
+from dppca.common.attestation.acknowledgements import AcknowledgedContribution, require_acknowledged
 from dppca.common.attestation.claims import require_implied
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.releases import open_release
@@ -85,14 +85,14 @@ def acknowledgements(
     for release_id, recovered in history.recoveries.items():
         if release_id not in signed:
             continue
-        taken = Taken(
+        contribution = AcknowledgedContribution(
             study_digest=recovered.request.request_digest,
             owner=owner,
             release_id=release_id.hex(),
             n_rows=recovered.n_rows,
             payload_sha256=recovered.payload_sha256,
         )
-        require_acknowledged(signed[release_id], taken, ca=ca)
+        require_acknowledged(signed[release_id], contribution, ca=ca)
         by_study[recovered.request.study] = signed[release_id]
     return by_study
 

@@ -13,7 +13,7 @@ from dppca.common.transport.proxies import HttpProxy
 from dppca.common.transport.tls import Credentials, Role, check_credentials, load_credentials
 from dppca.owner.client.calls import CuratorClient
 from dppca.owner.ledger import database
-from dppca.owner.ledger.mark import Held
+from dppca.owner.ledger.mark import CuratorView
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import keep_study, require_same, study_from_file
 
@@ -53,7 +53,7 @@ def read_proxy(site: Site) -> HttpProxy | None:
     return HttpProxy(site.proxy, login)
 
 
-def compare_ledger(site: Site, client: CuratorClient) -> Held:
+def compare_ledger(site: Site, client: CuratorClient) -> CuratorView:
     """Compare the ledger with the curator's record of this site, before it is charged.
 
     The curator is asked first, and the ledger is read under the lock afterwards: another command

@@ -104,7 +104,7 @@ def verify(folder: Path, noted: str | None, *, as_json: bool) -> None:
         if match is None:
             raise SettingError("--extends takes LENGTH:HEAD, a number and 64 hexadecimal digits")
         head = bytes.fromhex(match.group(2))
-        tools.require_extends(archive.history, length=int(match.group(1)), head=head)
+        tools.require_prefix(archive.history, length=int(match.group(1)), head=head)
     history = archive.history
     verified = VerifiedLedger(
         entries=history.length,

@@ -39,7 +39,7 @@ from dppca.owner.engines.addresses import LOCAL
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.chain import History, is_finished, require_claimed
 from dppca.owner.ledger.database import require_newest
-from dppca.owner.ledger.mark import Held, require_borne_out
+from dppca.owner.ledger.mark import CuratorView, require_consistent
 from dppca.owner.ledger.populations import remaining, spent
 from dppca.owner.ledger.reading import read_archive
 from dppca.owner.records import Table, open_table
@@ -166,11 +166,11 @@ def _proxy(site: Site) -> Iterator[Diagnosis]:
 
 def _connection(
     site: Site, *, offline: bool, accepted: bool
-) -> tuple[list[Diagnosis], dict[str, _Waiting], Held]:
+) -> tuple[list[Diagnosis], dict[str, _Waiting], CuratorView]:
     """Whether the curator can be reached, what may wait for this owner, and what is held of it."""
     if offline or not accepted:
         why = "asked to stay offline" if offline else "what is broken above has to be mended first"
-        return [Diagnosis("connection", State.SKIPPED, why)], {}, Held()
+        return [Diagnosis("connection", State.SKIPPED, why)], {}, CuratorView()
     awaited: dict[str, _Waiting] = {}
     refused: list[Diagnosis] = []
     try:
@@ -189,7 +189,7 @@ def _connection(
                     is_open = each.state is StudyState.OPEN
                     awaited[each.name] = _Waiting(study, is_open, each.contributed)
     except DppcaError as error:
-        return [_broken("connection", error)], {}, Held()
+        return [_broken("connection", error)], {}, CuratorView()
     open_studies = [n for n, each in awaited.items() if each.is_open and not each.contributed]
     waiting = f"; waiting for this site: {', '.join(open_studies)}" if open_studies else ""
     message = f"the curator serves calls; studies that name this owner: {len(studies)}{waiting}"
@@ -300,10 +300,10 @@ def _refusals(
     return find_refusals(planned, StudyState.OPEN, data_set, history)
 
 
-def _ledger(site: Site, held: Held) -> tuple[list[Diagnosis], History | None]:
+def _ledger(site: Site, held: CuratorView) -> tuple[list[Diagnosis], History | None]:
     try:
         history = read_archive(site.ledger).history
-        require_borne_out(held, history)
+        require_consistent(held, history)
         newest = require_newest(site.ledger)
     except DppcaError as error:
         return [_broken("ledger", error)], None

@@ -26,7 +26,7 @@ from dppca.owner.commands.interrupt import report_entries_on_interrupt
 from dppca.owner.ledger.chain import FIRST, History
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Disowning, Recovery
-from dppca.owner.ledger.mark import Held, not_borne_out, read_mark
+from dppca.owner.ledger.mark import CuratorView, not_borne_out, read_mark
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.render.charges import charged_cost
 from dppca.owner.render.ledger import LedgerRecovery, RecoveredRelease, recovery_text
@@ -89,7 +89,7 @@ def recover(
         held = client.held()
         history, policy = read_history(site.ledger), load_policy(site)
         mark = read_mark(site.ledger)
-        before = Held() if mark is None else mark.held
+        before = CuratorView() if mark is None else mark.held
         theirs = {
             each.study: (each.study_digest, each.release_id)
             for each in (*before.unknown_to(history), *held.unknown_to(history))
@@ -98,7 +98,7 @@ def recover(
         missing = _found(site, client, history, disowned=set(disown))
         chosen = assign_data_sets(missing, data_sets, policy)
         entries = [make_recovery(each, chosen[each.study.name], now=utc_now()) for each in missing]
-        known = 0 if mark is None or history.extends(mark.length, mark.head) else mark.length
+        known = 0 if mark is None or history.has_prefix(mark.length, mark.head) else mark.length
         wrong = not_borne_out(held, history)
         recovery = replace(
             _describe(site, missing, entries, refused, history, policy),
@@ -130,7 +130,7 @@ def _found(
 
 
 def _enter(
-    site: Site, client: CuratorClient, entries: list[Recovery | Disowning], wrong: Held
+    site: Site, client: CuratorClient, entries: list[Recovery | Disowning], wrong: CuratorView
 ) -> None:
     """Write the entries, let the curator continue this chain, compare, and unlock the site.
 

@@ -104,8 +104,8 @@ def command(
             f"there are no synthetic rows at {source}: run `dppca-owner synthesize {study_name}`, "
             "or name a file with --synthetic"
         )
-    from dppca.common.pages.faces import study_face
     from dppca.common.pages.rendering import check_report
+    from dppca.common.pages.study_header import study_header
     from dppca.owner.render.faults import with_counts
     from dppca.owner.render.quality import QualityReport, quality_text
     from dppca.owner.synthesis.report.page import quality_page
@@ -119,7 +119,7 @@ def command(
         compared, draw = _compare(
             site, study, source, data_set, chosen, relations=relations, progress=show
         )
-        page = quality_page(compared, face=study_face(study), pictures=draw())
+        page = quality_page(compared, face=study_header(study), pictures=draw())
         save(path, page.encode())
         report = QualityReport(
             study=study.name,

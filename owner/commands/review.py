@@ -58,12 +58,12 @@ def command(
 
     from dppca.common.errors import TooManyFaultsError
     from dppca.common.shell.console import progress
-    from dppca.owner.commands.look import look
+    from dppca.owner.commands.preview import preview_contribution
     from dppca.owner.render.faults import with_counts
     from dppca.owner.render.review import review_text
     from dppca.owner.site.config import load_site
 
-    looked = look(
+    preview = preview_contribution(
         load_site(folder),
         study_name,
         data_set_name=data_set_name,
@@ -73,14 +73,14 @@ def command(
         progress=partial(progress, enabled=not as_json),
     )
     text = review_text(
-        looked.review,
-        looked.state,
-        looked.forecast,
-        looked.agreement,
-        refusals=[*map(str, looked.refusals)],
+        preview.review,
+        preview.state,
+        preview.forecast,
+        preview.agreement,
+        refusals=[*map(str, preview.refusals)],
     )
-    text = with_counts(text, looked.counted)
-    emit(looked.document(), text, as_json=as_json)
-    if looked.refusals:
-        return looked.refusals[0].exit_code
-    return TooManyFaultsError.exit_code if looked.counted.above else 0
+    text = with_counts(text, preview.counted)
+    emit(preview.document(), text, as_json=as_json)
+    if preview.refusals:
+        return preview.refusals[0].exit_code
+    return TooManyFaultsError.exit_code if preview.counted.above else 0

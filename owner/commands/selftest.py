@@ -28,7 +28,7 @@ def command(*, quick: bool, as_json: bool) -> int:
       dppca-owner selftest
       dppca-owner selftest --quick --json
     """
-    from dppca.owner.selftest.course import (
+    from dppca.owner.selftest.suite import (
         FULL,
         QUICK,
         audit_masked_sums,

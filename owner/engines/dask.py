@@ -52,7 +52,7 @@ def open_dask(text: str, folder: Path) -> Iterator[DaskEngine]:
     or readable by others.
     """
     scheme, _, address = text.partition("://")
-    with _quiet():
+    with _dask_settings():
         security = _security(folder) if scheme == "tls" else Security()
         try:
             client = Client(
@@ -101,7 +101,7 @@ class DaskEngine(ClusterEngine):
 
         The scheduler is compared too: it reads the tasks that it hands on.
         """
-        with self._asking():
+        with self._translated_errors():
             self._client.wait_for_workers(1, timeout=self._no_worker_s)
             self._require_private(self._workers())
             try:
@@ -115,7 +115,7 @@ class DaskEngine(ClusterEngine):
     def run(self, parts: Sequence[Part], work: Work) -> Iterator[Answer]:
         """Answers for all parts as they arrive (`ClusterEngine.run`)."""
         name, work_json = uuid4().hex, work.to_json()
-        with self._asking():
+        with self._translated_errors():
             # Dask stops computing a released future and drops its result.
             waiting = [
                 self._client.submit(
@@ -146,7 +146,7 @@ class DaskEngine(ClusterEngine):
             now = time.monotonic()
             if now - looked > _LOOK_S:
                 looked = now
-                with self._asking():
+                with self._translated_errors():
                     workers = self._workers()
                 self._require_private(workers)
                 seen = now if workers else seen
@@ -171,7 +171,7 @@ class DaskEngine(ClusterEngine):
         """
         answer: Answer | None = None
         error: BaseException | None = None
-        with self._asking():
+        with self._translated_errors():
             if future.status == "error":
                 error = future.exception(timeout=CONNECT_S)
             elif future.status in ("finished", "pending"):  # pending: lost after it had finished
@@ -209,7 +209,7 @@ class DaskEngine(ClusterEngine):
                 )
 
     @contextmanager
-    def _asking(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         """Translate Dask's connection errors into this project's; their text is left out."""
         try:
             yield
@@ -244,7 +244,7 @@ def _security(folder: Path) -> Security:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _dask_settings() -> Iterator[None]:
     """Suppress version warnings, because `DaskEngine.check` compares versions; require TLS 1.3."""
     settings = {"distributed.comm.retry.count": 2, "distributed.comm.tls.min-version": 1.3}
     with warnings.catch_warnings(), dask.config.set(settings):

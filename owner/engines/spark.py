@@ -34,7 +34,7 @@ from dppca.owner.engines.merging import merge
 from dppca.owner.engines.parts import PARTS_PER_SLOT, Part
 from dppca.owner.records import FaultCounts, Table
 from dppca.owner.records.sources import Source
-from dppca.owner.records.spark_sessions import asking, is_by_connect, open_session
+from dppca.owner.records.spark_sessions import is_by_connect, open_session, translated_errors
 from dppca.owner.records.summing import rows_at_once
 
 _ANSWER: Final = (
@@ -72,7 +72,7 @@ class SparkEngine(ClusterEngine):
     def check(self) -> None:
         """Compare versions, code and canary once for each slot (`Engine.check`)."""
         try:
-            with asking("Spark"):
+            with translated_errors("Spark"):
                 seen = self._session.range(_LOOKS).mapInArrow(_looking(), "seen string").collect()
         except DataError:
             raise SettingError(
@@ -142,7 +142,7 @@ class SparkEngine(ClusterEngine):
         """Collect answers (`_collect`) and report the finished rows meanwhile."""
         if is_by_connect(self._session):
             answers = list[Answer]()
-            with asking(_TITLE):
+            with translated_errors(_TITLE):
                 for row in frame.mapInArrow(answer, _ANSWER).toLocalIterator():
                     answers.append(_answer(row))
                     reach(sum(each.n_rows for each in answers))
@@ -153,7 +153,7 @@ class SparkEngine(ClusterEngine):
             context.setJobGroup(group, "a pass over a table")  # of this thread alone
             return self._collect(frame, answer)
 
-        with asking(_TITLE), ThreadPoolExecutor(1) as pool:
+        with translated_errors(_TITLE), ThreadPoolExecutor(1) as pool:
             collected = pool.submit(collect)
             try:
                 while wait([collected], _WATCH_S).not_done:
@@ -166,7 +166,7 @@ class SparkEngine(ClusterEngine):
             return collected.result()
 
     def _collect(self, frame: Any, answer: Callable[[Any], Any]) -> list[Answer]:
-        with asking(_TITLE):
+        with translated_errors(_TITLE):
             rows = frame.mapInArrow(answer, _ANSWER).collect()
         return [_answer(row) for row in rows]
 

@@ -58,7 +58,7 @@ from dppca.owner.ledger.entries import (
 )
 from dppca.owner.ledger.entry_documents import from_document
 from dppca.owner.ledger.openers import OpenerRecord, misplaced, record_with
-from dppca.owner.ledger.populations import Account, Population, follow_ties, tie
+from dppca.owner.ledger.populations import Account, Population, identifiers, transitive_links
 
 FIRST = bytes(32)
 """Stands in the first entry for the hash of the entry before it."""
@@ -140,7 +140,7 @@ class History:
         else:
             self.deliveries[entry.release_id] = entry
 
-    def extends(self, length: int, head: bytes) -> bool:
+    def has_prefix(self, length: int, head: bytes) -> bool:
         """Return True if the chain starts with a chain of this length and head."""
         return not length or (length <= self.length and self.heads[length - 1] == head)
 
@@ -190,24 +190,28 @@ class History:
 
         ``populations`` are those of the policy, which tie names too.
         """
-        tied = self._tied(tie(name), populations)
-        return tuple(c for c in self.charges if not tied.isdisjoint(c.request.account.ties))
+        tied = self._tied(identifiers(name), populations)
+        return tuple(c for c in self.charges if not tied.isdisjoint(c.request.account.identifiers))
 
     def total(self, name: str, populations: Collection[Population] = ()) -> PrivacyCost:
         """Sum of `find_charges`."""
-        tied = self._tied(tie(name), populations)
-        costs = (cost for each, cost in self._spent.items() if not tied.isdisjoint(each.ties))
+        tied = self._tied(identifiers(name), populations)
+        costs = (
+            cost for each, cost in self._spent.items() if not tied.isdisjoint(each.identifiers)
+        )
         return sum(costs, NO_COST)
 
     def tied_to(self, name: str, populations: Collection[Population]) -> tuple[Population, ...]:
         """Other populations of the policy that share all charges with the named one."""
-        tied = self._tied(tie(name), populations)
+        tied = self._tied(identifiers(name), populations)
         return tuple(p for p in populations if p.name != name and p.name in tied)
 
     def unclaimed(self, populations: Collection[Population]) -> tuple[str, ...]:
         """Names of charged populations that are tied to no population of the policy."""
-        claimed = self._tied(tie(*(p.name for p in populations)), populations)
-        left = (each.population.name for each in self._spent if claimed.isdisjoint(each.ties))
+        claimed = self._tied(identifiers(*(p.name for p in populations)), populations)
+        left = (
+            each.population.name for each in self._spent if claimed.isdisjoint(each.identifiers)
+        )
         return tuple(dict.fromkeys(left))
 
     @property
@@ -217,8 +221,8 @@ class History:
 
     def _tied(self, start: frozenset[str], populations: Collection[Population]) -> frozenset[str]:
         charged = frozenset(account.source for account in self._spent)
-        stated = (population.ties(charged) for population in populations)
-        return follow_ties(start, [*(account.ties for account in self._spent), *stated])
+        stated = (population.identifiers(charged) for population in populations)
+        return transitive_links(start, [*(account.identifiers for account in self._spent), *stated])
 
     def _charge(self, request: ReleaseRequest) -> None:
         self._spent[request.account] = self._spent.get(request.account, NO_COST) + request.charge

@@ -64,14 +64,14 @@ from dppca.owner.ledger.file import (
 from dppca.owner.ledger.lock import lock_site
 from dppca.owner.ledger.mark import (
     WHAT_TO_DO,
-    Held,
+    CuratorView,
     Mark,
-    at_work,
-    compared,
-    left,
+    mark_closed,
+    mark_in_use,
+    merge_view,
     read_mark,
-    require_borne_out,
-    require_own,
+    require_consistent,
+    require_no_missing_entries,
     write_mark,
 )
 from dppca.owner.ledger.openers import Openers, digest_sums, misplaced
@@ -136,7 +136,9 @@ class Ledger:
         self._mark = read_mark(path)
         self._left = self._mark is not None and self._mark.is_of(path)
         if fresh and (self._mark is None or not self._mark.length):
-            self._leave(Mark(0, FIRST, 0, 0, Held() if self._mark is None else self._mark.held))
+            self._leave(
+                Mark(0, FIRST, 0, 0, CuratorView() if self._mark is None else self._mark.held)
+            )
 
     def history(self) -> History:
         """Return the verified history; `LedgerCorruptError` names the fault."""
@@ -262,20 +264,20 @@ class Ledger:
         """Record once that the curator needs no further part of an opening."""
         self._enter(OpeningDelivery(0, time_text(now), key_id))
 
-    def compare(self, held: Held) -> None:
+    def compare(self, held: CuratorView) -> None:
         """Compare the ledger with a curator's record; durable on return.
 
         Raise `ChainError` if the ledger lacks part of the record, or entries that this site has
         written: the site is locked, now and for later commands. The message says what to do.
         """
         history = self.history()
-        mark = compared(self._mark, held, history)
+        mark = merge_view(self._mark, held, history)
         if (mark.length, mark.head) == (history.length, history.head):
             self._leave(mark)
         else:
             write_mark(self._path, mark)
-        require_own(mark, history)
-        require_borne_out(mark.held, history)
+        require_no_missing_entries(mark, history)
+        require_consistent(mark.held, history)
 
     def recover(self, entries: Iterable[Recovery | Disowning]) -> None:
         """Add the steward's entries in one transaction; the ledger counts as the newest afterwards.
@@ -289,7 +291,7 @@ class Ledger:
                 self._append(history, replace(entry, sequence=history.length + 1))
             checkpoint("store")
         checkpoint("commit")
-        held = Held() if self._mark is None else self._mark.held
+        held = CuratorView() if self._mark is None else self._mark.held
         self._leave(Mark(history.length, history.head, 0, 0, held))
 
     def close(self) -> None:
@@ -298,16 +300,16 @@ class Ledger:
         if mark is not None and mark.changed_ns:
             mark = None  # nothing was written
         try:
-            if mark is not None and (history := self.history()).extends(mark.length, mark.head):
+            if mark is not None and (history := self.history()).has_prefix(mark.length, mark.head):
                 mark = replace(mark, length=history.length, head=history.head)
         finally:
             self._connection.close()
         if mark is not None:
-            write_mark(self._path, left(mark, self._path))
+            write_mark(self._path, mark_closed(mark, self._path))
 
     def _leave(self, mark: Mark) -> None:
         """Take a mark for the mark of the newest ledger, while this command is at work."""
-        self._mark, self._left = at_work(mark, self._path), True
+        self._mark, self._left = mark_in_use(mark, self._path), True
         write_mark(self._path, self._mark)
 
     def _require_newest(self, history: History) -> None:
@@ -322,8 +324,8 @@ class Ledger:
     def _require_unlocked(self, history: History) -> None:
         if self._mark is None:
             return  # every command compares it before it charges anything
-        require_own(self._mark, history)
-        require_borne_out(self._mark.held, history)
+        require_no_missing_entries(self._mark, history)
+        require_consistent(self._mark.held, history)
 
     def _enter(self, entry: OpenerEntryT, sums: Sums | None = None) -> OpenerEntryT:
         """Record a step of an opener key, unless the same step is already recorded."""
@@ -440,7 +442,7 @@ def _same_before(openers: Openers, entry: OpenerEntryT) -> OpenerEntryT | None:
     return None
 
 
-def compare_ledger(path: Path, held: Held, *, lock: Path) -> None:
+def compare_ledger(path: Path, held: CuratorView, *, lock: Path) -> None:
     """Compare a ledger, or its absence, with a curator's record (`Ledger.compare`).
 
     A missing ledger is not created. Raises as `open_ledger` and `Ledger.compare` do.
@@ -450,10 +452,10 @@ def compare_ledger(path: Path, held: Held, *, lock: Path) -> None:
             ledger.compare(held)
         return
     with lock_site(lock, wait_s=LOCK_WAIT_S):
-        mark = compared(read_mark(path), held, History())
-        write_mark(path, left(mark, path))
-    require_own(mark, History())
-    require_borne_out(mark.held, History())
+        mark = merge_view(read_mark(path), held, History())
+        write_mark(path, mark_closed(mark, path))
+    require_no_missing_entries(mark, History())
+    require_consistent(mark.held, History())
 
 
 def require_newest(path: Path) -> bool:
@@ -464,6 +466,6 @@ def require_newest(path: Path) -> bool:
     history, mark = read_history(path), read_mark(path)
     if mark is None:
         return False
-    require_own(mark, history)
-    require_borne_out(mark.held, history)
+    require_no_missing_entries(mark, history)
+    require_consistent(mark.held, history)
     return mark.is_of(path)

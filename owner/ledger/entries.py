@@ -97,7 +97,7 @@ class ReleaseRequest:
             name=name,
             command=command,
             colluders=colluders,
-            honest=noise.honest,
+            honest=noise.n_honest_owners,
         )
 
     @property

@@ -7,7 +7,7 @@ A ledger cannot know that it is old. Two witnesses can:
   change time, so a mismatch means that the file was restored, copied or replaced. Such a ledger, or
   one without a mark, may still be right; it is compared with a curator once before it is charged.
   A ledger that lacks entries which the mark knows is locked.
-* *A curator.* It says which releases of this site it holds, and which chain it has seen (`Held`).
+* *A curator.* It lists this site's releases and the chain it has seen (`CuratorView`).
   If this ledger lacks any of these, the mark keeps them and locks the ledger, for every kind of
   charge and across commands, until the newest copy is back or the steward has recovered them
   (`dppca.owner.client.recovery`).
@@ -30,7 +30,7 @@ from typing import Any
 from dppca.common.errors import ChainError, LedgerError
 from dppca.common.shell.files import HAS_MODES, write_file
 from dppca.owner.ledger.chain import History
-from dppca.owner.ledger.tools import require_extends
+from dppca.owner.ledger.tools import require_prefix
 
 LOCK_FILE = "site.lock"
 _VERSION = 1
@@ -38,7 +38,7 @@ _SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class ListedContribution:
     """One contribution of this site in a curator's record.
 
     ``release_id`` is empty if the curator's version does not report it.
@@ -50,14 +50,14 @@ class Claimed:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class CuratorView:
     """A curator's record of this site: contributions, and the chain it has seen (0: none)."""
 
-    releases: tuple[Claimed, ...] = ()
+    releases: tuple[ListedContribution, ...] = ()
     length: int = 0
     head: bytes = b""
 
-    def unknown_to(self, history: History) -> tuple[Claimed, ...]:
+    def unknown_to(self, history: History) -> tuple[ListedContribution, ...]:
         """Contributions that the ledger does not contain."""
         return tuple(r for r in self.releases if not history.knows(r.study_digest, r.release_id))
 
@@ -81,7 +81,7 @@ class Mark:
     head: bytes
     inode: int
     changed_ns: int
-    held: Held = Held()
+    held: CuratorView = CuratorView()
 
     def is_of(self, ledger: Path) -> bool:
         """Return True if inode and change time match; after a crash only the inode is compared."""
@@ -107,8 +107,11 @@ def read_mark(ledger: Path) -> Mark | None:
             head=bytes.fromhex(document["head"]),
             inode=int(document["inode"]),
             changed_ns=int(document["changed_ns"]),
-            held=Held(
-                tuple(Claimed(study, digest, bytes.fromhex(i)) for study, digest, i in releases),
+            held=CuratorView(
+                tuple(
+                    ListedContribution(study, digest, bytes.fromhex(i))
+                    for study, digest, i in releases
+                ),
                 int(document["seen_length"]),
                 bytes.fromhex(document["seen_head"]),
             ),
@@ -149,12 +152,12 @@ def write_mark(ledger: Path, mark: Mark) -> None:
         ) from error
 
 
-def at_work(mark: Mark, ledger: Path) -> Mark:
+def mark_in_use(mark: Mark, ledger: Path) -> Mark:
     """Mark of a ledger while a command writes it."""
     return replace(mark, inode=_witness(ledger).stat().st_ino, changed_ns=0)
 
 
-def left(mark: Mark, ledger: Path) -> Mark:
+def mark_closed(mark: Mark, ledger: Path) -> Mark:
     """Mark of a ledger that is closed, or of a locked site that has none."""
     status = _witness(ledger).stat()
     return replace(mark, inode=status.st_ino, changed_ns=_changed_ns(status))
@@ -169,38 +172,38 @@ def _witness(ledger: Path) -> Path:
     return ledger if ledger.exists() else ledger.with_name(LOCK_FILE)
 
 
-def not_borne_out(held: Held, history: History) -> Held:
-    """The part of a curator's record that the ledger does not contain; an empty `Held` if none."""
+def not_borne_out(held: CuratorView, history: History) -> CuratorView:
+    """The part of a curator's record that the ledger does not contain; empty if none."""
     missing = held.unknown_to(history)
-    good = history.extends(held.length, held.head)
-    return Held(missing) if good else Held(missing, held.length, held.head)
+    good = history.has_prefix(held.length, held.head)
+    return CuratorView(missing) if good else CuratorView(missing, held.length, held.head)
 
 
-def compared(mark: Mark | None, held: Held, history: History) -> Mark:
+def merge_view(mark: Mark | None, held: CuratorView, history: History) -> Mark:
     """Mark of a ledger after a comparison with a curator's record.
 
     A contribution that was missing stays missing, whichever curator answers now, until the ledger
     knows it; entries that the mark knows stay known.
     """
-    before = Held() if mark is None else mark.held
+    before = CuratorView() if mark is None else mark.held
     releases = dict.fromkeys((*before.releases, *held.releases))
     wrong = not_borne_out(replace(held, releases=tuple(releases)), history)
-    if mark is not None and not history.extends(mark.length, mark.head):
+    if mark is not None and not history.has_prefix(mark.length, mark.head):
         return replace(mark, held=wrong)
     return Mark(history.length, history.head, 0, 0, wrong)
 
 
-def require_own(mark: Mark, history: History) -> None:
+def require_no_missing_entries(mark: Mark, history: History) -> None:
     """Raise `ChainError` unless the ledger has all entries that this site's mark knows."""
     try:
-        require_extends(history, length=mark.length, head=mark.head)
+        require_prefix(history, length=mark.length, head=mark.head)
     except ChainError as error:
         raise ChainError(
             f"this ledger is not the one this site used last: {error}. {WHAT_TO_DO}"
         ) from error
 
 
-def require_borne_out(held: Held, history: History) -> None:
+def require_consistent(held: CuratorView, history: History) -> None:
     """Raise `ChainError` unless the ledger contains all of a curator's record."""
     missing = held.unknown_to(history)
     if missing:
@@ -212,7 +215,7 @@ def require_borne_out(held: Held, history: History) -> None:
             f"or somebody else has used this site's key. {WHAT_TO_DO}"
         )
     try:
-        require_extends(history, length=held.length, head=held.head)
+        require_prefix(history, length=held.length, head=held.head)
     except ChainError as error:
         raise ChainError(
             f"the curator has seen another ledger of this site: {error}. Either this ledger is an "

@@ -53,7 +53,7 @@ class Population:
         The data set's name if the policy gives the data set a budget of its own.
     who
         Description of the people in one line; empty if the policy gives none.
-    was
+    formerly
         Names of populations and data sets under which these people were charged before.
     data_sets
         Names of the data sets that draw on it now.
@@ -66,15 +66,15 @@ class Population:
     name: str
     budget: Budget
     who: str = ""
-    was: tuple[str, ...] = ()
+    formerly: tuple[str, ...] = ()
     data_sets: tuple[str, ...] = ()
     sources: frozenset[str] = frozenset()
     folders: frozenset[str] = frozenset()
 
-    def ties(self, charged: frozenset[str]) -> frozenset[str]:
+    def identifiers(self, charged: frozenset[str]) -> frozenset[str]:
         """Names and sources that this statement ties together, given the ``charged`` sources."""
         sources = self.sources | (self.folders & charged)
-        return tie(self.name, *self.was, *self.data_sets, sources=sources)
+        return identifiers(self.name, *self.formerly, *self.data_sets, sources=sources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +99,9 @@ class Account:
     others: tuple[Population, ...] = field(default=(), compare=False)
 
     @property
-    def ties(self) -> frozenset[str]:
+    def identifiers(self) -> frozenset[str]:
         """Names and sources that a charge to it ties together."""
-        return tie(
+        return identifiers(
             self.population.name, self.data_set, sources=[self.source] if self.source else []
         )
 
@@ -115,12 +115,12 @@ class Account:
         return (self.population, *self.others)
 
 
-def tie(*names: str, sources: Iterable[str] = ()) -> frozenset[str]:
+def identifiers(*names: str, sources: Iterable[str] = ()) -> frozenset[str]:
     """Names and sources as one set, in which no source can be taken for a name."""
     return frozenset((*names, *(_SOURCE + each for each in sources)))
 
 
-def follow_ties(start: frozenset[str], known: Iterable[frozenset[str]]) -> frozenset[str]:
+def transitive_links(start: frozenset[str], known: Iterable[frozenset[str]]) -> frozenset[str]:
     """All names and sources tied to any of ``start``, in any number of steps."""
     tied, waiting = start, list(known)
     while True:

@@ -59,9 +59,9 @@ def as_csv(entries: Iterable[LedgerEntry]) -> str:
     return text.getvalue()
 
 
-def require_extends(history: History, *, length: int, head: bytes) -> None:
+def require_prefix(history: History, *, length: int, head: bytes) -> None:
     """Raise `ChainError` unless the chain starts with the one that was noted earlier."""
-    if history.extends(length, head):
+    if history.has_prefix(length, head):
         return
     if length > history.length:
         raise ChainError(

@@ -189,7 +189,7 @@ def predict_file(
         raise SettingError(f"the output {output} is the data file: name another")
     started = time.perf_counter()
     schema, attribute = model.schema, model.target_attribute
-    table = open_table(data, schema, may_lack=(model.target,))
+    table = open_table(data, schema, optional=(model.target,))
     index = schema.find_index(model.target)
     labels = pa.array(attribute.labels, pa.string())
     fields = pa.schema([("row", pa.int64()), ("predicted", pa.string())])

@@ -324,7 +324,7 @@ def _counting(place: DatabaseLocation, query: str, digest: str) -> Iterator[Data
 
 
 def _fields(place: DatabaseLocation, connection: Any, query: str) -> tuple[pa.Field, ...]:
-    with _asking(place), closing(connection.cursor()) as cursor:
+    with _translated_errors(place), closing(connection.cursor()) as cursor:
         cursor.execute(no_rows(query))
         with closing(cursor.fetch_record_batch()) as batches:
             fields = tuple(batches.schema)
@@ -334,7 +334,7 @@ def _fields(place: DatabaseLocation, connection: Any, query: str) -> tuple[pa.Fi
 
 def _rows(place: DatabaseLocation, connection: Any, statement: str) -> Generator[Any, None, None]:
     """Batches that are not empty."""
-    with _asking(place), closing(connection.cursor()) as cursor:
+    with _translated_errors(place), closing(connection.cursor()) as cursor:
         cursor.adbc_statement.set_options(**place.options)
         cursor.execute(statement)
         with closing(cursor.fetch_record_batch()) as batches:
@@ -348,10 +348,10 @@ def _transaction(place: DatabaseLocation) -> Iterator[Any]:
     """Connection of a read-only transaction, closed in every case."""
     dbapi = require_package(f"{place.module}.dbapi", purpose=place.title)
     address = place.address()
-    with _asking(place):
+    with _translated_errors(place):
         connection = dbapi.connect(address)
     with closing(connection):
-        with _asking(place):
+        with _translated_errors(place):
             _begin(place, connection)
         yield connection
 
@@ -372,7 +372,7 @@ def _begin(place: DatabaseLocation, connection: Any) -> None:
 
 
 @contextmanager
-def _asking(place: DatabaseLocation) -> Iterator[None]:
+def _translated_errors(place: DatabaseLocation) -> Iterator[None]:
     """Translate a driver's errors into a `DataError` in this project's words."""
     import adbc_driver_manager
 

@@ -24,7 +24,7 @@ from dppca.owner.records.delimited import open_csv
 from dppca.owner.records.faults import FaultCount, LineFault
 from dppca.owner.records.locations import Location, Place, locate
 from dppca.owner.records.sources import Rows, Source
-from dppca.owner.records.stored_files import Cells, Piece, StoredFile, find_files, reaching
+from dppca.owner.records.stored_files import Cells, Piece, StoredFile, find_files, translated_errors
 
 Reader = Callable[[StoredFile], Rows]
 """Function that opens the rows of a file."""
@@ -85,7 +85,7 @@ class File(Source):
     @classmethod
     def open(cls, stored: StoredFile, reader: Reader) -> Self:
         """Open a file."""
-        with reaching(stored.title):
+        with translated_errors(stored.title):
             stamp = stored.stamp()
         rows = reader(stored)
         cells = (*stored.cells, *(each for each in stored.filled if each[0] not in rows.names))
@@ -124,7 +124,7 @@ class File(Source):
 
     def require_same(self) -> None:
         """Raise `DataError` if the file has changed since it was opened."""
-        with reaching(self.title):
+        with translated_errors(self.title):
             stamp = self.stored.stamp()
         if stamp != self.stamp:
             raise DataError(

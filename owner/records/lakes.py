@@ -66,7 +66,7 @@ class LakeLocation(Location):
         is listed twice.
         """
         require_package(self.package, purpose=self.title)
-        with _asking(self):
+        with _translated_errors(self):
             files = self.list_files()
             system, _, root = _find_store(self.folder)
         _require_in_folder(self, files, system, root)
@@ -205,7 +205,7 @@ def _text(value: Any) -> str | None:
 
 
 @contextmanager
-def _asking(place: LakeLocation) -> Iterator[None]:
+def _translated_errors(place: LakeLocation) -> Iterator[None]:
     """Translate the libraries' errors into a `DataError`; their messages quote addresses."""
     try:
         yield

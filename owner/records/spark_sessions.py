@@ -27,8 +27,8 @@ from urllib.parse import urlsplit
 
 from dppca.common.documents.names import is_loopback
 from dppca.common.errors import DataError, SettingError
-from dppca.common.shell.endings import at_end
 from dppca.common.shell.packages import require_package
+from dppca.common.shell.shutdown import on_exit
 
 _LOCAL: Final = re.compile(r"local(\[[^\]]*\])?")
 _AUTHENTICATED: Final = "spark.authenticate"
@@ -49,7 +49,7 @@ _MASTER: Final = re.compile(r"(?:--master|\bspark\.master)[ =]+[\"']?([^\s\"']+)
 _ELSEWHERE: Final = ("SPARK_HOME", "SPARK_CONF_DIR")
 """Variables that lead to a file of settings, which may name a master."""
 _JAVA_ENDS_S: Final = 30.0
-_TALKING: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+_NOISY_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Loggers of pyspark that print errors, with a row's value, on standard error."""
 _REASONS: Final = {
     "42P01": "there is no such table or view, or this user may not see it: correct policy.yaml",
@@ -77,7 +77,7 @@ def open_session() -> Any:
     require_private_remote(remote)
     if is_local(remote):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    for name in _TALKING:
+    for name in _NOISY_LOGGERS:
         logging.getLogger(name).disabled = True
     require_package("pyspark.sql", purpose="an engine of Spark")
     from pyspark.sql import SparkSession
@@ -91,7 +91,7 @@ def open_session() -> Any:
     else:
         builder = DatabricksSession.builder
     try:
-        with _unheard():
+        with _silenced_output():
             session = builder.getOrCreate()
     except Exception as error:  # noqa: BLE001 - from Java, Py4J, gRPC, Spark; may quote an address
         raise SettingError(
@@ -172,7 +172,7 @@ def _end_with_this_process(session: Any) -> None:
             process.kill()
             process.wait()
 
-    at_end(end)
+    on_exit(end)
 
 
 def is_local(master: str) -> bool:
@@ -214,7 +214,7 @@ def require_private_cluster(read: Callable[[str], str | None]) -> None:
 
 
 @contextmanager
-def asking(title: str) -> Iterator[None]:
+def translated_errors(title: str) -> Iterator[None]:
     """Translate Spark's errors into a `DataError`; Spark's own message may quote a row."""
     try:
         yield
@@ -229,7 +229,7 @@ def asking(title: str) -> Iterator[None]:
 
 
 @contextmanager
-def _unheard() -> Iterator[None]:
+def _silenced_output() -> Iterator[None]:
     """Keep the output of a Java that is started here, now and later, out of our output."""
     sys.stdout.flush()
     sys.stderr.flush()

@@ -21,7 +21,7 @@ import pyarrow as pa
 from dppca.common.errors import DataError
 from dppca.owner.records.locations import Location, Place
 from dppca.owner.records.sources import Source
-from dppca.owner.records.spark_sessions import asking, open_session
+from dppca.owner.records.spark_sessions import open_session, translated_errors
 
 _BY_JDBC: Final = re.compile(r"\b(?:JDBCRelation|JDBCScan|JDBCTable)\b")
 _IN_STEPS: Final = re.compile(r"Exchange\b")
@@ -56,7 +56,7 @@ class SparkLocation(Location):
     def open(self) -> SparkTable:
         """Read columns and version, and count the rows; `DataError` for a table read by JDBC."""
         session = open_session()
-        with asking(self.title):
+        with translated_errors(self.title):
             session.sql(f"REFRESH TABLE {self.quoted}")  # a session remembers a table's files
             version = self.version
             if version is None:
@@ -105,7 +105,7 @@ class SparkTable(Source):
     ) -> Iterator[list[Any]]:
         """Read one partition after the other (`Rows.read`)."""
         frame = self.frame(names, batch_rows)
-        with asking(self.title):
+        with translated_errors(self.title):
             for row in frame.mapInArrow(_packing(), _PACKED).toLocalIterator():
                 for batch in pa.ipc.open_stream(row[0]):
                     yield batch.columns
@@ -113,7 +113,7 @@ class SparkTable(Source):
     def frame(self, names: Sequence[str], batch_rows: int) -> Any:
         """DataFrame of these columns, whose Arrow batches have at most ``batch_rows`` rows."""
         session = open_session()
-        with asking(self.title):
+        with translated_errors(self.title):
             session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(batch_rows))
             session.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "true")
             fields = [_quoted(self.fields[self.names.index(name)]) for name in names]

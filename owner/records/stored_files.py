@@ -130,7 +130,7 @@ def find_files(address: str, title: str, suffixes: tuple[str, ...]) -> list[Stor
     messages; ``suffixes`` are those of data files. Raise `DataError` if there is no file, one is of
     no known format, or the store cannot be reached.
     """
-    with reaching(title):
+    with translated_errors(title):
         if "://" not in address and Path(address).is_file():
             return [StoredFile(address, title)]
         stem, pattern = _split(address)
@@ -168,7 +168,7 @@ def count_repeats(title: str, paths: Sequence[str], system: Any = None) -> int:
     """
     if system is not None:
         return len(paths) - len({*paths})
-    with reaching(title):
+    with translated_errors(title):
         files = {(status.st_dev, status.st_ino) for status in map(os.stat, paths)}
     return len(paths) - len(files)
 
@@ -191,7 +191,7 @@ def _telling(
     raise DataError(message) from None
 
 
-def reaching(title: str) -> AbstractContextManager[None]:
+def translated_errors(title: str) -> AbstractContextManager[None]:
     """Translate a file system's errors into a `DataError`."""
 
     def say(error: Exception) -> str:

@@ -65,7 +65,7 @@ def moments_of_table(
                     cells = next(batches, None)
                 if cells is None:
                     break
-                columns = cells.columns(told_apart=tally is not None)
+                columns = cells.columns(distinguish_missing=tally is not None)
                 sums.add(columns)
                 if tally is not None:
                     tally.add(columns)

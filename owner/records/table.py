@@ -135,10 +135,10 @@ class CellBatch:
     arrays: Mapping[str, Any]
     keys: Any = None
 
-    def columns(self, *, told_apart: bool = True) -> list[Column]:
+    def columns(self, *, distinguish_missing: bool = True) -> list[Column]:
         """Columns for `encode`: an array of shape (n_rows,) per attribute, as of `parse_column`."""
         return [
-            parse_column(a, self.arrays[a.name], told_apart=told_apart)
+            parse_column(a, self.arrays[a.name], distinguish_missing=distinguish_missing)
             if a.name in self.arrays
             else absent_column(a, self.n_rows)
             for a in self.schema.attributes
@@ -151,10 +151,10 @@ def _joined(parts: list[list[Column]]) -> list[Column]:
     return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
 
 
-def open_table(place: Path | Location, schema: Schema, *, may_lack: Collection[str] = ()) -> Table:
+def open_table(place: Path | Location, schema: Schema, *, optional: Collection[str] = ()) -> Table:
     """Open a data set, or a path of this machine.
 
-    ``may_lack`` are attributes that the source need not have, such as the target of a prediction.
+    ``optional`` are attributes that the source need not have, such as the target of a prediction.
     Raise `DataError` if there is no such file, it is empty, damaged or of another format, has no
     rows, or lacks or repeats columns of the schema (all of them are named), or if a database does
     not answer or refuses. Raise `SettingError` if a database's driver, address or query is missing.
@@ -162,7 +162,7 @@ def open_table(place: Path | Location, schema: Schema, *, may_lack: Collection[s
     location = local_files(place) if isinstance(place, Path) else place
     source = location.open()
     wanted = [attribute.name for attribute in schema.attributes]
-    absent = tuple(n for n in wanted if n in may_lack and n.strip() not in source.names)
+    absent = tuple(n for n in wanted if n in optional and n.strip() not in source.names)
     for part in source.parts:
         _require_columns(part, [n for n in wanted if n not in absent])
     if source.n_rows == 0:

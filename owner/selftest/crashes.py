@@ -19,7 +19,7 @@ from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.selftest.endpoint import study_for_crashes
 from dppca.owner.selftest.findings import Finding
-from dppca.owner.selftest.local_federation import ThrowAway, run_owner
+from dppca.owner.selftest.local_federation import TemporaryFederation, run_owner
 
 STEPS = ("reserve", "draw", "store", "commit", "send")
 _KILLED = -9
@@ -27,7 +27,7 @@ _DATA_SET = "crashes"
 
 
 def kill_at_steps(
-    federation: ThrowAway, *, steps: tuple[str, ...], advance: Callable[[int], None]
+    federation: TemporaryFederation, *, steps: tuple[str, ...], advance: Callable[[int], None]
 ) -> Finding:
     """Kill a contribution at each of some steps, and run it again."""
     faults = []
@@ -43,7 +43,9 @@ def kill_at_steps(
     return _finding("kill -9 at every step", faults, f"{len(steps)} deaths at {', '.join(steps)}")
 
 
-def kill_at_random(federation: ThrowAway, *, times: int, advance: Callable[[int], None]) -> Finding:
+def kill_at_random(
+    federation: TemporaryFederation, *, times: int, advance: Callable[[int], None]
+) -> Finding:
     """Kill a contribution at moments of chance within the time one takes."""
     federation.create(study_for_crashes("timed"))
     started = time.monotonic()
@@ -68,7 +70,7 @@ def kill_at_random(federation: ThrowAway, *, times: int, advance: Callable[[int]
     return _finding("kill -9 at any time", faults, f"{deaths} deaths in {times} attempts")
 
 
-def attack_by_other_rows(federation: ThrowAway) -> Finding:
+def attack_by_other_rows(federation: TemporaryFederation) -> Finding:
     """Kill a contribution after its charge, give its data set other rows, and run it again."""
     faults = []
     for step in ("reserve", "store"):
@@ -91,7 +93,7 @@ def attack_by_other_rows(federation: ThrowAway) -> Finding:
     )
 
 
-def _after(federation: ThrowAway, name: str, before: History) -> list[str]:
+def _after(federation: TemporaryFederation, name: str, before: History) -> list[str]:
     """What is wrong after a death and after running the command again."""
     epsilon = study_for_crashes(name).privacy.epsilon or Decimal(0)
     digest = study_for_crashes(name).digest
@@ -128,7 +130,7 @@ def _line(name: str) -> tuple[str, ...]:
     return ("contribute", name, "--yes", "--data-set", _DATA_SET)
 
 
-def _history(federation: ThrowAway) -> History:
+def _history(federation: TemporaryFederation) -> History:
     return read_history(federation.site / "ledger.sqlite")
 
 

@@ -32,7 +32,7 @@ from dppca.owner.records import moments_of_table, open_table
 from dppca.owner.selftest.draws import LEVEL
 from dppca.owner.selftest.findings import Finding
 from dppca.owner.selftest.laws import dkw, dkw_limit
-from dppca.owner.selftest.local_federation import VICTIM, ThrowAway
+from dppca.owner.selftest.local_federation import VICTIM, TemporaryFederation
 
 _EPSILON = "0.1"
 _BUDGET = Decimal("0.5")
@@ -49,7 +49,7 @@ _KNOWN = ["50", *["no", "yes"] * 3]
 
 
 def attack_by_differencing(
-    federation: ThrowAway, *, trials: int, advance: Callable[[int], None]
+    federation: TemporaryFederation, *, trials: int, advance: Callable[[int], None]
 ) -> list[Finding]:
     """Subtract releases of neighbouring tables, `trials` times; see the module."""
     table = federation.site / "survey.csv"
@@ -69,7 +69,7 @@ def attack_by_differencing(
 
 
 def attack_by_asking_again(
-    federation: ThrowAway, *, advance: Callable[[int], None]
+    federation: TemporaryFederation, *, advance: Callable[[int], None]
 ) -> list[Finding]:
     """Ask one study again, and one question under many names until the budget ends."""
     table = federation.site / "small.csv"
@@ -118,7 +118,7 @@ def attack_by_asking_again(
     ]
 
 
-def check_receipt(federation: ThrowAway) -> Finding:
+def check_receipt(federation: TemporaryFederation) -> Finding:
     """The components carry a receipt that verifies against the authority."""
     study = _study("receipt")
     _write(federation.site / "survey.csv", [*_OTHERS, _KNOWN])
@@ -178,14 +178,14 @@ def _guess(difference: NDArray[np.int64], table: Path, study: Study) -> int:
     return int((difference - middle) @ towards_second > 0)
 
 
-def _released(federation: ThrowAway, study: Study, data_set: str) -> NDArray[np.int64]:
+def _released(federation: TemporaryFederation, study: Study, data_set: str) -> NDArray[np.int64]:
     """What the attacker gets for a new study: the victim's packed vector, as it was pooled."""
     federation.create(study)
     federation.owner("contribute", study.name, "--yes", "--data-set", data_set)
     return _pooled(federation, study)
 
 
-def _pooled(federation: ThrowAway, study: Study) -> NDArray[np.int64]:
+def _pooled(federation: TemporaryFederation, study: Study) -> NDArray[np.int64]:
     return result_from_bytes(federation.components(study).content, study).pooled
 
 
@@ -210,7 +210,7 @@ def _write(table: Path, rows: list[list[str]]) -> None:
     table.write_text("\n".join(",".join(row) for row in [head, *rows]) + "\n", encoding="utf-8")
 
 
-def prepare(federation: ThrowAway) -> None:
+def prepare(federation: TemporaryFederation) -> None:
     """Give the site a data set to attack, and one with a small budget."""
     federation.policy({"survey": "1000000", "small": str(_BUDGET), "crashes": "1000000"})
     for name in ("survey", "small", "crashes"):

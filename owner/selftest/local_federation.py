@@ -32,7 +32,7 @@ _COMMAND_S, _CALL_S, _RESULT_S = 120.0, 30.0, 60
 
 
 @dataclass(frozen=True, slots=True)
-class ThrowAway:
+class TemporaryFederation:
     """A site, and an operator's connection to its curator.
 
     Attributes
@@ -100,7 +100,9 @@ class ThrowAway:
         )
 
 
-def run_owner(federation: ThrowAway, *arguments: str, fault: str | None = None) -> tuple[int, Any]:
+def run_owner(
+    federation: TemporaryFederation, *arguments: str, fault: str | None = None
+) -> tuple[int, Any]:
     """Exit code and JSON document (None without one) of a command in a process of its own."""
     process = federation.start_owner(*arguments, fault=fault)
     try:
@@ -111,7 +113,7 @@ def run_owner(federation: ThrowAway, *arguments: str, fault: str | None = None) 
 
 
 @contextmanager
-def throw_away(folder: Path) -> Iterator[ThrowAway]:
+def temporary_federation(folder: Path) -> Iterator[TemporaryFederation]:
     """Make a federation in an empty folder, and end it.
 
     Raises
@@ -127,7 +129,7 @@ def throw_away(folder: Path) -> Iterator[ThrowAway]:
         site = CredentialFolder(federation.site(VICTIM))
         credentials = load_credentials(CredentialFolder(federation.operator))
         with open_channel(federation.address, credentials) as channel:
-            yield ThrowAway(
+            yield TemporaryFederation(
                 site.folder,
                 site.ca.read_bytes(),
                 rpc.FederationStub(channel),

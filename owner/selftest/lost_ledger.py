@@ -14,12 +14,12 @@ from dppca.owner.ledger.mark import mark_path
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.selftest.endpoint import study_for_crashes
 from dppca.owner.selftest.findings import Finding
-from dppca.owner.selftest.local_federation import ThrowAway
+from dppca.owner.selftest.local_federation import TemporaryFederation
 
 _DATA_SET = "crashes"
 
 
-def attack_by_losing_the_ledger(federation: ThrowAway) -> Finding:
+def attack_by_losing_the_ledger(federation: TemporaryFederation) -> Finding:
     """Go on without a ledger, and with an old one; see the module."""
     ledger = federation.site / "ledger.sqlite"
     _contribute(federation, "ledger-first")
@@ -54,7 +54,7 @@ def attack_by_losing_the_ledger(federation: ThrowAway) -> Finding:
     return Finding("lost ledger", not faults, "; ".join(faults) or says, 0.0, {"faults": faults})
 
 
-def _contribute(federation: ThrowAway, name: str) -> None:
+def _contribute(federation: TemporaryFederation, name: str) -> None:
     federation.create(study_for_crashes(name))
     federation.owner("contribute", name, "--yes", "--data-set", _DATA_SET)
 

@@ -124,7 +124,7 @@ def load_policy(site: Site) -> Policy:
             name=name,
             budget=budget,
             who="" if statement is None else statement.who,
-            was=() if statement is None else statement.was or (),
+            formerly=() if statement is None else statement.was or (),
             data_sets=members,
             sources=frozenset().union(*(within[each] for each in members)),
             folders=frozenset().union(*(places[each].folders for each in members)),

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from dppca.common.attestation import releases
-from dppca.common.attestation.acknowledgements import Taken
+from dppca.common.attestation.acknowledgements import AcknowledgedContribution
 from dppca.common.attestation.releases import SignedRelease, unchecked_receipt
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.privacy.release import MomentReceipt
@@ -92,5 +92,7 @@ def write_credentials(folder: Path, credentials: Credentials) -> Path:
     return folder
 
 
-def taken_of(header: Any, *, owner: str) -> Taken:
-    return Taken.of(SignedRelease(owner, unchecked_receipt(header.envelope), header.envelope))
+def taken_of(header: Any, *, owner: str) -> AcknowledgedContribution:
+    return AcknowledgedContribution.of(
+        SignedRelease(owner, unchecked_receipt(header.envelope), header.envelope)
+    )

@@ -246,7 +246,9 @@ class SteppedCurator:
             taken = {owner for digest, owner in self.acknowledged if digest == record.digest}
             assert taken <= set(record.contributed), "what was acknowledged is gone"
             if record.reason == lifecycle.QUORUM_REASON:
-                assert len(record.contributions) < record.study.needed, "aborted with a quorum"
+                assert len(record.contributions) < record.study.required_contributions, (
+                    "aborted with a quorum"
+                )
             if record.reason == lifecycle.OPENERS_REASON:
                 assert not is_opened(record), "aborted, though all was opened"
             assert record.reason != lifecycle.GARBLED_REASON

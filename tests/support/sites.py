@@ -32,7 +32,7 @@ from dppca.curator.study.aggregate import aggregate
 from dppca.owner.cli import cli
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.database import compare_ledger
-from dppca.owner.ledger.mark import Held
+from dppca.owner.ledger.mark import CuratorView
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.records import moments_of_table, open_table
 from dppca.owner.site.config import load_site
@@ -70,7 +70,7 @@ class OwnerSite:
     def copied_to(self, folder: Path) -> OwnerSite:
         """Copy the site, which has charged nothing yet, for a test that changes it."""
         at = load_site(Path(shutil.copytree(self.folder, folder)))
-        compare_ledger(at.ledger, Held(), lock=at.lock)  # else a copy is locked
+        compare_ledger(at.ledger, CuratorView(), lock=at.lock)  # else a copy is locked
         return OwnerSite(folder, self.name)
 
     @property
@@ -140,7 +140,7 @@ def make_enrolled_site(curator: Curator, folder: Path, *, name: str = "", **how:
 def keep_components(site: OwnerSite, study: Study, components: SignedFile) -> None:
     """Keep a study and its result at a site, like the command `components`."""
     at = load_site(site.folder)
-    compare_ledger(at.ledger, Held(), lock=at.lock)  # like a command that asks a curator
+    compare_ledger(at.ledger, CuratorView(), lock=at.lock)  # like a command that asks a curator
     keep_study(at, study)
     save(components_path(at, study.name), components)
 

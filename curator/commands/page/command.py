@@ -28,9 +28,9 @@ def page(port: int, curator: str, credentials: Path, *, as_json: bool) -> None:
     from dppca.common.pages.rendering import check_server
 
     check_server()
-    from dppca.curator.commands.page.routes import OperatorPages
+    from dppca.curator.commands.page.routes import OperatorApp
 
     with as_operator(curator, credentials) as client:
-        pages = OperatorPages(client, curator, ca=credentials_in(credentials).ca)
+        pages = OperatorApp(client, curator, ca=credentials_in(credentials).ca)
         document = serve_page(pages.application(), pages.session, port=port)
     emit(document, "The page has ended.", as_json=as_json)

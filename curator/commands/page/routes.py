@@ -17,10 +17,10 @@ from dppca.common.attestation.envelopes import read_signed
 from dppca.common.attestation.verify import verified_result
 from dppca.common.documents.messages import StudyState
 from dppca.common.numerics.loadings import KeptComponent, kept_components
-from dppca.common.pages.faces import study_face
-from dppca.common.pages.guard import Guard
+from dppca.common.pages.guard import LocalSessionMiddleware
 from dppca.common.pages.rendering import show_time
-from dppca.common.pages.server import Pages
+from dppca.common.pages.server import PageApp
+from dppca.common.pages.study_header import study_header
 from dppca.common.shell.clock import duration_text, utc_now
 from dppca.common.study import Study, study_from_canonical
 from dppca.common.verification.files import verify_file
@@ -41,7 +41,7 @@ class Outcome:
     claims: Verification
 
 
-class OperatorPages(Pages):
+class OperatorApp(PageApp):
     """The pages of a curator's operator.
 
     Parameters
@@ -60,7 +60,7 @@ class OperatorPages(Pages):
         self._ca = ca
         self._outcomes: dict[str, Outcome] = {}
 
-    def application(self) -> Guard:
+    def application(self) -> LocalSessionMiddleware:
         """All routes, guarded."""
         routes = [
             Route("/", self._index),
@@ -87,7 +87,7 @@ class OperatorPages(Pages):
         return self.answer(
             "operator_study.html",
             study=study,
-            face=study_face(study, details.summary.state),
+            face=study_header(study, details.summary.state),
             details=details,
             left=time_left(study, details, now),
             owners=[

@@ -29,9 +29,9 @@ def command(folder: Path, port: int, *, as_json: bool) -> None:
     from dppca.common.pages.rendering import check_server
 
     check_server()
-    from dppca.owner.commands.page.routes import StewardPages
+    from dppca.owner.commands.page.routes import StewardApp
     from dppca.owner.site.config import load_site
 
-    pages = StewardPages(load_site(folder))
+    pages = StewardApp(load_site(folder))
     document = serve_page(pages.application(), pages.session, port=port)
     emit(document, f"The page has ended. {pages.finish()}", as_json=as_json)

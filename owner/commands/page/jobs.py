@@ -46,7 +46,7 @@ class Job:
         What the steward should know, in order.
     error
         Why it ended without a result.
-    may_stop
+    cancellable
         Whether it is before its point of no return.
     """
 
@@ -61,7 +61,7 @@ class Job:
     notes: list[str] = field(default_factory=list)
     error: str | None = None
     thread: threading.Thread | None = None
-    may_stop: bool = True
+    cancellable: bool = True
     stopped: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -73,7 +73,7 @@ class Job:
     def stop(self) -> bool:
         """End it; False where it has passed the point of no return, or ended before."""
         with self._lock:
-            if self.may_stop and self.runs and self.error is None:
+            if self.cancellable and self.runs and self.error is None:
                 self.stopped = True
                 self.error = _STOPPED
             return self.stopped
@@ -89,16 +89,16 @@ class Job:
         if self.thread is not None and not self.stopped:
             self.thread.join(most_s)
 
-    def require_going(self) -> None:
+    def check_cancelled(self) -> None:
         """Raise `ConsentError` if it was stopped."""
         if self.stopped:
             raise ConsentError(_STOPPED)
 
-    def pass_point(self) -> None:
+    def commit_point(self) -> None:
         """Pass the point of no return; `ConsentError` if it was stopped before."""
         with self._lock:
-            self.require_going()
-            self.may_stop = False
+            self.check_cancelled()
+            self.cancellable = False
 
     @contextmanager
     def progress(self, description: str, total: int, *, unit: str) -> Iterator[Progress]:
@@ -179,7 +179,7 @@ class PageDialogue:
         """See `Dialogue`; it was given on the page, for what is planned and was read still."""
         del state, agreement, counts
         self._require_agreed(planned, moments)
-        self._job.pass_point()
+        self._job.commit_point()
         return False
 
     def tell(self, text: str) -> None:
@@ -191,7 +191,7 @@ class PageDialogue:
     ) -> AbstractContextManager[Progress]:
         """See `Dialogue`; all but to read rows lies behind the point of no return."""
         if unit != "rows":
-            self._job.pass_point()
+            self._job.commit_point()
         return self._job.progress(description, total, unit=unit)
 
     def _require_agreed(self, planned: Review, moments: Moments | None = None) -> None:
@@ -212,7 +212,7 @@ class _Counter(Progress):
     def advance(self, amount: int = 1) -> None:
         super().advance(amount)
         self._job.done = self._done
-        self._job.require_going()
+        self._job.check_cancelled()
 
 
 def fingerprint(planned: Review, moments: Moments | None) -> str:

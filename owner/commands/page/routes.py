@@ -18,9 +18,9 @@ from dppca.common.aggregation.terms import Terms
 from dppca.common.documents.values import to_document
 from dppca.common.errors import CallError, ConsentError, NotReadyError
 from dppca.common.numerics.loadings import kept_components
-from dppca.common.pages.faces import study_face
-from dppca.common.pages.guard import Guard, read_form
-from dppca.common.pages.server import Pages
+from dppca.common.pages.guard import LocalSessionMiddleware, read_form
+from dppca.common.pages.server import PageApp
+from dppca.common.pages.study_header import study_header
 from dppca.common.shell.console import say
 from dppca.common.study import Study
 from dppca.owner.client.session import agreed_study, connect
@@ -29,11 +29,11 @@ from dppca.owner.commands.components import fetch
 from dppca.owner.commands.contribute import contribute
 from dppca.owner.commands.coverage import find_refusals
 from dppca.owner.commands.interrupt import charges_text, known_history
-from dppca.owner.commands.look import Look, look
 from dppca.owner.commands.opening import look_at_opening, open_sum
 from dppca.owner.commands.page.artefacts import Artefacts
 from dppca.owner.commands.page.jobs import Job, Jobs, PageDialogue, fingerprint
 from dppca.owner.commands.page.views import contribution_steps, spectrum
+from dppca.owner.commands.preview import ContributionPreview, preview_contribution
 from dppca.owner.commands.report import compare_kept
 from dppca.owner.commands.studies import list_studies
 from dppca.owner.ledger.openers import record_for
@@ -48,13 +48,13 @@ from dppca.owner.synthesis.report.page import TEMPLATES as REPORT_TEMPLATES
 from dppca.owner.synthesis.report.page import Compared
 
 TEMPLATES = Path(__file__).parent / "templates"
-_LookKey = tuple[str, str | None, str | None]
+_PreviewKey = tuple[str, str | None, str | None]
 """A study's name, a data set's name, and the digest that the steward has given."""
 _SOON_S = 1.0
 """Reviews of small tables are ready by then, and shown without their progress."""
 
 
-class StewardPages(Pages):
+class StewardApp(PageApp):
     """The pages of a site."""
 
     def __init__(self, site: Site) -> None:
@@ -63,12 +63,12 @@ class StewardPages(Pages):
         self._site = site
         self._before = known_history(site)
         self._jobs = Jobs()
-        self._looks: dict[_LookKey, Look] = {}
+        self._previews: dict[_PreviewKey, ContributionPreview] = {}
         self._artefacts = Artefacts(site)
         self._known: dict[str, Study] = {}
         self._comparisons: dict[str, Compared] = {}
 
-    def application(self) -> Guard:
+    def application(self) -> LocalSessionMiddleware:
         """All routes, guarded."""
         routes = [
             Route("/", self._index),
@@ -135,7 +135,7 @@ class StewardPages(Pages):
         opener = record_for(history.openers, study, self._site.name)
         shown: dict[str, Any] = {
             "study": study,
-            "face": study_face(study, progress.state),
+            "face": study_header(study, progress.state),
             "found": progress,
             "job": job,
             "step": decide_step(history, study.digest),
@@ -166,7 +166,7 @@ class StewardPages(Pages):
         study = kept_study(self._site, job.study)
         return self.answer(
             "progress.html",
-            face=study_face(study),
+            face=study_header(study),
             job=job,
             study=study,
             steps=contribution_steps(read_history(self._site.ledger), study.digest, job),
@@ -183,7 +183,7 @@ class StewardPages(Pages):
                 return self._progress(job)
             if job.error is not None:
                 return self._to(name)  # which says how it ended
-        if key in self._looks and not again:
+        if key in self._previews and not again:
             return self._show_review(key)
         policy, history = load_policy(self._site), read_history(self._site.ledger)
         charged = any(each.request.study == name for each in history.reservations)
@@ -194,25 +194,25 @@ class StewardPages(Pages):
             agreed_study(self._site, client, name, study_file=None)
 
         def work(job: Job) -> None:
-            looked = look(
+            preview = preview_contribution(
                 self._site, name, data_set_name=data_set, digest=digest, progress=job.progress
             )
-            job.require_going()
-            self._looks[key] = looked
+            job.check_cancelled()
+            self._previews[key] = preview
 
         job = self._jobs.start(Job(name, f"The review of {name}", review=address), work)
         job.wait(_SOON_S)
         return RedirectResponse(address, status_code=HTTPStatus.SEE_OTHER)
 
     def _show_review(
-        self, key: _LookKey, *, wrong: str | None = None, typed_digest: str | None = None
+        self, key: _PreviewKey, *, wrong: str | None = None, typed_digest: str | None = None
     ) -> Response:
-        (_, data_set, digest), seen = key, self._looks[key]
+        (_, data_set, digest), seen = key, self._previews[key]
         return self.answer(
             "review.html",
             status=HTTPStatus.OK if wrong is None else HTTPStatus.UNPROCESSABLE_ENTITY,
             study=seen.study,
-            face=study_face(seen.study, seen.state),
+            face=study_header(seen.study, seen.state),
             seen=seen,
             review=to_document(seen.document()),
             live=seen.review.is_live,
@@ -234,7 +234,7 @@ class StewardPages(Pages):
         data_set, digest = form.get("data-set") or None, form.get("digest", "").strip() or None
         if not _is_typed(name, form):
             key = (name, data_set, form.get("looked-digest") or None)
-            if key not in self._looks:
+            if key not in self._previews:
                 return self._to(name)
             wrong = f"To agree, type {name}, the name of the study. Nothing was drawn or charged."
             return self._show_review(key, wrong=wrong, typed_digest=digest)
@@ -250,7 +250,7 @@ class StewardPages(Pages):
             )
 
         begun = self._begin(Job(name, f"The contribution to {name}", consents=True), work)
-        self._looks = {key: seen for key, seen in self._looks.items() if key[0] != name}
+        self._previews = {key: seen for key, seen in self._previews.items() if key[0] != name}
         return begun
 
     def _begin(self, job: Job, work: Callable[[Job], None]) -> Response:
@@ -286,7 +286,7 @@ class StewardPages(Pages):
             "opening.html",
             status=HTTPStatus.OK if wrong is None else HTTPStatus.UNPROCESSABLE_ENTITY,
             study=seen.study,
-            face=study_face(seen.study, seen.found.state),
+            face=study_header(seen.study, seen.found.state),
             seen=seen,
             spares=Terms.from_study(seen.study).votes_needed,
             unverified=() if seen.agreement is None else seen.agreement.unknown,
@@ -309,7 +309,7 @@ class StewardPages(Pages):
                         "the set of uploads is not the one that the page showed: look at it again "
                         "and agree again. Nothing was opened or sent"
                     )
-                job.pass_point()
+                job.commit_point()
 
             job.step = "Fetching the set, checking and opening it"
             open_sum(self._site, name, digest=digest, wait_s=0.0, agree_to=agree_to)
@@ -328,7 +328,7 @@ class StewardPages(Pages):
         def work(job: Job) -> None:
             job.step = "Drawing synthetic rows"
             compared = compare_kept(self._site, name, progress=job.progress)
-            job.require_going()
+            job.check_cancelled()
             self._comparisons[name] = compared
 
         return self._begin(Job(name, f"The comparison for {name}"), work)
@@ -341,7 +341,7 @@ class StewardPages(Pages):
         return self.answer(
             "comparison.html",
             study=study,
-            face=study_face(study),
+            face=study_header(study),
             **self._comparisons[name].values(),
         )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dppca.owner.commands.look import Look
 from dppca.owner.commands.page.jobs import Job
+from dppca.owner.commands.preview import ContributionPreview
 from dppca.owner.ledger.chain import History
 from dppca.owner.release.contribution import NextStep, decide_step
 
@@ -23,7 +23,7 @@ def contribution_steps(history: History, digest: str, job: Job) -> list[tuple[st
     ]
 
 
-def spectrum(seen: Look) -> list[float]:
+def spectrum(seen: ContributionPreview) -> list[float]:
     """The forecast's assumed eigenvalues, in proportion to 1, 1/2, 1/3 ..."""
     columns = min(seen.study.table.layout.n_columns, _ASSUMED)
     return [seen.forecast.assumed_first / rank for rank in range(1, columns + 1)]

@@ -85,8 +85,8 @@ def quality_page(
 ) -> str:
     """HTML page of a comparison.
 
-    ``face`` describes the study (`dppca.common.pages.faces.study_face`); ``pictures`` are PNG, by
-    their captions.
+    ``face`` describes the study (`dppca.common.pages.study_header`); ``pictures`` are PNG, by their
+    captions.
     """
     return render_file(
         [TEMPLATES],

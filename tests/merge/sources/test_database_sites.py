@@ -18,8 +18,8 @@ from dppca.common.shell.console import progress
 from dppca.common.study import Study
 from dppca.owner.commands import consent
 from dppca.owner.commands.contribute import contribute
-from dppca.owner.commands.look import look
 from dppca.owner.commands.page.jobs import Job, PageDialogue, fingerprint
+from dppca.owner.commands.preview import preview_contribution
 from dppca.owner.records import Table
 from dppca.owner.release.contribution import Review
 from dppca.owner.site.config import load_site
@@ -119,7 +119,9 @@ def test_rows_that_came_after_consent_on_a_page_are_said_and_released(
     site: OwnerSite, study: Study, postgres: PostgresServer
 ) -> None:
     found = load_site(site.folder)
-    looked = look(found, study.name, data_set_name=None, digest=None, progress=progress)
+    preview = preview_contribution(
+        found, study.name, data_set_name=None, digest=None, progress=progress
+    )
 
     class Growing(PageDialogue):
         def begin(self, planned: Review) -> None:
@@ -128,9 +130,9 @@ def test_rows_that_came_after_consent_on_a_page_are_said_and_released(
 
     job = Job(study.name, "It", consents=True)
     postgres.run("INSERT INTO people SELECT age, sex, work, note FROM people LIMIT 1")
-    agreed = fingerprint(looked.review, looked.moments)
+    agreed = fingerprint(preview.review, preview.moments)
     contribute(found, study.name, Growing(job, agreed), data_set_name=None, digest=None)
-    n_rows = looked.review.n_rows
+    n_rows = preview.review.n_rows
     assert [note.split(" has ")[1] for note in job.notes] == [
         f"{n_rows + 1} rows now.",
         f"{n_rows + 3} rows now, not {n_rows + 1}.",
@@ -138,7 +140,7 @@ def test_rows_that_came_after_consent_on_a_page_are_said_and_released(
     assert len(site.history.reservations) == 1
 
 
-@pytest.mark.parametrize(("command", "module"), [("check", "check"), ("review", "look")])
+@pytest.mark.parametrize(("command", "module"), [("check", "check"), ("review", "preview")])
 def test_a_look_at_a_table_that_grows_is_at_one_moment(
     site: OwnerSite,
     study: Study,
@@ -147,15 +149,15 @@ def test_a_look_at_a_table_that_grows_is_at_one_moment(
     command: str,
     module: str,
 ) -> None:
-    looked = import_module(f"dppca.owner.commands.{module}")
-    opened = looked.open_table
+    command_module = import_module(f"dppca.owner.commands.{module}")
+    opened = command_module.open_table
 
     def open_and_let_grow(*arguments: Any) -> Table:
         table: Table = opened(*arguments)
         postgres.run("INSERT INTO people SELECT * FROM people LIMIT 2")
         return table
 
-    monkeypatch.setattr(looked, "open_table", open_and_let_grow)
+    monkeypatch.setattr(command_module, "open_table", open_and_let_grow)
     code, found = site.run(command, study.name)
     assert code == 0, found
     assert found.get("coded_by_rule", found)["rows"] == 302

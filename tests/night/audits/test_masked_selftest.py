@@ -34,7 +34,7 @@ def test_noise_divided_by_all_owners_is_found(monkeypatch: pytest.MonkeyPatch) -
     def too_little(
         values: NDArray[np.int64], noise: Calibration, *, entropy: EntropySource
     ) -> NDArray[np.int64]:
-        return add_noise(values, replace(noise, honest=3), entropy=entropy)
+        return add_noise(values, replace(noise, n_honest_owners=3), entropy=entropy)
 
     seed_noise(monkeypatch)
     monkeypatch.setattr(masked_sums, "add_noise", too_little)

@@ -22,7 +22,7 @@ from dppca.common.privacy.laws import GaussianLaw, LaplaceLaw, NoiseLaw
 from dppca.common.privacy.mechanisms import Calibration, add_noise
 from dppca.common.privacy.noise.entropy import EntropySource, SeededEntropy
 from dppca.owner.records.lines import Lines
-from dppca.owner.selftest import course, crashes, endpoint
+from dppca.owner.selftest import crashes, endpoint, suite
 from dppca.owner.selftest.crashes import attack_by_other_rows, kill_at_random, kill_at_steps
 from dppca.owner.selftest.draws import audit_noise, audits
 from dppca.owner.selftest.endpoint import (
@@ -34,7 +34,7 @@ from dppca.owner.selftest.endpoint import (
 from dppca.owner.selftest.findings import Finding, SelfTest, report_text
 from dppca.owner.selftest.hostile_rows import attack_by_one_row
 from dppca.owner.selftest.laws import bins, centred, dkw, dkw_limit
-from dppca.owner.selftest.local_federation import ThrowAway, throw_away
+from dppca.owner.selftest.local_federation import TemporaryFederation, temporary_federation
 from tests.support.noise import less_noise
 from tests.support.sites import OwnerSite
 
@@ -131,8 +131,8 @@ def test_the_exact_laws_are_those_of_the_samplers(law: NoiseLaw) -> None:
 
 
 @pytest.fixture(scope="module")
-def federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThrowAway]:
-    with throw_away(tmp_path_factory.mktemp("selftest")) as federation:
+def federation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TemporaryFederation]:
+    with temporary_federation(tmp_path_factory.mktemp("selftest")) as federation:
         prepare(federation)
         yield federation
 
@@ -144,7 +144,9 @@ def named(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(endpoint, "_study", lambda name: plain(f"{prefix}-{name}"))
 
 
-def test_attacks_on_a_real_endpoint_gain_no_more_than_is_claimed(federation: ThrowAway) -> None:
+def test_attacks_on_a_real_endpoint_gain_no_more_than_is_claimed(
+    federation: TemporaryFederation,
+) -> None:
     findings = [
         *attack_by_differencing(federation, trials=6, advance=_ignore),
         *attack_by_asking_again(federation, advance=_ignore),
@@ -156,7 +158,7 @@ def test_attacks_on_a_real_endpoint_gain_no_more_than_is_claimed(federation: Thr
 @pytest.mark.usefixtures("named")
 @pytest.mark.parametrize("bug", ["no noise on one coordinate", "the same noise twice"])
 def test_planted_bugs_show_on_the_wire(
-    federation: ThrowAway, bug: str, monkeypatch: pytest.MonkeyPatch
+    federation: TemporaryFederation, bug: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(release, "add_noise", BUGS[bug][0]())
     difference, wire = attack_by_differencing(federation, trials=3, advance=_ignore)
@@ -173,7 +175,7 @@ def test_an_attacker_who_is_right_too_often_is_noticed(right: int, noticed: bool
     assert endpoint._differencing(right, 26).passed is not noticed
 
 
-def test_a_ledger_that_is_killed_keeps_its_promises(federation: ThrowAway) -> None:
+def test_a_ledger_that_is_killed_keeps_its_promises(federation: TemporaryFederation) -> None:
     found = kill_at_steps(federation, steps=("commit",), advance=_ignore)
     assert found.passed, found.says
     found = kill_at_random(federation, times=1, advance=_ignore)
@@ -181,12 +183,12 @@ def test_a_ledger_that_is_killed_keeps_its_promises(federation: ThrowAway) -> No
 
 
 def test_a_ledger_that_charges_twice_is_noticed(
-    federation: ThrowAway, monkeypatch: pytest.MonkeyPatch
+    federation: TemporaryFederation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     honest = crashes.run_owner
 
     def twice(
-        federation: ThrowAway, *arguments: str, fault: str | None = None
+        federation: TemporaryFederation, *arguments: str, fault: str | None = None
     ) -> tuple[int, object]:
         if fault is None:
             federation.create(crashes.study_for_crashes("extra"))
@@ -200,7 +202,7 @@ def test_a_ledger_that_charges_twice_is_noticed(
 
 
 def test_a_charge_without_a_release_is_used_for_no_other_rows(
-    federation: ThrowAway, monkeypatch: pytest.MonkeyPatch
+    federation: TemporaryFederation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = attack_by_other_rows(federation)
     assert found.passed, found.says
@@ -239,9 +241,9 @@ def test_the_command_reports_and_leaves_with_its_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = OwnerSite(tmp_path, "nobody")
-    tiny = course.Amount(noise=300, epsilon=300, trials=0, steps=(), kills=0)
-    monkeypatch.setattr(course, "QUICK", tiny)
-    monkeypatch.setattr(course, "run_attacks", lambda amount, bar: list[Finding]())
+    tiny = suite.Amount(noise=300, epsilon=300, trials=0, steps=(), kills=0)
+    monkeypatch.setattr(suite, "QUICK", tiny)
+    monkeypatch.setattr(suite, "run_attacks", lambda amount, bar: list[Finding]())
     code, document = site.run("selftest", "--quick")
     assert (code, document["passed"], len(document["findings"])) == (0, True, 12)
     assert 0 < document["false_alarm"] < 1e-6

@@ -20,7 +20,7 @@ import grpc
 import numpy as np
 import pytest
 
-from dppca.common.attestation.acknowledgements import Taken, acknowledge
+from dppca.common.attestation.acknowledgements import AcknowledgedContribution, acknowledge
 from dppca.common.attestation.components import sign_result
 from dppca.common.attestation.envelopes import (
     SignedFile,
@@ -345,7 +345,7 @@ def test_more_than_a_result_of_the_study_can_have_is_not_downloaded(room: Room) 
     assert room.fetch(told)[0] == 47
 
 
-def _taken(header: Any, **changes: Any) -> Taken:
+def _taken(header: Any, **changes: Any) -> AcknowledgedContribution:
     return replace(taken_of(header, owner="owner-1"), **changes)
 
 

@@ -27,15 +27,17 @@ def test_a_document_is_read_back_to_the_same_bytes() -> None:
     again = study_from_canonical(study.canonical_bytes())
     assert (again, again.digest) == (study, study.digest)
     assert study.trust is Trust.AGGREGATE
-    assert study.honest == 3
-    assert study_from_mapping(document(quorum=3, deadline="2099-01-01T00:00:00Z")).honest == 2
+    assert study.n_honest_owners == 3
+    assert (
+        study_from_mapping(document(quorum=3, deadline="2099-01-01T00:00:00Z")).n_honest_owners == 2
+    )
 
 
 def test_trust_is_left_out_of_the_canonical_form_where_each_owner_adds_all_of_the_noise() -> None:
     silent, said = make_study(BINARY), make_study(BINARY, trust="owner")
     assert silent == said
     assert silent.digest == said.digest
-    assert (silent.trust, silent.honest) == (Trust.OWNER, None)
+    assert (silent.trust, silent.n_honest_owners) == (Trust.OWNER, None)
     document = json.loads(silent.canonical_bytes())
     assert "trust" not in document["privacy"]
     assert {"identities", "openers", "spares", "open_by"}.isdisjoint(document)
@@ -76,7 +78,7 @@ def test_terms_are_those_of_the_study() -> None:
     assert terms.study == MADE.study.digest
     assert terms.openers == ("owner-1", "owner-2")
     assert (terms.honest, terms.quorum, terms.n_entries) == (
-        MADE.study.honest,
+        MADE.study.n_honest_owners,
         4,
         MADE.study.table.layout.n_entries,
     )
@@ -93,7 +95,7 @@ def test_terms_are_those_of_the_study() -> None:
 
 
 def test_noise_too_narrow_for_shares_is_refused() -> None:
-    assert calibrate(MADE.study).honest == 3
+    assert calibrate(MADE.study).n_honest_owners == 3
     narrow = document()
     narrow["privacy"] = {
         "mechanism": "gaussian",

@@ -54,7 +54,11 @@ class AnyOrder(StudyMachine):
     def chosen(self, whole: bool) -> tuple[str, ...]:
         """The owners of the sealed set, or of some other set of at least a quorum."""
         taken = self.record.contributed
-        return taken if whole and len(taken) >= STUDY.needed else STUDY.owners[: STUDY.needed]
+        return (
+            taken
+            if whole and len(taken) >= STUDY.required_contributions
+            else STUDY.owners[: STUDY.required_contributions]
+        )
 
     @initialize(come=st.sampled_from([0, 3, 4, 5]), steps=st.integers(0, 3))
     def some_have_come(self, come: int, steps: int) -> None:
@@ -125,7 +129,7 @@ class AnyOrder(StudyMachine):
             assert new.state in {StudyState.OPEN, StudyState.ABORTED}
             return
         assert new.sealing.set_digest == digest_of(new.contributed)
-        assert len(new.contributions) >= STUDY.needed
+        assert len(new.contributions) >= STUDY.required_contributions
         if old.sealing is not None:
             assert (old.sealing, old.contributions) == (new.sealing, new.contributions)
 

@@ -229,7 +229,7 @@ def test_whatever_moves_no_name_is_charged_above_its_budget_and_none_is_left_out
             own = chosen.account.population
             for name in {own.name, chosen.name}:
                 charged[name] += amount
-            for name in {own.name, *own.was, *own.data_sets}:
+            for name in {own.name, *own.formerly, *own.data_sets}:
                 assert charged[name] <= own.budget.epsilon
             known = _tied(told.history, set().union(*map(_names, policy.populations)))
             for made in told.history.reservations:
@@ -238,7 +238,7 @@ def test_whatever_moves_no_name_is_charged_above_its_budget_and_none_is_left_out
 
 
 def _names(population: Population) -> set[str]:
-    return {population.name, *population.was, *population.data_sets}
+    return {population.name, *population.formerly, *population.data_sets}
 
 
 def _tied(history: History, known: set[str]) -> set[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.attestation.acknowledgements import Taken, read_acknowledgement
+from dppca.common.attestation.acknowledgements import AcknowledgedContribution, read_acknowledgement
 from dppca.common.attestation.envelopes import Claim
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.releases import sign_release
@@ -48,7 +48,7 @@ def test_a_contribution_is_acknowledged_with_the_curators_signature_the_same_eac
         first.acknowledgement, KnownParties(curator.authority.pem)
     )
     assert signed_by == Identity("hub", Role.CURATOR)
-    assert taken == Taken(
+    assert taken == AcknowledgedContribution(
         study_digest=study.digest,
         owner="owner-1",
         release_id=release.release_id.hex(),

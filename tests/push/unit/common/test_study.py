@@ -161,7 +161,7 @@ def test_one_moment_in_two_zones_is_one_study_and_a_quorum_is_of_its_deadline() 
     assert here.deadline_passed(datetime(2030, 1, 1, 10, tzinfo=UTC))
     silent = study_from_mapping(document())
     assert not silent.deadline_passed(datetime(2999, 1, 1, tzinfo=UTC))
-    assert (here.needed, silent.needed) == (2, 3)
+    assert (here.required_contributions, silent.required_contributions) == (2, 3)
 
 
 @given(epsilon=st.decimals("1e-30", "1e30", allow_nan=False).filter(lambda d: d > 0))

@@ -18,7 +18,7 @@ BINARY = [{"name": name, "type": "binary", "values": [0, 1]} for name in "abc"]
 def test_the_pool_of_ten_has_the_noise_that_is_forecast(mechanism: str) -> None:
     own = make_study({"attributes": BINARY}, mechanism, "0.5", owners=10)
     masked, _ = mask_study(own, make_keys(own.owners), openers=2, entropy=SeededEntropy(1))
-    assert (masked.trust, masked.honest) == (Trust.AGGREGATE, 9)
+    assert (masked.trust, masked.n_honest_owners) == (Trust.AGGREGATE, 9)
     for study, expected in ((own, 10**0.5), (masked, (10 / 9) ** 0.5)):
         calibration = calibrate(study)
         assert calibration.mechanisms(10) ** 0.5 == pytest.approx(expected, rel=1e-6)

@@ -36,7 +36,7 @@ def test_a_number_too_few_or_out_of_place_is_refused(changes: dict[str, object])
 
 def test_a_simulation_replaces_the_owners_of_a_masked_study_with_its_own() -> None:
     masked = make_masked_study(5, 3).study
-    assert with_owners(masked, 4).honest is None
+    assert with_owners(masked, 4).n_honest_owners is None
     draft = yaml.safe_load(write_draft(with_owners(masked, 4), Aggregation(2, 3)))
     assert draft["privacy"]["trust"] == "aggregate"
     assert draft["privacy"]["colluders"] == 2

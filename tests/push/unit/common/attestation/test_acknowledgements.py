@@ -9,7 +9,7 @@ import pytest
 
 from dppca.common.attestation.acknowledgements import (
     MAX_BYTES,
-    Taken,
+    AcknowledgedContribution,
     acknowledge,
     read_acknowledgement,
     read_study_digest,
@@ -21,7 +21,7 @@ from dppca.common.errors import AlteredError, ReceiptError, SignatureError
 from dppca.common.transport.tls import Role
 from tests.support.certificates import Authority
 
-TAKEN = Taken("5" * 64, "owner-1", "1" * 32, 400, "a" * 64)
+TAKEN = AcknowledgedContribution("5" * 64, "owner-1", "1" * 32, 400, "a" * 64)
 
 
 @pytest.fixture(scope="module")

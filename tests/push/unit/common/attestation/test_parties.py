@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dppca.common.attestation.acknowledgements import (
-    Taken,
+    AcknowledgedContribution,
     acknowledge,
     compare,
     read_acknowledgement,
@@ -174,7 +174,7 @@ def test_a_list_is_read_with_the_days_in_it() -> None:
     assert found.dates == {parse_certificate(credentials.certificate).serial_number: NOW}
 
 
-TAKEN = Taken("ab" * 32, "owner-1", "cd" * 16, 100, "ef" * 32)
+TAKEN = AcknowledgedContribution("ab" * 32, "owner-1", "cd" * 16, 100, "ef" * 32)
 REPORT: dict[str, Any] = {
     "study_digest": TAKEN.study_digest,
     "countersigned_by": "hub",

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from dppca.common.aggregation.sum_messages import SignedOpening
-from dppca.common.attestation.components import Checked, check_components, sign_result
+from dppca.common.attestation.components import VerifiedReceipt, check_components, sign_result
 from dppca.common.attestation.envelopes import unchecked_predicate, write_signed
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.results import largest_envelope
@@ -84,7 +84,7 @@ def other_set(authority: Authority) -> MaskedRound:
 
 def _check(
     done: MaskedRound, change: Callable[[Any], None] = lambda _: None, **given: Any
-) -> Checked:
+) -> VerifiedReceipt:
     """Check the receipt that a curator made and signed, after a change of its document."""
     document = unchecked_predicate(done.signed(**given).envelope)
     change(document)

@@ -8,7 +8,14 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
-from dppca.common.pages.guard import COOKIE, FORM_TOKEN, MOST_BYTES, Guard, Session, read_form
+from dppca.common.pages.guard import (
+    COOKIE,
+    FORM_TOKEN,
+    MOST_BYTES,
+    LocalSessionMiddleware,
+    Session,
+    read_form,
+)
 from tests.support.asgi import HOST, Answer, ask
 
 
@@ -22,7 +29,7 @@ class _Page:
 
     def __init__(self) -> None:
         self.session = Session()
-        self.app = Guard(
+        self.app = LocalSessionMiddleware(
             _secrets, self.session, lambda _, status, said: PlainTextResponse(said, int(status))
         )
         self.first = ask(self.app, f"/login?token={self.session.token}")
@@ -60,7 +67,9 @@ def test_the_token_is_taken_once_for_a_cookie_that_scripts_and_other_paths_do_no
 @pytest.mark.parametrize("token", ["", "x", "%C3%A9", "a" * 10_000])
 def test_a_wrong_token_gets_nothing_and_does_not_use_up_the_right_one(token: str) -> None:
     session = Session()
-    app = Guard(_secrets, session, lambda _, status, said: PlainTextResponse(said, int(status)))
+    app = LocalSessionMiddleware(
+        _secrets, session, lambda _, status, said: PlainTextResponse(said, int(status))
+    )
     refused = ask(app, f"/login?token={token}")
     assert (refused.status, "set-cookie" in refused.headers) == (403, False)
     assert ask(app, f"/login?token={session.token}").status == 303

@@ -217,7 +217,7 @@ def test_owners_that_make_the_noise_together_add_a_share_of_it_each(
 ) -> None:
     """Fails a right one with probability 1e-6; of a Gaussian share, 301 is 900 / 3 and 1."""
     sums = np.full(20_000, 2**63 - 1, dtype=np.int64)
-    whole, shared = found, replace(found, honest=3)
+    whole, shared = found, replace(found, n_honest_owners=3)
     variances = [
         float((add_noise(sums, each, entropy=SeededEntropy(7)) - sums).astype(float).var())
         for each in (whole, shared)

@@ -47,10 +47,10 @@ def test_the_studys_own_line_stands_among_the_grids() -> None:
         for mechanism in ("laplace", "gaussian")
         for epsilon in ("0.1", "1", "10")
     ]
-    assert plan.asked.mechanism == "laplace"
-    assert plan.asked.epsilon == 1
-    assert plan.other is not None
-    assert (plan.other.mechanism, plan.other.epsilon) == ("gaussian", 1)
+    assert plan.requested.mechanism == "laplace"
+    assert plan.requested.epsilon == 1
+    assert plan.alternative is not None
+    assert (plan.alternative.mechanism, plan.alternative.epsilon) == ("gaussian", 1)
     captured = [line.forecast.captured for line in plan.lines[:3] if line.forecast]
     assert captured == sorted(captured)
 
@@ -58,13 +58,13 @@ def test_the_studys_own_line_stands_among_the_grids() -> None:
 def test_gaussian_noise_is_left_out_without_a_delta_and_a_study_of_it_brings_its_own() -> None:
     plan = _plan(_study(), 500)
     assert {line.mechanism for line in plan.lines} == {"laplace"}
-    assert plan.other is None
+    assert plan.alternative is None
     assert plan.recommended == "laplace"
     assert "--delta" in plan_text(plan, SECONDS)
     study = _study(epsilon="1", delta="1e-6")
     plan = _plan(study, 500)
-    assert plan.asked.mechanism == "gaussian"
-    assert plan.asked.delta == Decimal("1e-6")
+    assert plan.requested.mechanism == "gaussian"
+    assert plan.requested.delta == Decimal("1e-6")
     with pytest.raises(SettingError, match="leave --delta out"):
         _plan(study, 500, delta=DELTA)
 
@@ -93,7 +93,7 @@ def test_the_rows_and_the_owners_asked_for_are_enough_and_half_are_not() -> None
 
     def captured(owners: int, rows: int) -> float:
         larger = study.model_copy(update={"owners": tuple(f"o{i}" for i in range(owners))})
-        outlook = _plan(larger, rows).asked.forecast
+        outlook = _plan(larger, rows).requested.forecast
         assert outlook is not None
         return outlook.captured
 
@@ -105,11 +105,11 @@ def test_the_rows_and_the_owners_asked_for_are_enough_and_half_are_not() -> None
 
 def test_a_study_with_few_rows_cannot_work_and_one_with_plenty_wants_no_delta() -> None:
     plan = _plan(_study(), 3)
-    assert plan.asked.verdict is Feasibility.CANNOT
+    assert plan.requested.verdict is Feasibility.CANNOT
     assert "THIS STUDY CANNOT WORK at epsilon 1" in plan_text(plan, SECONDS)
     assert plan_document(plan, SECONDS).verdict == "cannot work"
     plan = _plan(_study(), 1_000_000, delta=DELTA)
-    assert plan.asked.verdict is Feasibility.WORKS
+    assert plan.requested.verdict is Feasibility.WORKS
     assert plan.recommended == "laplace"
     text = plan_text(plan, SECONDS)
     assert "works at epsilon 1 (laplace)" in text
@@ -134,7 +134,7 @@ def test_gaussian_noise_is_recommended_where_it_captures_more() -> None:
         _study(schema={"max_rows_per_person": 1, "attributes": attributes}), 5000, delta=DELTA
     )
     assert plan.recommended == "gaussian"
-    text, other = plan_text(plan, SECONDS), plan.other
+    text, other = plan_text(plan, SECONDS), plan.alternative
     assert other is not None
     assert other.forecast is not None
     assert "Recommended: the gaussian mechanism instead: of 100 parts of variance" in text
@@ -210,7 +210,7 @@ def test_both_kinds_of_trust_stand_side_by_side() -> None:
     owners = [f"owner-{place}" for place in range(10)]
     plan = _plan(_study(owners=owners), 20, colluders=1)
     mine, other = plan.trusts
-    assert (mine.trust, mine.honest, mine.forecast) == (Trust.OWNER, None, plan.asked)
+    assert (mine.trust, mine.honest, mine.forecast) == (Trust.OWNER, None, plan.requested)
     assert (other.trust, other.colluders, other.honest) == (Trust.AGGREGATE, 1, 9)
     assert (mine.factor, other.factor) == pytest.approx((np.sqrt(10), np.sqrt(10 / 9)))
     assert mine.forecast.noise is not None
@@ -243,16 +243,16 @@ def test_a_plan_of_a_sum_is_by_the_noise_of_its_pool(mechanism: str) -> None:
     assert [each.trust for each in plan.trusts] == [Trust.AGGREGATE, Trust.OWNER]
     noises = [each.forecast.noise for each in plan.trusts]
     assert noises[1] == pytest.approx(noises[0] * np.sqrt(5), rel=1e-3)
-    assert plan.trusts[0].forecast == plan.asked
+    assert plan.trusts[0].forecast == plan.requested
     mine, other = plan_document(plan, SECONDS).trusts
     assert other.if_more_collude is None
     assert mine.if_more_collude is not None
     assert (mine.if_more_collude["all_others"] is None) == (mechanism == "laplace")
     assert mine.if_more_collude["words"] in plan_text(plan, SECONDS)
-    need = plan.need(plan.asked.mechanism)
+    need = plan.need(plan.requested.mechanism)
     assert need.owners is not None
     assert need.owners > 6
-    enough = planned(need.owners).asked.forecast
+    enough = planned(need.owners).requested.forecast
     assert enough is not None
     assert enough.captured == pytest.approx(GOOD, abs=0.03)
 

@@ -137,7 +137,7 @@ def test_gaussian_releases_are_charged_in_rho_and_add_to_pure_ones(ledger: Ledge
 def test_a_population_or_a_source_in_a_charge_is_read_again(ledger: Ledger, path: Path) -> None:
     plain = request_of(make_study("small"))
     ledger.reserve(plain, release_id=ID, now=NOW)
-    account = Account("survey", Population("patients", BUDGET, was=("survey",)), "ab" * 32)
+    account = Account("survey", Population("patients", BUDGET, formerly=("survey",)), "ab" * 32)
     asked = replace(request_of(make_study("small", name="study-2")), account=account)
     ledger.reserve(asked, release_id=OTHER, now=NOW)
     found = read_history(path).reservations[1].request.account

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from dppca.owner.ledger.mark import Mark, left
+from dppca.owner.ledger.mark import Mark, mark_closed
 
 
 def marked(ledger: Path) -> Mark:
-    return left(Mark(1, b"h" * 32, 0, 0), ledger)
+    return mark_closed(Mark(1, b"h" * 32, 0, 0), ledger)
 
 
 @pytest.mark.parametrize("has_modes", [True, False])

@@ -20,7 +20,7 @@ from dppca.common.errors import (
 from dppca.owner.ledger.chain import verify_chain
 from dppca.owner.ledger.database import Ledger, compare_ledger, open_ledger, require_newest
 from dppca.owner.ledger.entries import Ballot, Entry, Offer, OpeningDelivery, SetOpening
-from dppca.owner.ledger.mark import Held, mark_path
+from dppca.owner.ledger.mark import CuratorView, mark_path
 from dppca.owner.ledger.openers import digest_sums
 from dppca.owner.ledger.reading import read_archive, read_history
 from dppca.owner.ledger.tools import as_csv, exported
@@ -224,7 +224,7 @@ def test_an_offer_needs_no_comparison_and_does_not_stand_for_one(tmp_path: Path)
         ledger.offer(STUDY.name, KEY, now=NOW)
     assert not mark_path(path).exists()
     assert not require_newest(path)
-    compare_ledger(path, Held(), lock=lock)
+    compare_ledger(path, CuratorView(), lock=lock)
     assert require_newest(path)
     with open_ledger(path, lock=lock, marked=False) as ledger:
         ledger.offer(STUDY.name, OTHER_KEY, now=NOW)
@@ -237,5 +237,5 @@ def test_an_offer_needs_no_comparison_and_does_not_stand_for_one(tmp_path: Path)
         with pytest.raises(ChainError, match="restored or moved"):
             ledger.vote(STUDY, SET, SET, now=NOW)
     assert not require_newest(path)
-    compare_ledger(path, Held(), lock=lock)
+    compare_ledger(path, CuratorView(), lock=lock)
     assert read_history(path).length == 3

@@ -11,7 +11,7 @@ from dppca.common.errors import BudgetExceededError, SettingError
 from dppca.common.privacy.accounting import Budget
 from dppca.owner.ledger.chain import History, admit_charge
 from dppca.owner.ledger.entries import ReleaseKind, ReleaseRequest, Reservation
-from dppca.owner.ledger.populations import Account, Population, follow_ties, tie
+from dppca.owner.ledger.populations import Account, Population, identifiers, transitive_links
 from tests.support.ledgers import history_of, request_of
 from tests.support.studies import make_study
 
@@ -56,8 +56,10 @@ SAME_PEOPLE = {
     "a renamed population of the data set": Account(
         "survey", _people("y", data_sets=("survey",)), OTHER_FILE
     ),
-    "a population that says what it was": Account("x", _people("y", was=("patients",))),
-    "a population that says what its data set was": Account("x", _people("y", was=("survey",))),
+    "a population that says what it was": Account("x", _people("y", formerly=("patients",))),
+    "a population that says what its data set was": Account(
+        "x", _people("y", formerly=("survey",))
+    ),
     "a budget of its own": Account("survey", _people("survey"), OTHER_FILE),
     "a file in what was charged as a folder": Account(
         "x", _people("y", data_sets=("x",), folders=frozenset({FILE})), OTHER_FILE
@@ -106,7 +108,7 @@ OTHERS_ROWS = {
     "another file": (Account("survey", PATIENTS, OTHER_FILE), "lies at another place now, so"),
     "another data set": (Account("visits", PATIENTS, OTHER_FILE), "use --data-set survey, or put"),
     "people that say what they were": (
-        Account("survey", _people("staff", was=("patients",)), FILE),
+        Account("survey", _people("staff", formerly=("patients",)), FILE),
         "draws on population staff",
     ),
 }
@@ -146,6 +148,12 @@ def test_a_charge_needs_every_budget_that_it_counts_for() -> None:
 
 
 def test_ties_are_followed_in_any_number_of_steps_and_no_further() -> None:
-    steps = [tie("c", "d"), tie("e"), tie("a", "b"), tie("b", sources=["c"]), tie("b", "c")]
-    assert follow_ties(tie("a"), steps) == {"a", "b", "c", "d", "source c"}
-    assert follow_ties(tie("e"), steps) == {"e"}
+    steps = [
+        identifiers("c", "d"),
+        identifiers("e"),
+        identifiers("a", "b"),
+        identifiers("b", sources=["c"]),
+        identifiers("b", "c"),
+    ]
+    assert transitive_links(identifiers("a"), steps) == {"a", "b", "c", "d", "source c"}
+    assert transitive_links(identifiers("e"), steps) == {"e"}

@@ -261,10 +261,10 @@ def test_errors_never_quote_a_cell(tmp_path: Path) -> None:
 
 
 def test_attribute_that_may_lack_is_missing_everywhere(write: Callable[..., Path]) -> None:
-    table = open_table(write("age,town\n1,Ulm\n2,Bern\n"), SCHEMA, may_lack=("ill",))
+    table = open_table(write("age,town\n1,Ulm\n2,Bern\n"), SCHEMA, optional=("ill",))
     assert table.absent == ("ill",)
     assert cells(table)[1] == [MISSING, MISSING]
-    assert open_table(write("age,ill,town\n1,0,Ulm\n"), SCHEMA, may_lack=("ill",)).absent == ()
+    assert open_table(write("age,ill,town\n1,0,Ulm\n"), SCHEMA, optional=("ill",)).absent == ()
 
 
 def test_progress_counts_every_row_and_its_error_ends_the_pass(write: Callable[..., Path]) -> None:

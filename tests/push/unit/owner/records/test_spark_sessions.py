@@ -9,12 +9,12 @@ import pytest
 
 from dppca.common.errors import DataError, SettingError
 from dppca.owner.records.spark_sessions import (
-    asking,
     is_local,
     name_causes,
     require_private_cluster,
     require_private_remote,
     start_settings,
+    translated_errors,
 )
 
 
@@ -88,7 +88,7 @@ def _raised(module: str, state: str | None) -> Exception:
 def test_what_spark_raises_is_said_in_other_words(
     module: str, state: str | None, said: str
 ) -> None:
-    with pytest.raises(DataError, match=said) as told, asking("survey (Spark table)"):
+    with pytest.raises(DataError, match=said) as told, translated_errors("survey (Spark table)"):
         raise _raised(module, state)
     assert "hidden-word" not in str(told.value)
     assert told.value.__cause__ is None

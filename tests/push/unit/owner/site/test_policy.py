@@ -233,7 +233,7 @@ def test_data_sets_of_one_population_share_its_budget_and_may_share_a_file(folde
     assert survey.source == again.source
     assert [each.name for each in survey.others] == ["staff"]
     assert survey.population.who == "Patients since 2010"
-    assert survey.population.was == ("old",)
+    assert survey.population.formerly == ("old",)
     assert survey.population.data_sets == ("survey", "again")
 
 

@@ -12,7 +12,7 @@ from dppca.common.pages.guard import COOKIE
 from dppca.common.transport.codec import read_message, state_to_wire
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.commands.page.routes import (
-    OperatorPages,
+    OperatorApp,
     describe_opening,
     describe_owner,
     time_left,
@@ -86,7 +86,7 @@ def test_a_time_that_does_not_exist_is_an_error_that_is_said(seconds: int) -> No
         def studies(self) -> tuple[ListedStudy, ...]:
             return (read_message(ListedStudy, summary),)
 
-    pages = OperatorPages(cast("OperatorClient", Absurd()), "hub:7443", ca=b"")
+    pages = OperatorApp(cast("OperatorClient", Absurd()), "hub:7443", ca=b"")
     session = pages.session
     cookie = f"{COOKIE}={session.cookie}"
     answer = ask(pages.application(), f"{session.place}/", cookie=cookie)

@@ -82,7 +82,7 @@ def test_work_that_is_stopped_is_over_though_its_source_does_not_answer() -> Non
 def test_work_is_stopped_before_its_point_of_no_return_or_finished() -> None:
     job, go = Job("a", "It"), threading.Event()
     Jobs().start(job, lambda _: go.wait())
-    job.pass_point()
+    job.commit_point()
     assert not job.stop()
     go.set()
     job.wait()
@@ -92,7 +92,7 @@ def test_work_is_stopped_before_its_point_of_no_return_or_finished() -> None:
     Jobs().start(job, lambda _: go.wait())
     assert job.stop()
     with pytest.raises(ConsentError, match="Nothing was drawn"):
-        job.pass_point()
+        job.commit_point()
     go.set()
 
 
@@ -107,7 +107,7 @@ def test_a_contribution_may_be_stopped_until_it_charges_or_sends() -> None:
         dialogue = PageDialogue(job, fingerprint(planned, ROWS))
         dialogue.begin(planned)
         with dialogue.progress("Reading rows", 10, unit="rows"):
-            assert job.may_stop
+            assert job.cancellable
         pass_on(dialogue)
         assert not job.stop()
         go.set()
@@ -121,7 +121,7 @@ def test_rows_that_came_after_consent_are_not_agreed_to() -> None:
     dialogue.begin(_review())
     with pytest.raises(ConsentError, match="not what the page showed"):
         dialogue.require_consent(_review(n_rows=101), ROWS, StudyState.OPEN, None, "")
-    assert job.may_stop
+    assert job.cancellable
 
 
 @pytest.mark.parametrize("changed", [[9, 1, 1], [1, 1, 2], [0, 0, 0]])
@@ -133,12 +133,12 @@ def test_other_rows_than_were_looked_at_are_not_agreed_to(changed: list[int]) ->
     others = Moments(100, np.array(changed, dtype=np.int64))
     with pytest.raises(ConsentError, match="the rows, what would leave of them"):
         dialogue.require_consent(_review(), others, StudyState.OPEN, None, "")
-    assert job.may_stop
+    assert job.cancellable
     asked = replace(_review().request, query_sha256="ab" * 32)
     query = replace(_review(), request=asked)  # is asked again: its rows come and go
     dialogue = PageDialogue(job, fingerprint(query, ROWS))
     assert not dialogue.require_consent(query, others, StudyState.OPEN, None, "")
-    assert not job.may_stop
+    assert not job.cancellable
 
 
 def test_how_work_ends_that_was_stopped_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:

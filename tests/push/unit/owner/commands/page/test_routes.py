@@ -16,10 +16,10 @@ from dppca.common.documents.messages import StudyState
 from dppca.common.errors import DataError
 from dppca.common.pages.guard import COOKIE, FORM_TOKEN
 from dppca.common.schema.coding import Column
-from dppca.owner.commands import look as looking
+from dppca.owner.commands import preview
 from dppca.owner.commands.page import routes
 from dppca.owner.commands.page.jobs import Job
-from dppca.owner.commands.page.routes import StewardPages
+from dppca.owner.commands.page.routes import StewardApp
 from dppca.owner.records import Table
 from dppca.owner.site.config import load_site
 from tests.support.asgi import Answer, ask
@@ -34,12 +34,12 @@ class _Browser:
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         site, study = make_trained_site(folder)
-        for module in (routes, looking):
+        for module in (routes, preview):
             monkeypatch.setattr(module, "connect", lambda _: nullcontext())
             found = (study, StudyState.OPEN)
             monkeypatch.setattr(module, "agreed_study", lambda *_, found=found, **__: found)
         self.policy = site.folder / "policy.yaml"
-        self.pages = StewardPages(load_site(site.folder))
+        self.pages = StewardApp(load_site(site.folder))
         self._app = self.pages.application()
 
     def get(self, path: str) -> Answer:
@@ -90,15 +90,15 @@ def test_a_review_that_failed_is_made_again_where_there_are_several_data_sets(
     rows.with_name("others.csv").write_bytes(rows.read_bytes())
     line = policy.splitlines()[-1].replace("survey", "other").replace("rows.csv", "others.csv")
     browser.policy.write_text(f"{policy}{line}\n")
-    read, look = [], looking.look
+    read, original = [], preview.preview_contribution
 
     def fail_once(*arguments: Any, **options: Any) -> Any:
         read.append(options["data_set_name"])
         if len(read) == 1:
             raise DataError("the file cannot be read")
-        return look(*arguments, **options)
+        return original(*arguments, **options)
 
-    monkeypatch.setattr(routes, "look", fail_once)
+    monkeypatch.setattr(routes, "preview_contribution", fail_once)
     choice = browser.get(f"/study/{STUDY}/review")
     ended = browser.look(browser.link(choice, "survey"))
     assert ended.headers["location"].endswith(f"/study/{STUDY}")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 _CALLS: list[Callable[[], None]] = []
 
 
-def at_end(call: Callable[[], None]) -> None:
+def on_exit(call: Callable[[], None]) -> None:
     """Call a function once before the process ends by itself."""
 
     def once() -> None:
@@ -20,7 +20,7 @@ def at_end(call: Callable[[], None]) -> None:
     atexit.register(once)
 
 
-def end_all() -> None:
+def run_exit_hooks() -> None:
     """Make the waiting calls, the newest first."""
     while _CALLS:
         _CALLS.pop()()

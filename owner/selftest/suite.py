@@ -17,7 +17,7 @@ from dppca.owner.selftest.endpoint import (
 )
 from dppca.owner.selftest.findings import Finding
 from dppca.owner.selftest.hostile_rows import attack_by_one_row
-from dppca.owner.selftest.local_federation import throw_away
+from dppca.owner.selftest.local_federation import temporary_federation
 from dppca.owner.selftest.lost_ledger import attack_by_losing_the_ledger
 from dppca.owner.selftest.masked_sums import attack_masked_sums, attack_opener, audit_shares
 
@@ -67,7 +67,7 @@ def run_attacks(amount: Amount, bar: Progress) -> list[Finding]:
 
     with (
         tempfile.TemporaryDirectory(prefix="dppca-selftest-") as folder,
-        throw_away(Path(folder)) as federation,
+        temporary_federation(Path(folder)) as federation,
     ):
         findings = [attack_by_one_row(Path(folder))]
         prepare(federation)

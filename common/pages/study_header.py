@@ -10,7 +10,7 @@ from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
 
 
-def study_face(study: Study, state: StudyState | None = None) -> list[tuple[str, str]]:
+def study_header(study: Study, state: StudyState | None = None) -> list[tuple[str, str]]:
     """Return names and values, the study's name first, without empty values."""
     cost = calibrate(study)
     whole = compose_guarantee(study, cost)

@@ -1,4 +1,4 @@
-"""What a contribution would be, before anybody is asked: for `review`, and for the page."""
+"""Preview of a contribution, before consent: for `review`, and for the page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dppca.owner.site.policy import DataSet, load_policy
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ContributionPreview:
     """Everything that a steward may look at before consent.
 
     Attributes
@@ -77,7 +77,7 @@ class Look:
         )
 
 
-def look(
+def preview_contribution(
     site: Site,
     study_name: str,
     *,
@@ -86,7 +86,7 @@ def look(
     study_file: Path | None = None,
     engine: str | None = None,
     progress: ShowProgress,
-) -> Look:
+) -> ContributionPreview:
     """Review a contribution: the rows are read once, as `contribute` would.
 
     Nothing is drawn, charged or sent. ``engine`` takes the place of the policy's. Errors are those
@@ -112,7 +112,7 @@ def look(
     with open_engine(engine, site.folder) as used:
         moments, counted = read_rows(table, used, study.faults, progress=progress)
     reviewed = replace(reviewed, n_rows=moments.n_rows)  # those that are told were counted
-    return Look(
+    return ContributionPreview(
         study=study,
         state=state,
         review=reviewed,

@@ -14,10 +14,10 @@ from tests.support.patience import WAIT_S
 def test_what_has_to_end_with_a_process_is_ended_once(last: str) -> None:
     lines = (
         "import click, sys",
-        "from dppca.common.shell import console, endings",
+        "from dppca.common.shell import console, shutdown",
         "command = click.Command('nothing', callback=lambda: None)",
-        "endings.at_end(lambda: click.echo('first'))",
-        "endings.at_end(lambda: click.echo('last'))",
+        "shutdown.on_exit(lambda: click.echo('first'))",
+        "shutdown.on_exit(lambda: click.echo('last'))",
         last,
     )
     done = subprocess.run(
