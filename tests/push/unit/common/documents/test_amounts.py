@@ -37,3 +37,14 @@ def test_rounding_is_on_the_safe_side(amount: Decimal) -> None:
     assert (left == "0") == (amount == 0)
     if len(decimal_text(amount).partition(".")[2]) <= 6:
         assert spent_text(amount) == left == decimal_text(amount)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        *(("3.0", "3"), ("0", "0"), ("1E+2", "100"), ("1e-9", "0.000000001"), ("10", "10")),
+        ("1." + "1" * 29, "1." + "1" * 29),  # longer than a context: not rounded
+    ],
+)
+def test_decimals_are_written_in_full(number: str, text: str) -> None:
+    assert decimal_text(Decimal(number)) == text

@@ -123,23 +123,6 @@ def test_a_model_that_stays_costs_nothing_and_cannot_be_published(
     assert "site-only" in message
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "says"),
-    [
-        (("--epsilon", "1"), 10, "may not leave"),
-        (("--yes",), 10, "--yes consents to a charge"),
-    ],
-)
-def test_what_cannot_be_is_refused_and_costs_nothing(
-    site: OwnerSite, options: tuple[str, ...], code: int, says: str
-) -> None:
-    found, message = error_of(_train(site, *options))
-    assert says in message
-    assert found == code
-    assert site.history.length == 0
-    assert not list(site.folder.glob("studies/*/model-*"))
-
-
 def _with_target(labels: list[Any], n_rows: int = N_ROWS) -> pa.Table:
     return make_rows(n_rows).set_column(4, "ill", pa.array(labels))
 
@@ -182,19 +165,3 @@ def test_no_option_changes_the_label_of_a_method(method: Method) -> None:
     assert resolve(TrainOptions(method.name)).label is method.label
     with pytest.raises(SettingError if method.label is Label.RELEASED else LabelError):
         resolve(TrainOptions(method.name, publish=True))
-
-
-def test_what_a_person_reads_names_the_label(
-    site: OwnerSite, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from dppca.common.shell.console import run
-    from dppca.owner.cli import cli
-
-    line = ["--site", str(site.folder), "train", "site-test", "--target", "ill"]
-    for options, says in (
-        (SITE_ONLY["linear"], "saved (SITE-ONLY, it must not leave)"),
-        ((*RELEASED["dp-svm"], "--yes"), "to population survey (58 is left): epsilon 2"),
-    ):
-        with pytest.raises(SystemExit):
-            run(cli, [*line, *options])
-        assert says in capsys.readouterr().out

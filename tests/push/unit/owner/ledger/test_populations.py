@@ -90,16 +90,6 @@ def test_nobody_is_charged_while_a_charged_population_is_left_out() -> None:
     assert admit_charge(CHARGED, _request(9, retired)) is None
 
 
-def test_a_data_set_that_moves_takes_its_charges_and_leaves_them() -> None:
-    left = replace(PATIENTS, data_sets=("visits",), sources=frozenset())
-    moved = Account("survey", _people("staff", data_sets=("survey",)), FILE, others=(left,))
-    stayed = Account("visits", left, OTHER_FILE, others=(moved.population,))
-    for account in (moved, stayed):
-        with pytest.raises(BudgetExceededError):
-            admit_charge(CHARGED, _request(9, account))
-    assert CHARGED.tied_to("patients", stayed.populations) == (moved.population,)
-
-
 STAFF = _people("staff", "9", data_sets=("survey",), sources=frozenset({OTHER_FILE}))
 POOR = _people("poor", "1", data_sets=("x",), sources=frozenset({FILE}))
 OTHERS_ROWS = {
@@ -136,15 +126,6 @@ def test_nothing_is_drawn_that_a_budget_does_not_cover_any_more(
 ) -> None:
     with pytest.raises(BudgetExceededError, match=f"{whose}.* 2 is spent, with the charge that"):
         admit_charge(CHARGED, _request(0, account))
-
-
-def test_a_charge_needs_every_budget_that_it_counts_for() -> None:
-    poor = _people("poor", "2.5", sources=frozenset({FILE}), data_sets=("a",))
-    rich = _people("rich", "9", sources=frozenset({FILE}), data_sets=("b",))
-    account = Account("b", rich, FILE, others=(poor,))
-    with pytest.raises(BudgetExceededError, match="poor, which has charges in common with rich,"):
-        admit_charge(History(), _request(9, account, epsilon="2.6"))
-    assert admit_charge(History(), _request(9, account, epsilon="2.5")) is None
 
 
 def test_ties_are_followed_in_any_number_of_steps_and_no_further() -> None:

@@ -325,12 +325,3 @@ def test_the_estimator_and_the_site_train_one_machine(
 def calibrated(model: DPPCASVM) -> Calibration:
     shape = BallShape(n_columns=7, with_sums=False)
     return model._calibrate(sensitivity(shape, resolution_bits=10), N_ROWS, 7)
-
-
-def test_fewer_rows_than_components_are_refused(
-    result: Result, study: Study, tmp_path: Path
-) -> None:
-    k = len(feature_space(result, study, "ill").components)
-    path = save_rows(make_rows(k - 1), tmp_path / "rows.parquet")
-    with pytest.raises(DataError, match=f"there are {k - 1} rows and {k} components"):
-        fit(result, study, path)

@@ -62,19 +62,6 @@ def _plan(folder: Path, study: Study, **changes: Any) -> WeightRelease:
     return plan_release(request, result, n_rows=N_ROWS, components_sha256=digest.hex())
 
 
-def test_the_same_command_again_writes_the_same_bytes_without_rows_or_charge(
-    site: OwnerSite,
-) -> None:
-    first = _made(site, "--epsilon", "1.0")
-    content = Path(first["model"]).read_bytes()
-    Path(first["model"]).unlink()
-    (site.folder / "rows.csv").unlink()
-    code, again = site.run(*ASK, "--epsilon", "1", "--output", str(site.folder / "copy.skops"))
-    assert (code, again["already_stored"], again["release_id"]) == (0, True, first["release_id"])
-    assert (site.folder / "copy.skops").read_bytes() == content
-    assert site.history.total("survey").epsilon == Decimal(1)
-
-
 @pytest.mark.parametrize("changed", [["--C", "0.02"], ["--target", "colour"], ["--epsilon", "2"]])
 def test_another_request_is_another_charge(site: OwnerSite, changed: list[str]) -> None:
     first = _made(site, "--epsilon", "1")
@@ -214,6 +201,7 @@ def test_doctor_says_which_model_was_charged_and_not_stored(
         (["--epsilon", "1", "--target", "x0"], 10, "x0 is numeric"),
         (["--epsilon", "1", "--data-set", "other"], 20, "other"),
         (["--epsilon", "1", "--method", "dppca-svm"], 10, "may not"),
+        (["--method", "dppca-svm"], 10, "--yes consents to a charge"),
     ],
 )
 def test_what_cannot_be_is_refused_and_costs_nothing(

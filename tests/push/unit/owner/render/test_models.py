@@ -32,6 +32,7 @@ TRAINED = TrainedDocument(
 def test_every_accuracy_stands_beside_the_commonest_labels_and_needs_a_known_target() -> None:
     said = "right on 81.0% of the rows it was trained on; always the commonest label: 55.3%"
     assert said in training_text(TRAINED)
+    assert "saved (SITE-ONLY, it must not leave)" in training_text(TRAINED)
     said = "right on 79.0% of those with a known target; always the commonest label: 55.3%"
     assert said in prediction_text(PREDICTED)
     text = prediction_text(replace(PREDICTED, accuracy=None, majority=None))

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from dppca.common.errors import DataError
 from dppca.common.numerics.comparison import (
-    assign_cells,
     count_cells,
     list_pairs,
 )
@@ -81,19 +80,6 @@ def _of_rows(table: CodedTable, rows: NDArray[np.int32]) -> CodedTable:
     counts = count_cells(SCHEMA, _columns(rows), rows)
     known = np.ones((len(rows), len(SCHEMA.attributes)), dtype=bool)
     return replace(table, counts=counts, sample=rows, known=known)
-
-
-def test_every_value_of_a_numeric_has_a_cell_and_the_bounds_have_the_outer_ones() -> None:
-    x = numeric_of("x", 0, 1)
-    b = binary_of("b", [0, 1])
-    schema = make_schema([x, b])
-    values = np.array([0.0, 0.001, 0.49, 0.51, 0.999, 1.0, -9.0, 9.0, np.nan])
-    columns = [values, np.arange(9, dtype=np.int32) % 2]
-    rows = encode(schema, columns)
-    cells, sizes = assign_cells(schema, columns, rows, numeric_cells=4)
-    assert sizes == (4, 2)
-    assert cells[:, 0].tolist() == [0, 0, 1, 2, 3, 3, 0, 3, 2]
-    assert cells[:, 1].tolist() == [0, 1, 0, 1, 0, 1, 0, 1, 0]
 
 
 def test_counts_of_parts_add_up_to_those_of_the_whole() -> None:
