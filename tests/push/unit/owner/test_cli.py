@@ -69,18 +69,6 @@ def test_a_folder_that_is_no_site_is_a_bad_setting(tmp_path: Path, arguments: li
     assert "init --name" in message
 
 
-def test_init_says_what_it_made_and_what_comes_next(tmp_path: Path) -> None:
-    code, made = OwnerSite(tmp_path / "new", "x").run("init", "--name", "x", "--curator", NOWHERE)
-    assert code == 0
-    assert {Path(path).name for path in made["files"]} == {
-        "key.pem",
-        "request.pem",
-        "site.yaml",
-        "policy.yaml",
-    }
-    assert "pki sign" in made["next"][0]
-
-
 def test_commands_that_are_printed_can_be_pasted_whatever_the_folder_is_called(
     tmp_path: Path, authority: Authority, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -173,12 +161,6 @@ def test_a_certificate_that_expires_soon_is_a_warning(
     code, found = _findings(site)
     assert (code, found["certificates"][0]) == (0, "warning")
     assert "expires in 9 days" in found["certificates"][1]
-
-
-def test_a_key_that_others_could_read_is_shut_by_any_command(site: OwnerSite) -> None:
-    (site.folder / "key.pem").chmod(0o644)
-    _findings(site)
-    assert (site.folder / "key.pem").stat().st_mode & 0o777 == 0o600
 
 
 def test_doctor_and_contribute_say_what_is_wrong_with_a_certificate(

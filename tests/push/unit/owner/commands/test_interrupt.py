@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from dppca.owner.cli import _CHARGE_NOTHING, COMMANDS
 from dppca.owner.commands.interrupt import charges_text, entered_text
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.database import open_ledger
-from dppca.owner.ledger.entries import Disowning, Recovery, ReleaseKind
+from dppca.owner.ledger.entries import Disowning, Recovery
 from dppca.owner.ledger.reading import read_history
 from tests.support.ledgers import NOW, drawn, history_of, ledger_files, request_of
 from tests.support.sites import OwnerSite, make_trained_site
@@ -186,26 +185,6 @@ def test_a_ledger_that_cannot_be_read_is_not_taken_for_an_empty_one() -> None:
     for before, after in ((None, History()), (History(), None)):
         said = charges_text(before, after, STUDY.name)
         assert "it is not known whether anything was charged" in said
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "command"),
-    [
-        (ReleaseKind.CONTRIBUTION, "", "contribute study-1"),
-        (ReleaseKind.MODEL, "dp-svm for ill", "train study-1"),
-    ],
-)
-def test_doctor_names_the_command_of_a_charge_by_its_kind_where_the_entry_holds_none(
-    site: OwnerSite, kind: ReleaseKind, name: str, command: str
-) -> None:
-    path, lock = ledger_files(site.folder)
-    with open_ledger(path, lock=lock) as ledger:
-        request = replace(request_of(STUDY), kind=kind, name=name)
-        ledger.reserve(request, release_id=bytes(16), now=NOW)
-    findings = site.run("doctor", "--offline")[1]["findings"]
-    [message] = [each["message"] for each in findings if each["state"] == "warning"]
-    assert message.startswith(f"{request.title} is charged but not ")
-    assert f"run `dppca-owner {command}`" in message
 
 
 def test_an_interrupt_after_the_bytes_were_stored_says_that_the_file_can_be_written(

@@ -101,11 +101,6 @@ def test_files_of_an_object_store_are_cut_by_row_groups(
     assert len(cluster.seen) > 2
 
 
-def test_local_is_this_process_and_needs_no_folder() -> None:
-    with open_engine("local", Path("/nonexistent")) as engine:
-        assert isinstance(engine, LocalEngine)
-
-
 def test_an_engine_that_is_none_is_named(tmp_path: Path) -> None:
     with (
         pytest.raises(SettingError, match=r"ray://hub: the engine must be"),

@@ -53,14 +53,6 @@ def answer(part: Part, work: Work) -> Answer:
     return answer_part(part.to_json(), work.to_json())
 
 
-def test_the_answer_has_the_sums_of_one_process(folder: Path, part: Part, work: Work) -> None:
-    found = answer(part, work)
-    expected = moments_of_table(open_table(local_files(folder), MIXED), MIXED)
-    assert (found.part, found.n_rows, found.failure) == (0, 300, "")
-    np.testing.assert_array_equal(np.frombuffer(found.packed, np.int64), expected.packed)
-    assert answer(part, work) == found
-
-
 def test_dates_and_levels_are_read_as_in_this_process(tmp_path: Path) -> None:
     document = {
         "attributes": [

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from dppca.common.errors import DataError, DppcaError, SettingError
@@ -14,7 +13,7 @@ from dppca.common.numerics.moments.moments import Moments
 from dppca.owner.engines.kernel import Answer, Failure, Work, answer_part, take_fingerprint
 from dppca.owner.engines.merging import merge
 from dppca.owner.engines.parts import Part, make_manifest
-from dppca.owner.records import FaultCounts, Table, moments_of_table, open_table
+from dppca.owner.records import FaultCounts, Table, open_table
 from dppca.owner.records.files import local_files
 from tests.support.engines import MIXED, mixed_rows, write_files
 
@@ -46,27 +45,6 @@ def merged(
         fingerprint=take_fingerprint(),
         tally=tally or FaultCounts(MIXED),
     )
-
-
-def test_answers_in_any_order_and_twice_are_the_sums_of_one_process(
-    table: Table, parts: tuple[Part, ...], answers: list[Answer]
-) -> None:
-    alone, together = FaultCounts(MIXED), FaultCounts(MIXED)
-    expected = moments_of_table(table, MIXED, tally=alone)
-    steps: list[int] = []
-    found = merge(
-        "rows",
-        parts,
-        [*answers[::-1], *answers],
-        MIXED,
-        fingerprint=take_fingerprint(),
-        tally=together,
-        progress=steps.append,
-    )
-    assert found.n_rows == expected.n_rows == sum(steps)
-    np.testing.assert_array_equal(found.packed, expected.packed)
-    assert together.report(table) == alone.report(table)
-    assert len(steps) == len(parts) > 4
 
 
 Change = Callable[[Answer], Answer]

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -152,15 +151,6 @@ def test_nothing_is_charged_for_a_study_whose_deadline_has_passed() -> None:
     found = review(study, EMPTY, n_rows=9, account=account_of())
     with pytest.raises(StudyStateError, match="deadline"):
         require_possible(found, EMPTY, StudyState.OPEN, now=NOW)
-
-
-def test_more_rows_or_a_larger_epsilon_lower_the_noise_edge() -> None:
-    edges = [_forecast(STUDY, n_rows=n).noise_edge for n in (100, 1_000, 10_000)]
-    assert all(a > b > 0 for a, b in pairwise(edges))
-    small, large = (
-        _forecast(make_study("small", epsilon=e), n_rows=100).noise_edge for e in ("0.1", "2")
-    )
-    assert small > large
 
 
 def test_no_component_is_promised_where_the_noise_exceeds_all_variance() -> None:

@@ -33,7 +33,6 @@ from dppca.owner.release.weights import (
 )
 from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_studies import kept_result
-from dppca.owner.site.policy import load_policy
 from dppca.owner.synthesis.tables import read_metadata
 from tests.support.latent_rows import make_rows, save_rows
 from tests.support.ledgers import NOW, account_of, ledger_files
@@ -163,23 +162,6 @@ def test_the_steward_is_told_the_charge_and_what_is_left_before_being_asked(
         "no person has more than 1 row",
     ):
         assert words in text
-
-
-def test_doctor_says_which_model_was_charged_and_not_stored(
-    tmp_path: Path, site: OwnerSite
-) -> None:
-    _, study = make_trained_site(tmp_path / "other")
-    account = load_policy(load_site(site.folder)).data_sets[0].account
-    request = _plan(site.folder, study).request(account=account, command="")
-    with open_ledger(site.folder / "ledger.sqlite", lock=site.folder / "site.lock") as ledger:
-        ledger.reserve(request, release_id=bytes(16), now=NOW)
-    _, listed = site.run("doctor", "--offline")
-    said = [f["message"] for f in listed["findings"] if f["area"] == "ledger"]
-    words = "dp-svm for ill of study site-test is charged but not stored: run `dppca-owner train"
-    assert any(words in each for each in said)
-    assert not any("contribute" in each for each in said)
-    _made(site, "--epsilon", "1")
-    assert len(site.history.reservations) == 1
 
 
 @pytest.mark.parametrize(

@@ -86,16 +86,6 @@ def _write(rows: SyntheticRows, path: Path, signer: Signer) -> Path:
     return path
 
 
-def test_decoded_rows_are_valid_under_the_schema(
-    made: dict[Form, SyntheticRows], study: Study, tmp_path: Path, signer: Signer
-) -> None:
-    path = _write(made[Form.DECODED], tmp_path / "rows.parquet", signer)
-    report = check_table(open_table(path, study.table), study.table)
-    assert report.faultless
-    assert report.rows == N_ROWS
-    assert report.extra_columns == ()
-
-
 @pytest.mark.parametrize("form", list(Form))
 @pytest.mark.parametrize("n_rows", [1, N_ROWS, 70_000])
 def test_published_rows_are_those_of_the_file_and_what_a_curator_accepts(

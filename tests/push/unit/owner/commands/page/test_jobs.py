@@ -115,15 +115,6 @@ def test_a_contribution_may_be_stopped_until_it_charges_or_sends() -> None:
         assert job.error is None
 
 
-def test_rows_that_came_after_consent_are_not_agreed_to() -> None:
-    job = Job("census", "x", consents=True)
-    dialogue = PageDialogue(job, fingerprint(_review(), ROWS))
-    dialogue.begin(_review())
-    with pytest.raises(ConsentError, match="not what the page showed"):
-        dialogue.require_consent(_review(n_rows=101), ROWS, StudyState.OPEN, None, "")
-    assert job.cancellable
-
-
 @pytest.mark.parametrize("changed", [[9, 1, 1], [1, 1, 2], [0, 0, 0]])
 def test_other_rows_than_were_looked_at_are_not_agreed_to(changed: list[int]) -> None:
     """As many rows, in the place of those that the page has counted."""
@@ -179,12 +170,3 @@ def test_how_work_ended_is_told_but_not_a_defects_text(capsys: pytest.CaptureFix
     printed = capsys.readouterr().err
     assert "KeyError" in printed
     assert "a value of a row" not in printed
-
-
-def test_progress_is_counted_for_the_page() -> None:
-    job = Job("a", "It", consents=True)
-    with PageDialogue(job, "").progress("Reading rows", 10, unit="rows") as bar:
-        bar.advance(4)
-        bar.reach(7)
-        assert (job.step, job.done, job.total, job.unit) == ("Reading rows", 7, 10, "rows")
-    assert job.total == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib import image
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dppca.common.errors import DataError
@@ -27,8 +30,14 @@ from dppca.owner.synthesis.report.comparison import (
     list_targets,
     propensity,
 )
-from dppca.owner.synthesis.report.page import Compared, marginal_panels, pair_plot, quality_page
-from tests.support.latent_rows import make_rows, save_rows
+from dppca.owner.synthesis.report.page import (
+    Compared,
+    biplot,
+    marginal_panels,
+    pair_plot,
+    quality_page,
+)
+from tests.support.latent_rows import make_result, make_rows, save_rows
 from tests.support.studies import binary_of, make_schema, make_study, numeric_of
 
 SCHEMA = make_study("latent").table
@@ -172,6 +181,26 @@ def test_only_attributes_with_classes_are_predicted() -> None:
     assert list_targets(SCHEMA) == ("ill", "colour")
     attributes = [numeric_of(n, 0, 1) for n in "xy"]
     assert list_targets(make_schema(attributes)) == ()
+
+
+def test_every_plot_is_labelled_site_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To who sees it, and in the file."""
+    real, synthetic = _table(tmp_path, 200, 0), _table(tmp_path, 200, 1)
+    result = make_result(make_study("latent"), tmp_path / "200-0.parquet")
+    quality = _quality(real, synthetic, targets=())
+    titles: list[str] = []
+    save = Figure.savefig
+
+    def saved(figure: Figure, *given: object, **options: object) -> None:
+        titles.append(figure.get_suptitle())
+        save(figure, *given, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Figure, "savefig", saved)
+    plots = [pair_plot(quality), biplot(SCHEMA, result, real, synthetic.sample / 1024)]
+    for title, png in zip(titles, plots, strict=True):
+        assert title.startswith("site-only")
+        assert title.encode() in png
+        assert image.imread(io.BytesIO(png)).ndim == 3
 
 
 class _Reader(HTMLParser):
