@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -205,25 +205,6 @@ def test_what_nothing_refers_to_is_removed_at_the_start(
     left = {path.name for path in (tmp_path / "state" / "blobs").iterdir()}
     assert left == {record.contributions[0].sha256.hex()}
     assert list((tmp_path / "state" / "incoming").iterdir()) == []
-
-
-def test_several_contributions_are_stored_at_once(opener: Opener, store: SqliteStore) -> None:
-    record, payloads = OPEN, {}
-    with ExitStack() as stack:
-        spools = []
-        for seed, owner in enumerate(("owner-2", "owner-1")):
-            release = make_release(STUDY, seed=seed)
-            record, _ = contribute(
-                record, header_of(release, owner), OwnerHistory(), calibration=NOISE, now=NOW
-            )
-            spools.append(stack.enter_context(store.spool()))
-            spools[-1].write(release.payload())
-            payloads[owner] = release.payload()
-        store.save(record, *spools)
-    for found in (store, opener()):
-        assert found.study(OPEN.digest) == record
-        for contribution in record.contributions:
-            assert found.read(contribution.sha256) == payloads[contribution.owner]
 
 
 def test_a_settlement_sets_aside_what_was_seen_before_it_and_nothing_after(

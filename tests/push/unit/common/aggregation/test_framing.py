@@ -6,12 +6,6 @@ from dppca.common.aggregation.framing import frame, unframe
 from dppca.common.errors import LimitError, UploadError
 
 
-def test_parts_come_back_and_where_one_ends_is_said() -> None:
-    assert unframe("vote", frame("vote", b"ab", b"", b"c"), (2, 0, 1)) == [b"ab", b"", b"c"]
-    assert frame("vote", b"ab", b"c") != frame("vote", b"a", b"bc")
-    assert frame("vote", b"", b"") != frame("vote", b"")
-
-
 @pytest.mark.parametrize(
     "content",
     [

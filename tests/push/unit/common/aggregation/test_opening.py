@@ -13,7 +13,6 @@ from dppca.common.aggregation.seals import make_opener_key, seal
 from dppca.common.aggregation.streams import add_stream
 from dppca.common.aggregation.sum_messages import SealedSet, Vote
 from dppca.common.errors import (
-    ConflictError,
     DppcaError,
     IdentityError,
     OpeningRefusedError,
@@ -174,20 +173,6 @@ def test_with_spares_a_set_is_opened_on_enough_votes() -> None:
     for few in ((), votes[:2], [votes[0]] * 3):
         with pytest.raises(OpeningRefusedError, match=r"\d openers have voted .* 3 must"):
             _open(SPARE, shown, few)
-
-
-def test_votes_are_of_openers_for_this_set() -> None:
-    shown = SPARE.shown(OPENER, NAMES[:4])
-    votes = _votes(SPARE, SPARE.terms.openers[:2], NAMES[:4])
-    other = _votes(SPARE, SPARE.terms.openers[2:3], NAMES[:5])[0]
-    with pytest.raises(ConflictError):
-        _open(SPARE, shown, [*votes, other])
-    with pytest.raises(SignatureError):
-        _open(SPARE, shown, [*votes, replace(other, set_digest=shown.digest)])
-    with pytest.raises(SignatureError):
-        _open(SPARE, shown, [*votes, replace(votes[0], opener=SPARE.terms.openers[2])])
-    with pytest.raises(PermissionDeniedError, match="not an opener"):
-        _open(SPARE, shown, [*votes, replace(votes[0], opener=NAMES[5])])
 
 
 def test_an_opener_votes_once() -> None:

@@ -89,17 +89,6 @@ def test_what_is_no_key_cannot_sign(owner: Credentials) -> None:
         make_signer(replace(owner, key=b"nothing"))
 
 
-def test_the_result_file_and_its_envelope_are_made_again_byte_for_byte(
-    proved: ProvedSite, result: Result, claims: dict[str, Any]
-) -> None:
-    calibration, signer = calibrate(proved.study), _curator(proved)
-    made = [
-        sign_result(result, proved.study, calibration, releases_in(claims), signer)
-        for _ in range(2)
-    ]
-    assert made[0] == made[1]
-
-
 @pytest.mark.parametrize(
     ("place", "value"),
     [

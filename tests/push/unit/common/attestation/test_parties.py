@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,18 +14,10 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.attestation.acknowledgements import (
-    AcknowledgedContribution,
-    acknowledge,
-    compare,
-    read_acknowledgement,
-)
 from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.signatures import load_certificate, make_signer
+from dppca.common.attestation.signatures import load_certificate
 from dppca.common.errors import (
-    ContradictionError,
     IdentityError,
-    ReceiptError,
     SettingError,
     SignatureError,
 )
@@ -174,103 +165,9 @@ def test_a_list_is_read_with_the_days_in_it() -> None:
     assert found.dates == {parse_certificate(credentials.certificate).serial_number: NOW}
 
 
-TAKEN = AcknowledgedContribution("ab" * 32, "owner-1", "cd" * 16, 100, "ef" * 32)
-REPORT: dict[str, Any] = {
-    "study_digest": TAKEN.study_digest,
-    "countersigned_by": "hub",
-    "owners": [
-        {
-            "owner": "owner-1",
-            "release_id": TAKEN.release_id,
-            "payload_sha256": TAKEN.payload_sha256,
-        }
-    ],
-}
-
-
-def _acknowledged(authority: Authority = AUTHORITY, role: Role = Role.CURATOR) -> bytes:
-    return acknowledge(TAKEN, make_signer(authority.issue(role, "hub")))
-
-
-def test_an_acknowledgement_is_the_same_each_time_and_says_who_signed_what() -> None:
-    signer = make_signer(AUTHORITY.issue(Role.CURATOR, "hub"))
-    content = acknowledge(TAKEN, signer)
-    assert content == acknowledge(TAKEN, signer)
-    found, curator = read_acknowledgement(content, KnownParties(AUTHORITY.pem))
-    assert (found, curator.name) == (TAKEN, "hub")
-    assert compare(content, REPORT, KnownParties(AUTHORITY.pem))["owner"] == "owner-1"
-
-
-def test_an_acknowledgement_counts_only_by_a_curator_of_the_authority_in_good_standing() -> None:
-    content = _acknowledged()
-    with pytest.raises(SignatureError, match="authority"):
-        compare(content, REPORT, KnownParties(new_authority().pem))
-    with pytest.raises(SignatureError, match="no curator"):
-        compare(_acknowledged(role=Role.OPERATOR), REPORT, KnownParties(AUTHORITY.pem))
-    with pytest.raises(SettingError, match="--ca"):
-        compare(content, REPORT, KnownParties(None))
-    credentials = AUTHORITY.issue(Role.CURATOR, "hub")
-    stolen = acknowledge(TAKEN, make_signer(credentials))
-    serial = parse_certificate(credentials.certificate).serial_number
-    with pytest.raises(SignatureError, match="revoked"):
-        compare(
-            stolen, REPORT, KnownParties(AUTHORITY.pem, revoked=RevocationList(1, {serial: NOW}))
-        )
-
-
-@pytest.mark.parametrize("field", ["release_id", "payload_sha256"])
-def test_any_other_release_in_its_place_is_a_contradiction(field: str) -> None:
-    listed = [{**REPORT["owners"][0], field: "00" * 16}]
-    with pytest.raises(ContradictionError, match="in its place"):
-        compare(_acknowledged(), {**REPORT, "owners": listed}, KnownParties(AUTHORITY.pem))
-    with pytest.raises(ContradictionError, match="leaves owner-1 out"):
-        compare(_acknowledged(), {**REPORT, "owners": []}, KnownParties(AUTHORITY.pem))
-
-
-def test_an_acknowledgement_of_another_study_says_nothing_of_this_one() -> None:
-    for other in ({**REPORT, "study_digest": "00" * 32}, {"study_digest": TAKEN.study_digest}):
-        with pytest.raises(SettingError, match="of study abab"):
-            compare(_acknowledged(), other, KnownParties(AUTHORITY.pem))
-
-
-@given(
-    field=st.sampled_from(sorted(asdict(TAKEN))), value=st.one_of(st.none(), st.text(), st.floats())
-)
-def test_an_acknowledgement_says_nothing_else_than_it_must(field: str, value: Any) -> None:
-    try:
-        content = acknowledge(
-            replace(TAKEN, **{field: value}), make_signer(AUTHORITY.issue(Role.CURATOR, "hub"))
-        )
-    except ValueError:  # what canonical JSON does not take
-        return
-    try:
-        found, _ = read_acknowledgement(content, KnownParties(AUTHORITY.pem))
-    except ReceiptError:
-        return
-    assert type(getattr(found, field)) is type(getattr(TAKEN, field))
-
-
-# A changed byte can make the serial number negative, which `cryptography` still reads, with a word.
-@pytest.mark.filterwarnings("ignore:Parsed a serial number")
-@given(place=st.integers(0, 4000), by=st.integers(1, 255))
-def test_no_changed_byte_of_an_acknowledgement_changes_what_it_says(place: int, by: int) -> None:
-    content = bytearray(ACKNOWLEDGED)
-    content[place % len(content)] ^= by
-    try:
-        read = read_acknowledgement(bytes(content), KnownParties(AUTHORITY.pem))
-    except (ReceiptError, SignatureError):
-        return
-    # One certificate can be written in several ways: spare bits of its encoding, line breaks.
-    assert read == read_acknowledgement(ACKNOWLEDGED, KnownParties(AUTHORITY.pem))
-    assert ACKNOWLEDGED.index(b"BEGIN CERTIFICATE") < place % len(content)
-
-
 def test_a_certificate_of_an_unknown_version_cannot_be_read() -> None:
     version_3, version_11 = b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x0a"
     der = parse_certificate(AUTHORITY.pem).public_bytes(Encoding.DER)
     changed = ssl.DER_cert_to_PEM_cert(der.replace(version_3, version_11, 1)).encode()
     with pytest.raises(SignatureError, match="cannot be read"):
         load_certificate(changed, what="owner-1")
-
-
-ACKNOWLEDGED = _acknowledged()

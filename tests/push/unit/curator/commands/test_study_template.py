@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.schema import Categorical, Numeric
+from dppca.common.schema import Categorical
 from dppca.common.shell.console import run
 from dppca.common.study import Study, study_from_yaml
 from dppca.curator.cli import cli
@@ -55,15 +55,6 @@ def test_what_is_commented_out_is_valid_too() -> None:
     study = study_from_yaml(more)
     assert (study.quorum, study.deadline is None) == (2, False)
     assert study.table.products_of_bins == ("age",)
-
-
-def test_the_template_says_the_shape_of_its_numerics_and_a_target() -> None:
-    schema = study_from_yaml(TEMPLATE).table
-    numerics = [a for a in schema.attributes if isinstance(a, Numeric)]
-    assert (schema.sum_weight, schema.targets) == (0.5, ("smoker",))
-    assert all(attribute.histogram for attribute in numerics)
-    for field, unsaid in (("integer", False), ("zero", None), ("score", "linear"), ("bins", None)):
-        assert any(getattr(attribute, field) != unsaid for attribute in numerics)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -115,17 +114,6 @@ def test_a_study_with_few_rows_cannot_work_and_one_with_plenty_wants_no_delta() 
     assert "works at epsilon 1 (laplace)" in text
     assert "as the study has it: of 100 parts of variance" in text
     assert "so a delta would buy less than one part more" in text
-
-
-def test_a_range_of_one_number_a_moment_and_the_best_case_are_said_in_words() -> None:
-    nearly_all = _study(components={"count": 5})
-    text = plan_text(_plan(nearly_all, 1_000_000), replace(SECONDS, draw=0.0082))
-    assert "would hold 100, as in nine runs of ten; directions" in text
-    assert "less than 0.1 s for an owner's noise" in text
-    study = _study()
-    best = _plan(study, 1_000, assumption=power_law(study.table.layout, 1, 1))
-    assert "this is the best case" in plan_text(best, SECONDS)
-    assert "this is the best case" not in plan_text(_plan(study, 1_000), SECONDS)
 
 
 def test_gaussian_noise_is_recommended_where_it_captures_more() -> None:

@@ -20,7 +20,7 @@ from dppca.common.errors import (
 )
 from dppca.common.study import Study, Trust, study_from_mapping
 from dppca.curator.study import lifecycle
-from dppca.curator.study.lifecycle import TRANSITIONS, NextAction, Transition, next_state
+from dppca.curator.study.lifecycle import TRANSITIONS, NextAction, Transition
 from dppca.curator.study.study_record import (
     Sealing,
     StoredOpening,
@@ -69,20 +69,6 @@ ELSEWHERE = {
     Trust.AGGREGATE: (StudyState.OPEN, Transition.DECOMPOSE),
 }
 """The pair of the table that the other trust has alone."""
-
-
-@pytest.mark.parametrize("trust", Trust)
-@pytest.mark.parametrize("state", StudyState)
-@pytest.mark.parametrize("step", Transition)
-def test_every_pair_that_the_table_does_not_list_is_illegal(
-    trust: Trust, state: StudyState, step: Transition
-) -> None:
-    record = record_with(state=state) if trust is Trust.OWNER else masked_with(state=state)
-    if (state, step) in TRANSITIONS and (state, step) != ELSEWHERE[trust]:
-        assert next_state(record, step) is TRANSITIONS[state, step]
-        return
-    with pytest.raises(StudyStateError, match=state.value):
-        next_state(record, step)
 
 
 def test_the_table_of_the_docstring_is_the_table() -> None:

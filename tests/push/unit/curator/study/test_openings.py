@@ -99,28 +99,16 @@ def test_the_same_sum_with_another_signature_is_the_same_opening() -> None:
     assert again == (record, OpeningDecision.ALREADY_STORED)
 
 
-OTHER = MaskedRecords(make_masked_study(seed=1, name="other"))
 WRONG: dict[str, tuple[Opening, type[DppcaError], str]] = {
-    "another study": (OTHER.opening("owner-1"), ConflictError, "another set or study"),
     "a smaller set": (
         resigned(replace(FIRST, set_digest=PLAIN.shown("owner-1", ["owner-1", "owner-2"]).digest)),
         ConflictError,
         "another set or study",
     ),
-    "a stream of another": (
-        resigned(replace(FIRST, streams=(1,))),
-        UploadError,
-        "streams that it does not hold",
-    ),
-    "a stream twice": (resigned(replace(FIRST, streams=(0, 0))), UploadError, "does not hold"),
     "no stream": (resigned(replace(FIRST, streams=())), UploadError, "names no stream"),
-    "another sum": (
-        replace(FIRST, total=bytes(len(FIRST.total))),
-        SignatureError,
-        "was changed, or not signed",
-    ),
     "another's": (SECOND, UploadError, "an opening of owner-2 came from owner-1"),
 }
+"""What else is wrong with an opening alone is in `common/aggregation/test_pooling`."""
 
 
 @pytest.mark.parametrize("what", WRONG)
