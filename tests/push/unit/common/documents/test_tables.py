@@ -64,14 +64,9 @@ def test_a_cell_is_text() -> None:
     assert html_table((), []) == "<table><tbody></tbody></table>"
 
 
-def test_a_study_and_a_schema_show_themselves_in_a_notebook_and_names_are_no_markup() -> None:
-    study = make_study("latent")
-    page = study._repr_html_()
-    for said in (study.name, study.digest, "epsilon", "ill", *study.owners):
-        assert said in page
-    table = study.table._repr_html_()
-    for said in ("-2 to 2", "no, yes", "red, green, blue", "6 attributes, 8 coded columns"):
-        assert said in table
-    attributes = [numeric_of(f"<img src={name}>", 0, 1) for name in "ab"]
-    study = make_study(attributes)
-    assert "<img" not in study._repr_html_() + study.table._repr_html_()
+def test_names_in_the_notebooks_tables_of_a_study_and_a_schema_are_no_markup() -> None:
+    study = make_study([numeric_of(f"<img src={name}>", 0, 1) for name in "ab"])
+    page = study._repr_html_() + study.table._repr_html_()
+    assert study.digest in page
+    assert "&lt;img" in page
+    assert "<img" not in page

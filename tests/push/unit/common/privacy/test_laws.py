@@ -156,8 +156,3 @@ def test_what_fewer_shares_cost_is_rounded_up_by_less_than_one_of_25_decimals(
         found = GaussianLaw(900).cost_of_fewer(PrivacyCost(Decimal(0), rho), honest, left)
     assert found.epsilon == 0
     assert 0 <= Fraction(found.rho) - Fraction(rho) * honest / left < Fraction(1, 10**25)
-
-
-def test_nothing_is_promised_of_fewer_laplace_shares() -> None:
-    charge = PrivacyCost(Decimal(1), Decimal(0))
-    assert LaplaceLaw(50).cost_of_fewer(charge, 3, 2) is None

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
 import os
-import sqlite3
-import tempfile
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,8 +13,6 @@ from dppca.owner.site.config import load_site
 from dppca.owner.site.enrolment import enrol
 from tests.support.ledgers import NOW, request_of
 from tests.support.studies import make_study
-
-NOBODY = 65534
 
 
 def _site(folder: Path) -> Path:
@@ -56,19 +51,6 @@ def test_a_site_of_an_earlier_version_is_shut_by_the_first_command(tmp_path: Pat
     assert _open(folder) == []
 
 
-def test_an_open_ledgers_journal_is_private_too(tmp_path: Path) -> None:
-    folder = _site(tmp_path / "site")
-    connection = sqlite3.connect(folder / "ledger.sqlite", isolation_level=None)
-    connection.execute("BEGIN IMMEDIATE")
-    connection.execute("INSERT INTO entries VALUES (2, x'', x'')")
-    try:
-        assert (folder / "ledger.sqlite-journal").exists()
-        assert _open(folder) == []
-    finally:
-        connection.execute("ROLLBACK")
-        connection.close()
-
-
 def test_links_are_left_alone_and_what_cannot_be_shut_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,23 +65,6 @@ def test_links_are_left_alone_and_what_cannot_be_shut_is_named(
 
     monkeypatch.setattr(Path, "chmod", refuse)
     assert shut([target]) == [target]
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
-def test_another_user_can_neither_read_the_ledger_nor_hold_its_lock() -> None:
-    with tempfile.TemporaryDirectory() as place:
-        Path(place).chmod(0o755)
-        folder = _site(Path(place) / "site")
-        folder.chmod(0o755)  # as an earlier version left it: the file protects itself
-        os.seteuid(NOBODY)
-        try:
-            with (
-                pytest.raises(sqlite3.OperationalError),
-                closing(sqlite3.connect(folder / "ledger.sqlite")) as connection,
-            ):
-                connection.execute("SELECT * FROM entries").fetchone()
-        finally:
-            os.seteuid(0)
 
 
 def test_where_no_mode_says_who_may_open_a_file_none_is_blamed(

@@ -57,15 +57,3 @@ def test_where_no_eigenvalue_is_positive_every_row_is_the_mean() -> None:
     )
     rows = sample(model, 3, rng=np.random.default_rng(0))
     np.testing.assert_array_equal(rows, np.tile([0.1, 0.2], (3, 1)))
-
-
-def test_drawn_rows_have_the_models_mean_and_covariance() -> None:
-    rng = np.random.default_rng(2)
-    vectors = np.linalg.qr(rng.normal(size=(5, 5)))[0]
-    mean = np.linspace(-1, 1, 5)
-    model = fit_ppca(np.array([5.0, 2, 1, 0.5, 0.3]), vectors[:2], mean, trace_scaling=False)
-    n = 200_000
-    rows = sample(model, n, rng=rng)
-    # six standard errors of a mean and of a covariance; the seed is fixed
-    np.testing.assert_allclose(rows.mean(axis=0), mean, atol=6 * np.sqrt(5 / n))
-    np.testing.assert_allclose(np.cov(rows.T), model.covariance(), atol=6 * 5 * np.sqrt(2 / n))

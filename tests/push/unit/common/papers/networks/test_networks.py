@@ -15,8 +15,6 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
 from dppca.common.errors import DataError, SettingError
 from dppca.common.papers import DPSUBN3, PrivBayes
@@ -248,17 +246,6 @@ def test_few_rows_equal_rows_and_two_attributes_are_fitted(fit: Fit) -> None:
     assert fit(same).sample(20).shape == (20, 4)
     two = make_schema([binary_of(f"b{i}", [0, 1]) for i in range(2)], max_rows_per_person=1)
     assert fit(tree(30)[:, :2], schema=two, epsilon=10).sample(10).shape == (10, 2)
-
-
-@BOTH
-def test_an_unfitted_estimator_draws_nothing_and_settings_are_copied(fit: Fit) -> None:
-    model = fit(people(60))
-    fresh = clone(model)
-    assert fresh.get_params()["n_bins"] == 16
-    with pytest.raises(NotFittedError):
-        fresh.sample(3)
-    with pytest.raises(SettingError, match="n_rows"):
-        model.sample(0)
 
 
 def test_counts_below_zero_and_empty_cells_have_a_distribution() -> None:
