@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,12 @@ class Toy(KeyedTrial):
 
 def found(trial: Toy) -> Found:
     return {**asdict(trial), "accuracy": trial.split / 4}
+
+
+@pytest.mark.parametrize("folder", ["performance", "rivals", "synthesis", "trust"])
+def test_a_committed_page_is_made_from_its_committed_figures(folder: str) -> None:
+    page = import_module(f"benchmarks.{folder}.page")
+    assert page.PAGE.read_text() == page.page(json.loads(page.JSON_FILE.read_text()))
 
 
 def test_finished_trials_are_not_run_again_and_one_cut_short_is(tmp_path: Path) -> None:

@@ -1,11 +1,31 @@
-"""A masked sum beside Flower's: ours is exact, and a table says so where Flower is not there."""
+"""Rounds of the benchmarks, and masked sums beside Flower's."""
 
 from __future__ import annotations
 
 import pytest
 
 from benchmarks.performance import secagg
+from benchmarks.performance.racing import time_subjects
 from dppca.common.errors import ConflictError, OpeningRefusedError
+
+
+def test_rounds_alternate_and_medians_count_only_them() -> None:
+    order: list[str] = []
+    seconds = iter([9.0, 1.0, 3.0, 2.0])
+
+    def timed() -> float:
+        order.append("a")
+        return next(seconds)
+
+    def other() -> None:
+        order.append("b")
+
+    timings = time_subjects({"a": timed, "b": other}, rounds=3, work={"a": 10, "b": 1})
+    assert order == ["a", "b", "a", "b", "b", "a", "a", "b"]
+    assert timings["a"].seconds == [1.0, 3.0, 2.0], "the warm-up is not counted"
+    assert timings["a"].median_s == 2.0
+    assert timings["a"].rate == 5.0
+    assert len(timings["b"].seconds) == 3
 
 
 def test_a_sum_without_three_owners_and_a_spare_opener_is_exact() -> None:

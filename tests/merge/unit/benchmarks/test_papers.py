@@ -1,19 +1,32 @@
-"""Tables of the experiments: the named ones, and any file."""
+"""Experiments of the papers: their tables, their runs, and what is printed of them."""
 
 from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.papers.data import encode_table, load_table
+from benchmarks.papers.experiments import EXPERIMENTS, find_experiment
 from benchmarks.papers.files import file_source
 from benchmarks.papers.machines import delta_for, split_rows
 from benchmarks.papers.rows import PaperSource
-from benchmarks.papers.trials import Scored, Trial
+from benchmarks.papers.sun import printed as sun_printed
+from benchmarks.papers.tables import Line, make_markdown
+from benchmarks.papers.trials import (
+    CONTROLS,
+    PUBLISHED,
+    SOUND,
+    Experiment,
+    Scope,
+    Scored,
+    Trial,
+    TrialOutcome,
+)
 from dppca.common.errors import DataError
 from dppca.common.schema import Binary, Categorical, Numeric
 
@@ -166,3 +179,112 @@ def test_delta_is_one_over_the_square_of_the_rows() -> None:
         1e-6
     )
     assert delta_for(Trial(PaperSource("t"), "m", delta="1e-9"), 1000) == "1e-9"
+
+
+CELLS = tuple(Trial(PaperSource("toy"), "m", PUBLISHED, "0.1", seed=seed) for seed in (1, 2, 3))
+
+
+def experiment(compute: object) -> Experiment:
+    return Experiment(
+        name="toy",
+        title="Toy",
+        source="nobody",
+        x="epsilon",
+        grid=lambda _: CELLS,
+        compute=compute,  # type: ignore[arg-type]
+    )
+
+
+def test_cells_that_differ_in_anything_have_names_and_noise_of_their_own() -> None:
+    cell = CELLS[0]
+    others = [
+        replace(cell, source=PaperSource("other")),
+        replace(cell, variant=SOUND),
+        replace(cell, epsilon="0.2"),
+        replace(cell, delta="1e-9"),
+        replace(cell, owners=3),
+        replace(cell, rows=100),
+        replace(cell, columns=5),
+        replace(cell, components=5),
+        replace(cell, target="t"),
+        replace(cell, scored=Scored.TRAINING),
+    ]
+    assert len({each.name for each in [cell, *others]}) == len(others) + 1
+    seeds = {each.noise_seed for each in [cell, *others, replace(cell, seed=2)]}
+    assert len(seeds) == len(others) + 2
+
+
+def test_every_published_experiment_is_there() -> None:
+    papers = {"gu": (2, 3, 4), "huang": (1, 2, 3, 4), "zhang": (1, 2, 3, 4, 5, 6)}
+    figures = {f"{paper}-fig{n}" for paper, numbers in papers.items() for n in numbers}
+    assert set(EXPERIMENTS) == figures | {"sun-table4"}
+
+
+@pytest.mark.parametrize("name", sorted(EXPERIMENTS))
+def test_a_grid_holds_no_run_twice_and_quick_asks_for_less(name: str, data_folder: Path) -> None:
+    grid = find_experiment(name).grid
+    full, quick = grid(Scope()), grid(Scope(quick=True))
+    for cells in (full, quick):
+        keys = [(cell.name, cell.seed) for cell in cells]
+        assert len(set(keys)) == len(keys)
+    assert len(quick) < len(full)
+
+
+PRINTED = Trial(PaperSource("toy"), "m", PUBLISHED, "0.1", scored=Scored.TRAINING)
+LINES = {
+    PRINTED: (0.9, 0.8),
+    replace(PRINTED, variant=CONTROLS[PUBLISHED]): (0.85, 0.85),
+    replace(PRINTED, variant=SOUND, scored=Scored.HELD_OUT): (0.5, 0.6),
+    replace(PRINTED, method="SVM", variant="", epsilon=""): (0.95, 0.95),
+}
+RUNS = [
+    Line(
+        cell,
+        tuple(
+            TrialOutcome(n=100, d=4, k=seed, accuracy=value, seconds=0.25, true_epsilon="0.4750")
+            for seed, value in enumerate(values, start=1)
+        ),
+    )
+    for cell, values in LINES.items()
+]
+
+
+EXPERIMENT = Experiment(
+    name="toy",
+    title="Toy",
+    source="nobody",
+    x="epsilon",
+    grid=lambda _: tuple(LINES),
+    compute=lambda _: RUNS[0].outcomes[0],
+    measures=("accuracy",),
+    printed=lambda cell: {"accuracy": "84.10"} if cell.variant == PUBLISHED else {},
+)
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    cells = [[field.strip() for field in line.strip("|").split("|")] for line in lines]
+    return [dict(zip(cells[0], row, strict=True)) for row in cells[2:]]
+
+
+def test_a_published_line_has_control_and_sound_form_beside_it() -> None:
+    first, *others = rows_of(make_markdown(EXPERIMENT, RUNS, command="c"))
+    assert first["accuracy %"] == "85.00 ± 7.07"
+    assert first["control: random subspace"] == "85.00 ± 0.00"
+    assert first["sound form, held out"] == "55.00 ± 7.07"
+    assert first["true epsilon"] == "0.475"
+    assert (first["k"], first["printed"]) == ("1 to 2", "84.10")
+    assert [other["variant"] for other in others] == [SOUND, ""]
+    assert all(other["sound form, held out"] == "" for other in others)
+
+
+def test_table_4_is_compared_only_with_what_it_measured() -> None:
+    whole = Trial(PaperSource("a1a"), "DPSVD", PUBLISHED, "0.5", scored=Scored.TRAINING)
+    assert sun_printed(whole) == {"accuracy": "83.50", "support_vectors": "755"}
+    for other in (
+        replace(whole, scored=Scored.HELD_OUT),
+        replace(whole, rows=500),
+        replace(whole, variant=SOUND),
+        replace(whole, source=PaperSource("file-1234")),
+    ):
+        assert sun_printed(other) == {}
