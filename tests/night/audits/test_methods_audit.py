@@ -18,8 +18,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -30,15 +31,19 @@ from dppca.common.estimators.base.hinge import solve_hinge
 from dppca.common.papers import (
     AGSVM,
     DPPCASVM,
+    DPSUBN3,
     DPSVD,
     DPSVM,
     PCADPSVM,
     PPCADPMH,
     MODSuLQSVM,
     PrivateSVM,
+    PrivBayes,
 )
 from dppca.common.papers.base import noised_rows, second_moment
 from dppca.common.papers.base.party_tables import encode_rows, group_rows
+from dppca.common.papers.networks import dp_subn3, fitting, noised_counts
+from dppca.common.papers.networks.noised_counts import PooledCounts, count_rows, release_counts
 from dppca.common.papers.ppca import party_moments
 from dppca.common.papers.ppca.forms import corrected_moments, resolve_settings
 from dppca.common.privacy import mechanisms
@@ -51,7 +56,7 @@ LEVEL = 1e-7
 N_RELEASES = 4_000
 THRESHOLDS = (0.0, 0.1, 0.25, 0.5, 0.7, 0.9, 1.2)  # of the claimed epsilon; public, not fitted
 A_BOUND = 4 * len(THRESHOLDS) * LEVEL  # that one honest estimator fails
-N_AUDITS = 8
+N_AUDITS = 10
 FALSE_ALARMS = N_AUDITS * A_BOUND
 pytestmark = [
     pytest.mark.filterwarnings("ignore::dppca.NoiseWarning"),  # tables of one row
@@ -227,7 +232,48 @@ def gu_loss(released: Any) -> float:
     return laplace_ratio(sums_of(moments, 1), x, y, guarantee.sensitivity)
 
 
+# All noised counts of a network's fit, step after step. A single row has no dependence, so choices
+# tell nothing here; `tests/push/unit/common/papers/base/test_exponential.py` tests their law.
+TRIPLES = make_schema([binary_of(name, [0, 1]) for name in "abc"], max_rows_per_person=1)
+NETWORK_ROWS = np.zeros((1, 3)), np.ones((1, 3))
+
+
+def fit_network(model: Any, rows: Vector) -> Any:
+    return model.fit([rows] if isinstance(model, DPSUBN3) else rows)
+
+
+def release_network(model: Any, rows: Vector) -> list[PooledCounts]:
+    released: list[PooledCounts] = []
+
+    def watched(*args: Any, **settings: Any) -> PooledCounts:
+        released.append(release_counts(*args, **settings))
+        return released[-1]
+
+    with (
+        mock.patch.object(dp_subn3, "release_counts", watched),
+        mock.patch.object(fitting, "release_counts", watched),
+    ):
+        fit_network(model, rows)
+    return released
+
+
+def network_loss(released: list[PooledCounts]) -> float:
+    total = 0.0
+    for pooled in released:
+        for attributes, table in pooled.tables.items():
+            x, y = (count_rows(row.astype(int), attributes, (2, 2, 2)) for row in NETWORK_ROWS)
+            total += laplace_ratio(table, x, y, pooled.calibration.law.width)
+    return total
+
+
+def network_audit(kind: type[Any]) -> Audit:
+    make = partial(kind, epsilon=1, schema=TRIPLES)
+    return Audit(make, release_network, *NETWORK_ROWS, network_loss, n_releases=1_500, planted=4)
+
+
 AUDITS = {
+    "DP-SUBN3": network_audit(DPSUBN3),
+    "PrivBayes": network_audit(PrivBayes),
     "DPPCA-SVM": moment_audit(lambda: DPPCASVM(epsilon=1, max_rows_per_person=1), *FAR_IN_L1),
     "AG-SVM": moment_audit(lambda: AGSVM(epsilon=2, max_rows_per_person=1, delta=0.05), *FAR_IN_L2),
     "MOD-SuLQ-SVM": moment_audit(
@@ -294,7 +340,10 @@ def audited_epsilon(audit: Audit) -> tuple[float, float]:
 
 def guarantee_of(audit: Audit) -> Any:
     """The claim, from a table that the whole of ``fit`` takes."""
-    model = audit.make().set_params(allow_constant=True)
+    model = audit.make()
+    if isinstance(model, DPSUBN3 | PrivBayes):
+        return fit_network(model, audit.a).guarantee_
+    model.set_params(allow_constant=True)
     if isinstance(model, PPCADPMH):
         model.set_params(schema=SCHEMA)
     # Enough rows that flipped labels leave one class with probability below 1e-20.
@@ -322,7 +371,7 @@ def test_the_audit_finds_noise_that_is_too_small(
     audit = AUDITS[name]
     too_small = less_noise(mechanisms.add_noise, audit.planted)
     seed_noise(monkeypatch)
-    for module in (party_moments, noised_rows, second_moment, weight_noise):
+    for module in (party_moments, noised_counts, noised_rows, second_moment, weight_noise):
         monkeypatch.setattr(module, "add_noise", too_small)
     spent, claim = audited_epsilon(audit)
     assert spent > claim

@@ -1,8 +1,9 @@
 """The self-test accuses what is planted, by the check that is made for it, and nothing honest.
 
-False alarms: an honest installation is accused with probability below 1e-6 by a whole run, and
-by a check with 9e-8 (a dozen of them here, beside the whole run). Misses: each bug is planted so
-that the check meant for it fails with probability above 1 - 1e-8, or for certain.
+False alarms: an honest installation is accused with probability below 1e-6 by a whole run, by a
+check with 9e-8 (a dozen of them here, beside the whole run), and by the checks of masked sums with
+1e-6, as their findings say. Misses: each bug is planted so that the check meant for it fails with
+probability above 1 - 1e-8, or for certain.
 """
 
 from __future__ import annotations
@@ -11,18 +12,21 @@ import csv
 import hashlib
 import io
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dppca.common.aggregation import masking, opening
 from dppca.common.privacy import release
 from dppca.common.privacy.laws import GaussianLaw, LaplaceLaw, NoiseLaw
 from dppca.common.privacy.mechanisms import Calibration, add_noise
 from dppca.common.privacy.noise.entropy import EntropySource, SeededEntropy
 from dppca.owner.records.lines import Lines
-from dppca.owner.selftest import crashes, endpoint, suite
+from dppca.owner.selftest import crashes, endpoint, masked_sums, suite
 from dppca.owner.selftest.crashes import attack_by_other_rows, kill_at_random, kill_at_steps
 from dppca.owner.selftest.draws import audit_noise, audits
 from dppca.owner.selftest.endpoint import (
@@ -35,7 +39,8 @@ from dppca.owner.selftest.findings import Finding, SelfTest, report_text
 from dppca.owner.selftest.hostile_rows import attack_by_one_row
 from dppca.owner.selftest.laws import bins, centred, dkw, dkw_limit
 from dppca.owner.selftest.local_federation import TemporaryFederation, temporary_federation
-from tests.support.noise import less_noise
+from dppca.owner.selftest.masked_sums import attack_masked_sums, attack_opener, audit_shares
+from tests.support.noise import less_noise, seed_noise
 from tests.support.sites import OwnerSite
 
 Vector = NDArray[np.int64]
@@ -81,7 +86,7 @@ class SeededFloats:
         return values + np.rint(noise).astype(np.int64)
 
 
-FALSE_ALARMS = 1e-6 + 12 * 9e-8 + 20 * 1e-8
+FALSE_ALARMS = 1e-6 + 1e-6 + 12 * 9e-8 + 20 * 1e-8
 BUGS: dict[str, tuple[Callable[[], Noiser], str]] = {
     "no noise on one coordinate": (lambda: no_noise_on_one, "distribution"),
     "half the scale": (lambda: half_the_scale, "distribution"),
@@ -251,3 +256,65 @@ def test_the_command_reports_and_leaves_with_its_code(
     code, document = site.run("selftest", "--quick")
     assert (code, document["passed"]) == (25, False)
     assert not list(tmp_path.iterdir()), "nothing is written at the site"
+
+
+def test_shares_masks_and_openers_pass() -> None:
+    findings = [*audit_shares(n_draws=50_000), *attack_masked_sums()]
+    assert [finding.check for finding in findings if not finding.passed] == []
+    assert sum(finding.false_alarm for finding in findings) < 1e-6
+
+
+def test_noise_divided_by_all_owners_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_little(
+        values: NDArray[np.int64], noise: Calibration, *, entropy: EntropySource
+    ) -> NDArray[np.int64]:
+        return add_noise(values, replace(noise, n_honest_owners=3), entropy=entropy)
+
+    seed_noise(monkeypatch)
+    monkeypatch.setattr(masked_sums, "add_noise", too_little)
+    assert [finding.passed for finding in audit_shares(n_draws=50_000)] == [False, False]
+
+
+def test_a_vector_without_its_masks_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(masking, "subtract_stream", lambda *_, **__: None)
+    assert not attack_masked_sums()[0].passed
+
+
+@pytest.mark.parametrize(
+    ("check", "lie"),
+    [
+        ("bound", "a second set"),
+        ("quorum", "a set below the quorum"),
+        ("signature", "an upload without its signature"),
+    ],
+)
+def test_an_opener_that_does_not_check_is_found(
+    monkeypatch: pytest.MonkeyPatch, check: str, lie: str
+) -> None:
+    if check == "signature":
+        monkeypatch.setattr(opening, "require_signed", lambda *_: None)
+    else:
+        whole = opening._require_set
+
+        def lax(terms: Any, shown: Any, opener: Any, secret: Any, bound: Any) -> Any:
+            if check == "bound":
+                return whole(terms, shown, opener, secret, None)
+            if len(shown.entries) < terms.quorum:
+                return []
+            return whole(terms, shown, opener, secret, bound)
+
+        monkeypatch.setattr(opening, "_require_set", lax)
+    finding = attack_masked_sums()[1]
+    assert not finding.passed
+    assert lie in finding.figures["faults"]
+
+
+def test_an_opener_opens_once_and_one_that_keeps_its_key_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("good", "bad"):
+        (tmp_path / name).mkdir()
+    found = attack_opener(tmp_path / "good")
+    assert found.passed, found
+    monkeypatch.setattr("dppca.owner.release.opening.destroy_opener_key", lambda *_: False)
+    assert not attack_opener(tmp_path / "bad").passed
