@@ -83,24 +83,6 @@ def largest_loadings(
     )
 
 
-def kept_components(
-    schema: Schema,
-    vectors: NDArray[np.float64],
-    eigenvalues: NDArray[np.float64],
-    noise_edge: float,
-) -> tuple[KeptComponent, ...]:
-    """Return the kept components with their largest loadings.
-
-    ``vectors`` has the components as rows, shape (k, p); ``eigenvalues`` is descending, of length k
-    or more, and ``noise_edge`` is in the same units.
-    """
-    loadings = largest_loadings(schema, vectors)
-    return tuple(
-        KeptComponent(float(value), bool(value > noise_edge), each)
-        for value, each in zip(eigenvalues, loadings, strict=False)
-    )
-
-
 def component_lines(components: Sequence[KeptComponent]) -> list[str]:
     """Return text lines: the first ten components, each with its largest loadings."""
     lines: list[str] = []

@@ -21,7 +21,12 @@ from dppca.common.attestation.results import Result
 from dppca.common.attestation.verify import verify_result
 from dppca.common.documents.tables import html_table
 from dppca.common.errors import ArtefactError
-from dppca.common.numerics.loadings import MOST_LOADINGS, Loading, largest_loadings
+from dppca.common.numerics.loadings import (
+    MOST_LOADINGS,
+    KeptComponent,
+    Loading,
+    largest_loadings,
+)
 from dppca.common.shell.packages import require_package
 from dppca.common.study import Study
 from dppca.common.transport.revoked import RevocationList
@@ -155,6 +160,15 @@ def read_result(
     if study is not None and study.digest != checked.study.digest:
         raise ArtefactError("the result is of another study")
     return make_components(result, checked.study, checked.document)
+
+
+def kept_components(result: Result, study: Study) -> tuple[KeptComponent, ...]:
+    """Return the kept components of a result with their largest loadings."""
+    loadings = largest_loadings(study.table, result.vectors)
+    return tuple(
+        KeptComponent(float(value), bool(value > result.header.noise_edge), each)
+        for value, each in zip(result.eigenvalues, loadings, strict=False)
+    )
 
 
 def make_components(result: Result, study: Study, receipt: ComponentsReceipt | None) -> Components:

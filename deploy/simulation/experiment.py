@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from dppca.common.documents.values import to_document
 from dppca.common.errors import SettingError
 from dppca.common.numerics.comparison import count_cells, summarise_pairs, variations
-from dppca.common.numerics.loadings import kept_components
 from dppca.common.numerics.values import count_values, known_cells
 from dppca.common.pages.rendering import check_report
 from dppca.common.privacy.composition import compose_guarantee
@@ -31,6 +30,7 @@ from dppca.common.privacy.release import calibrate
 from dppca.common.schema import Column, Numeric, Schema, encode, known_labels
 from dppca.common.shell.plotting import write_figures
 from dppca.common.study import AGGREGATE_ONLY_FIELDS, Study, study_from_mapping
+from dppca.common.verification.components import kept_components
 from dppca.deploy.simulation.aggregation import Aggregation
 from dppca.deploy.simulation.disk import ANOTHER_OUTPUT, ANOTHER_TMPDIR, telling_full_disk
 from dppca.deploy.simulation.evaluate import (
@@ -386,7 +386,7 @@ def _evaluate(
         owners=run.owners,
         components=SimulatedComponents(
             count=result.header.count,
-            kept=kept_components(schema, result.vectors, eigenvalues, edge),
+            kept=kept_components(result, study),
             eigenvalues=eigenvalues.tolist(),
             noise_edge=edge,
             above_noise=int((eigenvalues > edge).sum()),

@@ -20,10 +20,10 @@ from dppca.common.errors import (
     ReceiptError,
     SignatureError,
 )
-from dppca.common.numerics.loadings import kept_components
 from dppca.common.shell.console import emit, prints, progress
 from dppca.common.shell.plotting import check_plotting, write_figures
 from dppca.common.study import Study
+from dppca.common.verification.components import kept_components
 from dppca.owner.client.calls import CuratorClient
 from dppca.owner.client.questions import StudyProgress
 from dppca.owner.client.session import agreed_study, connect
@@ -97,9 +97,7 @@ def command(
         rows=header.n_rows,
         eigenvalues=result.eigenvalues.tolist(),
         noise_edge=header.noise_edge,
-        components=kept_components(
-            study.table, result.vectors, result.eigenvalues, header.noise_edge
-        ),
+        components=kept_components(result, study),
         epsilon=header.epsilon,
         delta=header.delta,
         assumptions=header.assumptions,

@@ -13,9 +13,9 @@ import numpy as np
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.documents.messages import Form
 from dppca.common.errors import ArtefactError, NotReadyError, SettingError
-from dppca.common.numerics.loadings import kept_components
 from dppca.common.privacy.labels import Label, require_released
 from dppca.common.shell.console import emit, prints, progress
+from dppca.common.verification.components import kept_components
 from dppca.owner.client.session import load_site_credentials
 from dppca.owner.commands.interrupt import report_charges_on_interrupt
 from dppca.owner.commands.options import data_set_option, file_path, study_argument
@@ -33,11 +33,10 @@ from dppca.owner.site.kept_studies import (
 from dppca.owner.site.policy import load_policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from dppca.common.numerics.loadings import KeptComponent
     from dppca.common.schema import Schema
     from dppca.common.study import Study
     from dppca.owner.commands.consent import ShowProgress
@@ -200,10 +199,7 @@ def _compare(
             released_mean=None if kept is None else kept.mean,
             rng=rng,
         )
-    figures: Sequence[KeptComponent] = []
-    if kept is not None:
-        edge = kept.header.noise_edge
-        figures = kept_components(schema, kept.vectors, kept.eigenvalues, edge)
+    figures = () if kept is None else kept_components(kept, study)
 
     def draw() -> dict[str, bytes]:
         pictures = {"Total variation of every pair": pair_plot(quality)}

@@ -16,13 +16,14 @@ from dppca.common.attestation.documents import Verification
 from dppca.common.attestation.envelopes import read_signed
 from dppca.common.attestation.verify import verified_result
 from dppca.common.documents.messages import StudyState
-from dppca.common.numerics.loadings import KeptComponent, kept_components
+from dppca.common.numerics.loadings import KeptComponent
 from dppca.common.pages.guard import LocalSessionMiddleware
 from dppca.common.pages.rendering import show_time
 from dppca.common.pages.server import PageApp
 from dppca.common.pages.study_header import study_header
 from dppca.common.shell.clock import duration_text, utc_now
 from dppca.common.study import Study, study_from_canonical
+from dppca.common.verification.components import kept_components
 from dppca.common.verification.files import verify_file
 from dppca.curator.operator.answers import OwnerStatus, StudyDetails
 from dppca.curator.operator.client import OperatorClient
@@ -106,11 +107,10 @@ class OperatorApp(PageApp):
                 self._client.download_components(study.name, path)
                 claims = verify_file(path, ca=self._ca)
                 result = verified_result(read_signed(path), study, ca=self._ca)
-            edge = result.header.noise_edge
             self._outcomes[study.digest] = Outcome(
                 values=result.eigenvalues.tolist(),
-                noise_edge=edge,
-                components=kept_components(study.table, result.vectors, result.eigenvalues, edge),
+                noise_edge=result.header.noise_edge,
+                components=kept_components(result, study),
                 claims=claims,
             )
         return self._outcomes[study.digest]

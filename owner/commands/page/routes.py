@@ -17,12 +17,12 @@ from dppca.common.aggregation.sum_messages import SealedSet
 from dppca.common.aggregation.terms import Terms
 from dppca.common.documents.values import to_document
 from dppca.common.errors import CallError, ConsentError, NotReadyError
-from dppca.common.numerics.loadings import kept_components
 from dppca.common.pages.guard import LocalSessionMiddleware, read_form
 from dppca.common.pages.server import PageApp
 from dppca.common.pages.study_header import study_header
 from dppca.common.shell.console import say
 from dppca.common.study import Study
+from dppca.common.verification.components import kept_components
 from dppca.owner.client.session import agreed_study, connect
 from dppca.owner.commands.budget_totals import site_budgets
 from dppca.owner.commands.components import fetch
@@ -150,15 +150,11 @@ class StewardApp(PageApp):
         if not components_path(self._site, name).exists():
             return self.answer("study.html", **shown)
         result, _ = kept_result(self._site, study)
-        header = result.header
-        figures = kept_components(
-            study.table, result.vectors, result.eigenvalues, header.noise_edge
-        )
         return self.answer(
             "components.html",
-            header=header,
+            header=result.header,
             values=result.eigenvalues.tolist(),
-            components=figures,
+            components=kept_components(result, study),
             **shown,
         )
 

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,12 @@ from dppca.common.documents.tables import fit_markdown
 from dppca.common.documents.values import to_document
 from dppca.common.errors import SettingError, StudyError
 from dppca.common.numerics.comparison import PairSummary, Variation
-from dppca.common.numerics.loadings import Loading, kept_components
+from dppca.common.numerics.loadings import Loading
 from dppca.common.privacy.composition import compose_guarantee
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import encode
 from dppca.common.study import study_from_mapping
+from dppca.common.verification.components import kept_components
 from dppca.deploy.simulation.demo import PLANS, TARGET, demo_study, demo_table
 from dppca.deploy.simulation.evaluate import Utility
 from dppca.deploy.simulation.experiment import read_columns, with_owners
@@ -78,6 +80,9 @@ def report() -> SimulationReport:
         for number in (1, 2, 3)
     )
     eigenvalues = np.array([0.4321, 0.2, 0.1, -0.05])
+    result: Any = SimpleNamespace(
+        vectors=VECTORS, eigenvalues=eigenvalues, header=SimpleNamespace(noise_edge=0.1543)
+    )
     return SimulationReport(
         command="demo",
         study="rand-hie",
@@ -92,7 +97,7 @@ def report() -> SimulationReport:
         owners=owners,
         components=SimulatedComponents(
             count=7,
-            kept=kept_components(demo_study().table, VECTORS, eigenvalues, 0.1543),
+            kept=kept_components(result, demo_study()),
             eigenvalues=eigenvalues.tolist(),
             noise_edge=0.1543,
             above_noise=2,

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 
 from dppca.common.numerics.loadings import (
     Loading,
     column_labels,
     component_lines,
-    kept_components,
     largest_loadings,
 )
+from dppca.common.verification.components import kept_components
 from tests.support.studies import make_schema, make_study, numeric_of
 
-SCHEMA = make_study("latent").table
+STUDY = make_study("latent")
+SCHEMA = STUDY.table
 VECTORS = np.array(
     [
         [0.1, -0.7, 0.0, 0.0, 0.6, 0.0, 0.0, -0.4],
@@ -43,7 +47,12 @@ def test_loadings_come_by_size_and_zeros_are_left_out() -> None:
 
 
 def test_lines_say_which_components_noise_could_have_made() -> None:
-    figures = kept_components(SCHEMA, VECTORS, np.array([0.5, 0.1, 0.0]), 0.2)
+    result: Any = SimpleNamespace(
+        vectors=VECTORS,
+        eigenvalues=np.array([0.5, 0.1, 0.0]),
+        header=SimpleNamespace(noise_edge=0.2),
+    )
+    figures = kept_components(result, STUDY)
     assert [each.above_noise for each in figures] == [True, False]
     assert component_lines(figures)[:3] == [
         "component 1: eigenvalue 0.5",
