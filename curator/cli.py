@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal, NoReturn, TypeVar
 
 import click
 
-from dppca.common.attestation.documents import VerificationDocument
 from dppca.common.shell.console import CommandGroup, emit, prints, run_and_end
 from dppca.common.shell.files import CredentialFolder
 from dppca.common.shell.packages import require_package
@@ -233,7 +232,7 @@ def health(curator: str, credentials: Path, timeout: float, *, live: bool, as_js
 
 @cli.command()
 @verification_options
-@prints(VerificationDocument)
+@prints("dppca.common.attestation.documents:Verification")
 def verify(
     file: Path,
     ca: Path | None,

@@ -24,6 +24,7 @@ from dppca.common.documents.values import (
     Document,
     ErrorDocument,
     JsonBytes,
+    Key,
     PathText,
     TimeText,
     keys,
@@ -213,12 +214,18 @@ def _hints(kind: type) -> dict[str, Any]:
     """Keys of a document with their types; `emit` adds the command's name to a dataclass."""
     hints = typing.get_type_hints(kind, include_extras=True)
     if is_dataclass(kind):
-        for name, derived in keys(kind).items():
-            if derived is not None:
-                hints[name] = typing.get_type_hints(derived, include_extras=True)["return"]
+        hints = {name: _hint(hints, key) for name, key in keys(kind).items()}
     if is_dataclass(kind) and any(kind in kinds for kinds in documents().values()):
         return {**typing.get_type_hints(Document, include_extras=True), **hints}
     return hints
+
+
+def _hint(hints: Mapping[str, Any], key: Key) -> Any:
+    """Type of a dataclass's key; of one that may be left out, `NotRequired`, without None."""
+    if key.derived is not None:
+        return typing.get_type_hints(key.derived, include_extras=True)["return"]
+    hint = hints[key.attribute]
+    return typing.NotRequired[typing.get_args(hint)[0]] if key.optional else hint
 
 
 def _is_optional(kind: type, hint: object) -> bool:

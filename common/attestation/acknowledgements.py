@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Self
 
-from dppca.common.attestation.documents import Acknowledged, VerifiedClaims
+from dppca.common.attestation.documents import Acknowledged, Verification
 from dppca.common.attestation.envelopes import (
     Claim,
     open_envelope,
@@ -109,7 +109,7 @@ def require_acknowledged(
         raise ReceiptError(f"{_WHAT} that the curator sent is of another contribution")
 
 
-def compare(content: bytes, report: VerifiedClaims, parties: KnownParties) -> Acknowledged:
+def compare(content: bytes, report: Verification, parties: KnownParties) -> Acknowledged:
     """Hold an acknowledgement against a result that has been verified.
 
     Parameters
@@ -136,29 +136,25 @@ def compare(content: bytes, report: VerifiedClaims, parties: KnownParties) -> Ac
             "an acknowledgement can be judged only with the authority's certificate: --ca"
         )
     contribution, curator = read_acknowledgement(content, parties)
-    if report["study_digest"] != contribution.study_digest or "owners" not in report:
+    if report.study_digest != contribution.study_digest:
         raise SettingError(
             f"{_WHAT} is of study {contribution.study_digest[:16]}, and the file is not"
         )
-    listed = next((each for each in report["owners"] if each["owner"] == contribution.owner), None)
+    listed = next((each for each in report.owners if each.owner == contribution.owner), None)
     release = (
         f"release {contribution.release_id} of {contribution.owner}, {contribution.n_rows} rows"
     )
     if listed is None:
         fault = f"the result leaves {contribution.owner} out"
-    elif (listed["release_id"], listed["payload_sha256"]) != (
+    elif (listed.release_id, listed.payload_sha256) != (
         contribution.release_id,
         contribution.payload_sha256,
     ):
-        fault = f"the result lists release {listed['release_id']} in its place"
+        fault = f"the result lists release {listed.release_id} in its place"
     else:
-        return {
-            "owner": contribution.owner,
-            "release_id": contribution.release_id,
-            "curator": curator.name,
-        }
+        return Acknowledged(contribution.owner, contribution.release_id, curator.name)
     raise ContradictionError(
         f"CONTRADICTION: curator {curator.name} signed that it has stored {release}, for this "
-        f"study, and curator {report['countersigned_by']} signed a result without it: {fault}. "
+        f"study, and curator {report.countersigned_by} signed a result without it: {fault}. "
         "The two files show this to anybody who has the authority's certificate"
     )

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
 
-from dppca.common.attestation.documents import (
-    ProvedCollusion,
-    ProvedGuarantee,
-    ProvedMechanism,
-)
-from dppca.common.documents.amounts import decimal_text
-from dppca.common.documents.values import differing_keys, to_document
+from dppca.common.documents.values import differing_keys
 from dppca.common.errors import AlteredError, ReceiptError, StudyError
-from dppca.common.privacy.collusion import describe_collusion, foresee_collusion
-from dppca.common.privacy.composition import compose_guarantee
+from dppca.common.privacy.composition import ComposedGuarantee, compose_guarantee
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import (
     MaskedClaims,
@@ -21,56 +16,83 @@ from dppca.common.privacy.release import (
     receipt_for,
     sensitivity_shape,
 )
+from dppca.common.privacy.sensitivity import BallShape, BoxShape
 from dppca.common.schema.document import canonical_json
 from dppca.common.study import Study, study_from_canonical
 
 
+@dataclass(frozen=True, slots=True)
+class ProvedGuarantee(ComposedGuarantee):
+    """A guarantee to one person, over all owners of the study."""
+
+    relation: Annotated[str, "which tables are neighbours"]
+    max_rows_per_person: Annotated[int, "most rows of one person that are protected"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvedMechanism:
+    """The noise of every owner's release, computed from the study."""
+
+    name: Annotated[str, "noise: `laplace` or `gaussian`"]
+    source: Annotated[str, "where its law is from"]
+    l1: Annotated[int, "sensitivity in the L1 norm, integer units"]
+    l2_squared: Annotated[int, "squared sensitivity in the L2 norm, integer units"]
+    parameters: Annotated[
+        dict[str, int],
+        "the law's integers: `scale` of Laplace noise, in integer units; `variance` of Gaussian "
+        "noise, in squared integer units",
+    ]
+    resolution_bits: Annotated[int, "binary digits of a coded value"]
+    formula: Annotated[BoxShape | BallShape, "what the sensitivity is computed from"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumMechanism(ProvedMechanism):
+    """The noise of the owners' sum with ``trust: aggregate``, computed from the study."""
+
+    trust: Annotated[str, "`aggregate`: the noise is of the owners' sum"]
+    colluders: Annotated[int, "owners that may work with the curator"]
+    quorum: Annotated[int, "fewest owners in the sum"]
+    honest: Annotated[int, "owners whose shares of the noise make all of it"]
+    share_variance: Annotated[
+        int | None, "variance of one owner's share, where it is a whole number"
+    ]
+
+
 def describe_mechanism(study: Study, calibration: Calibration) -> ProvedMechanism:
-    """The noise of every owner's release or of their sum, and where its law is from."""
-    mechanism: ProvedMechanism = {
+    """Return the noise of every owner's release or of their sum, and the source of its law."""
+    noise: dict[str, Any] = {
         "name": calibration.law.name,
         "source": calibration.law.source,
         "l1": calibration.sensitivity.l1,
         "l2_squared": calibration.sensitivity.l2_squared,
         "parameters": calibration.law.parameters(),
         "resolution_bits": study.table.resolution_bits,
-        "formula": to_document(sensitivity_shape(study.table)),
+        "formula": sensitivity_shape(study.table),
     }
-    if study.privacy.colluders is not None and study.n_honest_owners is not None:
-        mechanism["trust"] = study.trust.value
-        mechanism["colluders"] = study.privacy.colluders
-        mechanism["quorum"] = study.required_contributions
-        mechanism["honest"] = study.n_honest_owners
-        mechanism["share_variance"] = calibration.share_variance
-    return mechanism
+    if study.privacy.colluders is None or study.n_honest_owners is None:
+        return ProvedMechanism(**noise)
+    return SumMechanism(
+        **noise,
+        trust=study.trust.value,
+        colluders=study.privacy.colluders,
+        quorum=study.required_contributions,
+        honest=study.n_honest_owners,
+        share_variance=calibration.share_variance,
+    )
 
 
 def describe_federation(study: Study, calibration: Calibration) -> ProvedGuarantee:
-    """The guarantee to one person, over all owners of the study."""
-    guarantee = compose_guarantee(study, calibration)
-    return {
-        "epsilon": guarantee.epsilon,
-        "delta": guarantee.delta,
-        "relation": calibration.sensitivity.relation.value,
-        "max_rows_per_person": calibration.max_rows_per_person,
-        "assumptions": list(guarantee.assumptions),
-    }
-
-
-def collusion_claims(study: Study, calibration: Calibration) -> ProvedCollusion | None:
-    """What is left to a person at one owner if more collude; None for ``trust: owner``."""
-    against = foresee_collusion(study, calibration)
-    if against is None:
-        return None
-    return {
-        "one_more": None if against.one_more is None else decimal_text(against.one_more),
-        "all_others": None if against.all_others is None else decimal_text(against.all_others),
-        "words": describe_collusion(against),
-    }
+    """Return the guarantee to one person, over all owners of the study."""
+    return ProvedGuarantee(
+        **asdict(compose_guarantee(study, calibration)),
+        relation=calibration.sensitivity.relation.value,
+        max_rows_per_person=calibration.max_rows_per_person,
+    )
 
 
 def study_in(document: object, *, digest: object, schema_digest: object) -> Study:
-    """The study that a receipt holds.
+    """Return the study that a receipt holds.
 
     Raises
     ------

@@ -14,16 +14,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NotRequired, TypedDict
+from typing import Any
 
 from dppca.common.attestation.claims import (
+    ProvedGuarantee,
     describe_federation,
     describe_mechanism,
     require_equal,
     require_implied,
     study_in,
 )
-from dppca.common.attestation.documents import ProvedGuarantee, ProvedMechanism
 from dppca.common.attestation.envelopes import (
     Claim,
     FileStatement,
@@ -37,13 +37,13 @@ from dppca.common.attestation.releases import SignedRelease, open_release
 from dppca.common.attestation.results import Result, result_to_bytes
 from dppca.common.attestation.signatures import Signer
 from dppca.common.attestation.sums import (
-    ListedSum,
     SumEvidence,
     describe_sum,
     read_sum,
     read_terms,
     require_evidence,
 )
+from dppca.common.documents.values import to_document
 from dppca.common.errors import ReceiptError, SettingError, SignatureError, StudyError
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
@@ -55,33 +55,6 @@ from dppca.common.transport.tls import Identity, Role
 
 KIND, FILE = "components", "components.npz"
 _VERSION, _VERSION_OF_SUMS = 1, 2
-
-
-class ListedRelease(TypedDict):
-    """One owner's part: the envelope that it signed, which holds its receipt."""
-
-    owner: str
-    envelope: object
-
-
-class ComponentsReceipt(TypedDict):
-    """What the curator signs of a result file; ``sum`` has what was masked."""
-
-    kind: str
-    version: int
-    label: str
-    study: Mapping[str, object]
-    study_digest: str
-    schema_digest: str
-    owners: int
-    rows: int
-    releases: list[ListedRelease]
-    sum: NotRequired[ListedSum]
-    missing: list[str]
-    guarantee: ProvedGuarantee
-    mechanism: ProvedMechanism
-    count: int
-    software: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +71,7 @@ class VerifiedReceipt:
         What the owners and, with ``trust: aggregate``, the openers signed.
     """
 
-    document: ComponentsReceipt
+    document: Mapping[str, Any]
     statement: FileStatement
     study: Study
     calibration: Calibration
@@ -107,12 +80,12 @@ class VerifiedReceipt:
 
     @property
     def curator(self) -> Identity:
-        """Who countersigned it."""
+        """Curator that countersigned it."""
         return self.statement.signed_by
 
     @property
     def guarantee(self) -> ProvedGuarantee:
-        """What may be relied on: computed from the study, over all of its owners."""
+        """Guarantee over all owners of the study, computed from it."""
         return describe_federation(self.study, self.calibration)
 
 
@@ -124,7 +97,7 @@ def sign_result(
     signer: Signer,
     evidence: SumEvidence | None = None,
 ) -> SignedFile:
-    """The result file, and the envelope with its receipt.
+    """Return the result file, and the envelope with its receipt.
 
     Parameters
     ----------
@@ -244,9 +217,9 @@ def _document(
     missing: Sequence[str],
     count: int,
     software: str,
-) -> ComponentsReceipt:
-    """What the curator signs."""
-    document: ComponentsReceipt = {
+) -> dict[str, Any]:
+    """Return the claims that the curator signs."""
+    document: dict[str, Any] = {
         "kind": KIND,
         "version": _VERSION if evidence is None else _VERSION_OF_SUMS,
         "label": Label.RELEASED.value,
@@ -257,8 +230,8 @@ def _document(
         "rows": sum(each.receipt.n_rows for each in releases),
         "releases": [{"owner": each.owner, "envelope": embed(each.envelope)} for each in releases],
         "missing": list(missing),
-        "guarantee": describe_federation(study, calibration),
-        "mechanism": describe_mechanism(study, calibration),
+        "guarantee": to_document(describe_federation(study, calibration)),
+        "mechanism": to_document(describe_mechanism(study, calibration)),
         "count": count,
         "software": software,
     }
@@ -275,7 +248,7 @@ def _calibrate(study: Study) -> Calibration:
 
 
 def _require_owners(study: Study, taking_part: Sequence[str], missing: Sequence[str]) -> None:
-    """Every owner once, with or without a release; with, as many as the study needs."""
+    """Raise `ReceiptError` unless every owner is named once, and enough of them with a release."""
     what = "the receipt of the components"
     named = (list(taking_part), list(missing))
     if named != (sorted(set(taking_part)), sorted(set(study.owners) - set(taking_part))):
@@ -288,6 +261,6 @@ def _require_owners(study: Study, taking_part: Sequence[str], missing: Sequence[
 
 
 def _open_listed(document: Mapping[str, Any], parties: KnownParties) -> SignedRelease:
-    """One owner's part, signed by that owner."""
+    """Return one owner's part, signed by that owner."""
     owner = str(document["owner"])
     return open_release(canonical_json(document["envelope"]), owner, parties)

@@ -10,13 +10,33 @@ revoked, neither list nor holder can exclude.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 
-from dppca.common.attestation.documents import MetCertificate, VouchingAuthority
-from dppca.common.attestation.signatures import describe_authority, load_certificate, require_issued
+from dppca.common.attestation.signatures import (
+    VouchingAuthority,
+    describe_authority,
+    load_certificate,
+    require_issued,
+)
+from dppca.common.documents.values import DigestText
 from dppca.common.errors import SignatureError
 from dppca.common.transport.revoked import RevocationList
 from dppca.common.transport.tls import Role, parse_identity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetCertificate:
+    """A certificate whose key signed something in the file."""
+
+    party: Annotated[str, "role and name"]
+    signed: Annotated[str, "what it signed"]
+    serial: Annotated[DigestText, "serial number"]
+    valid_from: Annotated[datetime, "when it begins"]
+    valid_until: Annotated[datetime, "when it ends"]
+    revoked: Annotated[datetime | None, "when it was revoked"]
+    remarks: Annotated[tuple[str, ...], "what to know of its dates"]
 
 
 class KnownParties:
@@ -70,7 +90,9 @@ class KnownParties:
             "give `verify` --held-since"
         )
 
-    def documents(self, *, now: datetime, deadline: datetime | None) -> list[MetCertificate]:
+    def certificates(
+        self, *, now: datetime, deadline: datetime | None
+    ) -> tuple[MetCertificate, ...]:
         """Every certificate that was met, with what is to be said of its dates.
 
         Parameters
@@ -80,33 +102,28 @@ class KnownParties:
         deadline
             The study's; an owner's certificate cannot have signed a contribution before it began.
         """
-        certificates: list[MetCertificate] = []
+        certificates = []
         for pem, what in self._met.items():
             document = load_certificate(pem, what=what)
             who = parse_identity(document)
             start, end = document.not_valid_before_utc, document.not_valid_after_utc
             revoked = self._revoked.dates.get(document.serial_number)
             contributed = who.role is Role.OWNER and what == f"the receipt of {who.name}"
-            certificates.append(
-                {
-                    "party": f"{who.role.value} {who.name}",
-                    "signed": what,
-                    "serial": f"{document.serial_number:x}",
-                    "valid_from": start.isoformat(),
-                    "valid_until": end.isoformat(),
-                    "revoked": None if revoked is None else revoked.isoformat(),
-                    "remarks": list(
-                        _remarks(
-                            start,
-                            end,
-                            revoked=revoked,
-                            now=now,
-                            deadline=deadline if contributed else None,
-                        )
-                    ),
-                }
+            remarks = _remarks(
+                start, end, revoked=revoked, now=now, deadline=deadline if contributed else None
             )
-        return certificates
+            certificates.append(
+                MetCertificate(
+                    party=f"{who.role.value} {who.name}",
+                    signed=what,
+                    serial=f"{document.serial_number:x}",
+                    valid_from=start,
+                    valid_until=end,
+                    revoked=revoked,
+                    remarks=tuple(remarks),
+                )
+            )
+        return tuple(certificates)
 
 
 def _remarks(

@@ -25,14 +25,15 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.attestation.archives import array_in, read_archive
 from dppca.common.attestation.envelopes import MAX_BYTES as MAX_ENVELOPE_BYTES
+from dppca.common.documents.values import DigestText
 from dppca.common.errors import ArtefactError
 from dppca.common.numerics.moments.moments import unpack, unpack_histograms
 from dppca.common.privacy.labels import Label
@@ -42,12 +43,12 @@ from dppca.common.study import Covariance, Study
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One owner's part, as results and tables list it; ``release_id`` and digest in hexadecimal."""
+    """One owner's part, as results, tables and verifications list it."""
 
-    owner: str
-    release_id: str
-    n_rows: int
-    payload_sha256: str
+    owner: Annotated[str, "name of the owner"]
+    release_id: Annotated[DigestText, "identifier of the release"]
+    n_rows: Annotated[int, "rows that its receipt states"] = field(metadata={"key": "rows"})
+    payload_sha256: Annotated[DigestText, "SHA-256 of the release"]
 
 
 @dataclass(frozen=True, slots=True)

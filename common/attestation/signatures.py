@@ -9,6 +9,7 @@ revoked, `dppca.common.attestation.parties` says.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -16,8 +17,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509.oid import NameOID
 
-from dppca.common.attestation.documents import VouchingAuthority
 from dppca.common.documents.names import one_line
+from dppca.common.documents.values import DigestText
 from dppca.common.errors import IdentityError, SignatureError
 from dppca.common.transport.tls import (
     Credentials,
@@ -44,6 +45,14 @@ class Signer:
 
     def __repr__(self) -> str:
         return "Signer(...)"
+
+
+@dataclass(frozen=True, slots=True)
+class VouchingAuthority:
+    """The authority whose certificate was given, and which certified every party."""
+
+    name: Annotated[str, "its name, as its certificate has it"]
+    fingerprint: Annotated[DigestText, "SHA-256 of its public key"]
 
 
 def make_signer(credentials: Credentials) -> Signer:
@@ -77,7 +86,7 @@ def require_issued(certificate: bytes, ca: bytes, *, what: str) -> None:
         given = describe_authority(ca)
         raise SignatureError(
             f"the certificate of {what} was not signed by the authority that was given, "
-            f"{given['name']} (SHA-256 {given['fingerprint']}). It says that authority "
+            f"{given.name} (SHA-256 {given.fingerprint}). It says that authority "
             f"{_common_name(document.issuer)} signed it"
         ) from error
 
@@ -88,7 +97,7 @@ def describe_authority(ca: bytes) -> VouchingAuthority:
     key = document.public_key()
     if not isinstance(key, ec.EllipticCurvePublicKey):
         raise SignatureError("the authority's certificate holds no key on an elliptic curve")
-    return {"name": _common_name(document.subject), "fingerprint": compute_fingerprint(key)}
+    return VouchingAuthority(_common_name(document.subject), compute_fingerprint(key))
 
 
 def _load_authority(ca: bytes) -> x509.Certificate:

@@ -37,6 +37,7 @@ from dppca.common.attestation.file_headers import require_plain_arrow, require_s
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.results import Share
 from dppca.common.documents.messages import METADATA_KEY, Form
+from dppca.common.documents.values import to_document
 from dppca.common.errors import (
     AlteredError,
     ArtefactError,
@@ -79,8 +80,8 @@ def make_claims(
         "study": study.name,
         "study_digest": study.digest,
         "schema_digest": study.table.digest,
-        "guarantee": describe_federation(study, calibration),
-        "mechanism": describe_mechanism(study, calibration),
+        "guarantee": to_document(describe_federation(study, calibration)),
+        "mechanism": to_document(describe_mechanism(study, calibration)),
         "releases": [asdict(share) for share in shares],
         "missing": list(missing),
         "components": count,

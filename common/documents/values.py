@@ -2,8 +2,9 @@
 
 A document is a dataclass that `to_document` writes by its `keys`, or a ``TypedDict``: the
 dictionary that is written. Each key has its meaning as the last text of its ``Annotated`` type; a
-text before it names the kind of value. From both, ``tools.json_reference`` makes the page of keys
-and the JSON Schema.
+text before it names the kind of value. A field of type ``Annotated[...] | None`` has a key only
+where it is not None. From all this, ``tools.json_reference`` makes the page of keys and the JSON
+Schema.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, NamedTuple, TypedDict
 
 from dppca.common.documents.amounts import decimal_text
 
@@ -30,28 +31,45 @@ class JsonBytes(bytes):
     """JSON as it came, such as a study's canonical form; in a document, what it says."""
 
 
+class Key(NamedTuple):
+    """A key's attribute, its function if it is a property, and whether None leaves the key out."""
+
+    attribute: str
+    derived: Callable[..., Any] | None = None
+    optional: bool = False
+
+
 @cache
-def keys(kind: type[Any]) -> dict[str, Callable[..., Any] | None]:
+def keys(kind: type[Any]) -> dict[str, Key]:
     """Keys of a dataclass: its fields, and its properties whose type is ``Annotated``.
 
-    A property stands with its function, a field with None.
+    A field is called by its name, or by ``key`` in its metadata.
     """
     derived = {
-        name: value.fget
+        name: Key(name, value.fget)
         for each in reversed(kind.__mro__)
         for name, value in vars(each).items()
         if isinstance(value, property)
         and value.fget is not None
         and str(value.fget.__annotations__.get("return", "")).startswith("Annotated[")
     }
-    return {**dict.fromkeys(each.name for each in fields(kind)), **derived}
+    own = {}
+    for each in fields(kind):
+        written = str(each.type)
+        optional = written.startswith("Annotated[") and written.endswith("] | None")
+        own[each.metadata.get("key", each.name)] = Key(each.name, optional=optional)
+    return {**own, **derived}
 
 
 def to_document(value: Any) -> Any:
     """JSON of a value: a dataclass by `keys`, times in ISO 8601, decimals exact, bytes in hex."""
     kind = type(value)
     if is_dataclass(kind):
-        return {name: to_document(getattr(value, name)) for name in keys(kind)}
+        return {
+            name: to_document(found)
+            for name, key in keys(kind).items()
+            if (found := getattr(value, key.attribute)) is not None or not key.optional
+        }
     if isinstance(value, JsonBytes):
         return json.loads(value)
     if isinstance(value, bytes):

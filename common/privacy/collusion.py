@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
+from typing import Annotated
 
 from dppca.common.documents.amounts import decimal_text
 from dppca.common.privacy.mechanisms import Calibration
@@ -23,50 +24,32 @@ _SHOWN = Decimal("0.01")
 
 @dataclass(frozen=True, slots=True)
 class Collusion:
-    """Against whom a masked contribution is protected, and what is left against more.
+    """Epsilon, at the same delta, if more owners collude; null where nothing is promised."""
 
-    Attributes
-    ----------
-    colluders
-        t: owners that may work together with the curator.
-    honest
-        h: owners, this one among them, that must not.
-    one_more, all_others
-        Epsilon at the study's delta if t + 1, or all other owners, work together with the curator,
-        rounded up; None where nothing is promised.
-    """
-
-    colluders: int
-    honest: int
-    one_more: Decimal | None
-    all_others: Decimal | None
+    one_more: Annotated[Decimal | None, "if one more owner colludes"]
+    all_others: Annotated[Decimal | None, "if all other owners collude"]
+    words: Annotated[str, "the same in words"]
 
 
 def foresee_collusion(study: Study, calibration: Calibration) -> Collusion | None:
-    """The figures of a study; None where each owner adds all of the noise."""
+    """Return a study's figures, rounded up; None where each owner adds all of the noise."""
     honest = calibration.n_honest_owners
     if honest is None:
         return None
-    return Collusion(
-        colluders=study.required_contributions - honest,
-        honest=honest,
-        one_more=_left(calibration, honest, honest - 1),
-        all_others=_left(calibration, honest, 1),
-    )
-
-
-def describe_collusion(found: Collusion) -> str:
-    """What is left, in words."""
-    more = f"with any {found.colluders + 1}:"
-    if found.one_more is None or found.all_others is None:
-        return (
-            f"{more} less than promised; if all other owners collude: none (a share of "
-            "this noise alone protects nothing)"
+    one_more = _left(calibration, honest, honest - 1)
+    all_others = _left(calibration, honest, 1)
+    words = f"with any {study.required_contributions - honest + 1}: "
+    if one_more is None or all_others is None:
+        words += (
+            "less than promised; if all other owners collude: none (a share of this noise alone "
+            "protects nothing)"
         )
-    return (
-        f"{more} epsilon {decimal_text(found.one_more)}; with all other owners: epsilon "
-        f"{decimal_text(found.all_others)}"
-    )
+    else:
+        words += (
+            f"epsilon {decimal_text(one_more)}; with all other owners: epsilon "
+            f"{decimal_text(all_others)}"
+        )
+    return Collusion(one_more, all_others, words)
 
 
 def _left(calibration: Calibration, honest: int, left: int) -> Decimal | None:

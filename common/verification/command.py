@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from dppca.common.attestation.documents import VerificationDocument
 from dppca.common.errors import UnvouchedError
 from dppca.common.shell.console import emit
 from dppca.common.shell.files import read_content
@@ -79,17 +79,12 @@ def verify(
     since = None if held_since is None else held_since.replace(tzinfo=UTC)
     report = verify_file(file, ca=authority, revoked=revoked, held_since=since, uploads=uploads)
     held = [read_content(path) for path in acknowledgements]
-    if own is not None and authority is not None and report["study"]:
-        path = own(report["study"])
+    if own is not None and authority is not None and report.study:
+        path = own(report.study)
         kept = read_content(path) if path.is_file() else b""
-        held += [kept] if kept and read_study_digest(kept) == report["study_digest"] else []
+        held += [kept] if kept and read_study_digest(kept) == report.study_digest else []
     parties = KnownParties(authority, revoked=revoked, held_since=since)
-    agreeing = [compare(content, report, parties) for content in held]
-    document: VerificationDocument = {
-        "command": "verify",
-        "file": str(file),
-        **report,
-        "acknowledged": agreeing,
-    }
-    emit(document, verification_text(document, agreeing, ca=ca), as_json=as_json)
+    agreeing = tuple(compare(content, report, parties) for content in held)
+    report = replace(report, acknowledged=agreeing)
+    emit(report, verification_text(report, ca=ca), as_json=as_json)
     return UnvouchedError.exit_code if authority is None else 0

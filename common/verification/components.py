@@ -7,14 +7,14 @@ files of every version have names, and the signed arrays are unchanged
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.attestation.components import ComponentsReceipt
 from dppca.common.attestation.envelopes import read_signed
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.results import Result
@@ -69,7 +69,7 @@ class Components:
     noise_edge: float
     n_rows: int
     study: Study
-    receipt: ComponentsReceipt | None
+    receipt: Mapping[str, Any] | None
 
     def largest_loadings(self, most: int = MOST_LOADINGS) -> tuple[tuple[Loading, ...], ...]:
         """Return the largest loadings of each component by magnitude, descending."""
@@ -171,7 +171,7 @@ def kept_components(result: Result, study: Study) -> tuple[KeptComponent, ...]:
     )
 
 
-def make_components(result: Result, study: Study, receipt: ComponentsReceipt | None) -> Components:
+def make_components(result: Result, study: Study, receipt: Mapping[str, Any] | None) -> Components:
     """Combine a result with the names in its study."""
     return Components(
         components_=result.vectors,

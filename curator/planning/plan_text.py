@@ -222,7 +222,7 @@ def _trusts(plan: StudyPlan, width: int | None) -> list[str]:
     names = ("", "noise", "captured", "verdict")
     lines += text_table(names, rows, width=width, right=(1, 2))
     lines += [
-        f"  aggregate, if more collude: {each.if_more_collude['words']}"
+        f"  aggregate, if more collude: {each.if_more_collude.words}"
         for each in plan.trusts
         if each.if_more_collude is not None
     ]

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Annotated
 
-from dppca.common.attestation.claims import collusion_claims
-from dppca.common.attestation.documents import ProvedCollusion
 from dppca.common.errors import SettingError, StudyError
+from dppca.common.privacy.collusion import Collusion, foresee_collusion
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import (
@@ -35,7 +34,7 @@ class PlanTrust:
     factor: Annotated[float, "standard deviation of the sum's noise beside one mechanism's"]
     forecast: Annotated[PlanForecast, "what is forecast"]
     if_more_collude: Annotated[
-        ProvedCollusion | None, "what is left; null where it does not depend on that"
+        Collusion | None, "what is left; null where it does not depend on that"
     ]
 
 
@@ -68,7 +67,7 @@ def compare_trusts(
             line = own
             if trust is not study.trust:
                 line = _forecast(changed, rows, assumption, calibration, advance)
-            collusion = collusion_claims(changed, calibration)
+            collusion = foresee_collusion(changed, calibration)
         factor = sqrt(len(rows) / (changed.n_honest_owners or 1))
         lines.append(PlanTrust(trust, others, changed.n_honest_owners, factor, line, collusion))
     return tuple(lines)

@@ -19,12 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.aggregation.pooling import unmask
 from dppca.common.aggregation.sum_messages import Opening, Upload
+from dppca.common.attestation.claims import describe_federation
 from dppca.common.attestation.results import Result, ResultHeader
 from dppca.common.errors import StudyStateError
 from dppca.common.numerics.moments.moments import unpack
@@ -35,7 +37,6 @@ from dppca.common.numerics.spectrum.pca import (
     empty_covariance,
     pooled_covariance,
 )
-from dppca.common.privacy.composition import compose_guarantee
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
 from dppca.common.study import Covariance, Study
@@ -103,7 +104,6 @@ def _decomposed(
         decomposition = decompose(covariance)
         edge = simulated.result()
     count = count_components(decomposition.eigenvalues, study.components, noise_edge=edge.value)
-    guarantee = compose_guarantee(study, calibration)
     header = ResultHeader(
         study_digest=study.digest,
         shares=tuple(each.release.share for each in contributions),
@@ -112,11 +112,7 @@ def _decomposed(
         covariance=study.covariance.value,
         noise_edge=edge.value,
         noise_edge_draws=edge.draws,
-        epsilon=guarantee.epsilon,
-        delta=guarantee.delta,
-        relation=calibration.sensitivity.relation.value,
-        max_rows_per_person=calibration.max_rows_per_person,
-        assumptions=guarantee.assumptions,
+        **asdict(describe_federation(study, calibration)),
         software=SOFTWARE,
     )
     return Result(

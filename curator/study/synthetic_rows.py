@@ -18,13 +18,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dppca.common.attestation.components import ComponentsReceipt
 from dppca.common.attestation.envelopes import unchecked_predicate
 from dppca.common.attestation.tables import make_claims
 from dppca.common.documents.messages import METADATA_KEY, Form
@@ -100,7 +98,7 @@ def make_joined_receipt(
     ``record`` has a result; ``parts`` are publications of one form, in the order of joining.
     """
     study, envelope = record.study, require_result(record).envelope
-    document = cast("ComponentsReceipt", unchecked_predicate(envelope))
+    document = unchecked_predicate(envelope)
     claims = make_claims(
         study,
         calibration,

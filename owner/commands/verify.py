@@ -14,7 +14,7 @@ from dppca.common.verification.command import verification_options, verify
 
 @click.command("verify")
 @verification_options
-@prints("dppca.common.attestation.documents:VerificationDocument")
+@prints("dppca.common.attestation.documents:Verification")
 @click.pass_obj
 def command(
     folder: Path,

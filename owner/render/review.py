@@ -11,7 +11,7 @@ from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.messages import StudyState
 from dppca.common.documents.values import DigestText, TimeText
 from dppca.common.estimators.relations import relations_lines
-from dppca.common.privacy.collusion import describe_collusion, foresee_collusion
+from dppca.common.privacy.collusion import foresee_collusion
 from dppca.common.privacy.composition import ComposedGuarantee, describe_overlap
 from dppca.common.study import Study
 from dppca.owner.records import CheckReport
@@ -110,7 +110,7 @@ def _aggregate_lines(found: Review, agreement: Agreement) -> list[str]:
     """Against whom, as long as what, and what is left otherwise."""
     said, claim = review_aggregate(found, agreement), found.calibration
     against = foresee_collusion(found.study, claim)
-    more = [] if against is None else [f"  {describe_collusion(against)}"]
+    more = [] if against is None else [f"  {against.words}"]
     spares = f", {said.spares} of whom may be gone for good" if said.spares else ""
     return [
         "Against whom (trust: aggregate):",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,6 @@ def make_result(study: Study, path: Path) -> Result:
     mean, second = unpack(moments.packed, moments.n_rows, study.table.layout)
     parts = decompose(pooled_covariance(mean, second))
     count = count_components(parts.eigenvalues, study.components, noise_edge=0.0)
-    promised = describe_federation(study, calibrate(study))
     header = ResultHeader(
         study_digest=study.digest,
         shares=(Share("owner-1", "0" * 32, moments.n_rows, "0" * 64),),
@@ -52,11 +52,7 @@ def make_result(study: Study, path: Path) -> Result:
         covariance=study.covariance.value,
         noise_edge=0.0,
         noise_edge_draws=0,
-        epsilon=promised["epsilon"],
-        delta=promised["delta"],
-        relation=promised["relation"],
-        max_rows_per_person=promised["max_rows_per_person"],
-        assumptions=tuple(promised["assumptions"]),
+        **asdict(describe_federation(study, calibrate(study))),
         software="test",
     )
     return Result(header, moments.packed, None, mean, parts.eigenvalues, parts.vectors[:count])

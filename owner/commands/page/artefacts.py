@@ -100,7 +100,7 @@ def _describe(path: Path, ca: bytes | None) -> Artefact:
         return Artefact(path, "made here", Label.SITE_ONLY)
     what = _SAID.get(path.name, _KINDS[path.suffix])
     try:
-        return Artefact(path, what, Label(verify_file(path, ca=ca)["label"]))
+        return Artefact(path, what, Label(verify_file(path, ca=ca).label))
     except DppcaError as error:
         said = _model_label(path)
         if said in (None, Label.RELEASED):

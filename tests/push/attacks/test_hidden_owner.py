@@ -14,6 +14,7 @@ import pytest
 
 from dppca.common.attestation.claims import describe_federation
 from dppca.common.attestation.components import sign_result
+from dppca.common.attestation.documents import Verification
 from dppca.common.attestation.envelopes import (
     SignedFile,
     read_envelope,
@@ -60,7 +61,7 @@ class Liar:
         return sign_result(told, self.proved.study, calibrate(self.proved.study), kept, self.signer)
 
 
-def _verified(proved: ProvedSite, told: SignedFile, folder: Path) -> dict[str, Any]:
+def _verified(proved: ProvedSite, told: SignedFile, folder: Path) -> Verification:
     path = folder / "told.npz"
     write_signed(path, told)
     return verify_file(path, ca=proved.ca)
@@ -79,7 +80,7 @@ def test_an_owner_that_the_quorum_allows_to_be_missing_is_counted_and_named(
     proved = make_proved_site(tmp_path, overlap=overlap, **QUORUM)
     told = Liar(proved).without(HIDDEN)
     report = _verified(proved, told, tmp_path)
-    assert report["guarantee"]["epsilon"] == "2"
+    assert report.guarantee.epsilon == "2"
     text = verification_text(report)
     assert "took no part, by the curator's word: owner-1" in text
     assert "guarantee of the components: epsilon 2," in text
@@ -98,7 +99,7 @@ def test_a_lower_figure_that_a_curator_signs_is_refused(
 ) -> None:
     proved = make_proved_site(tmp_path, overlap=True, **QUORUM)
     liar = Liar(proved)
-    told = {**describe_federation(proved.study, calibrate(proved.study)), "epsilon": figure}
+    told = replace(describe_federation(proved.study, calibrate(proved.study)), epsilon=figure)
     monkeypatch.setattr("dppca.common.attestation.components.describe_federation", lambda *_: told)
     content = liar.without(HIDDEN, epsilon=figure)
     monkeypatch.undo()
@@ -123,4 +124,4 @@ def test_what_is_made_of_a_result_without_an_owner_carries_the_figure_of_all(
         model: Any = load_model(path)
         claimed = model.receipt.claims.components_epsilon
     assert (code, claimed) == (0, "2")
-    assert verify_file(path, ca=proved.ca)["guarantee"]["epsilon"] == "2"
+    assert verify_file(path, ca=proved.ca).guarantee.epsilon == "2"

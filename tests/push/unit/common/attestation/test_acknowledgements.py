@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from dppca.common.attestation.acknowledgements import (
 )
 from dppca.common.attestation.envelopes import Claim, sign_statement
 from dppca.common.attestation.parties import KnownParties
+from dppca.common.attestation.results import Share
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.errors import (
     AlteredError,
@@ -35,17 +37,14 @@ from tests.support.certificates import Authority, new_authority
 AUTHORITY = new_authority()
 CURATOR = make_signer(AUTHORITY.issue(Role.CURATOR, "hub"))
 TAKEN = AcknowledgedContribution("ab" * 32, "owner-1", "cd" * 16, 100, "ef" * 32)
-REPORT: dict[str, Any] = {
-    "study_digest": TAKEN.study_digest,
-    "countersigned_by": "hub",
-    "owners": [
-        {
-            "owner": "owner-1",
-            "release_id": TAKEN.release_id,
-            "payload_sha256": TAKEN.payload_sha256,
-        }
-    ],
-}
+SHARE = Share("owner-1", TAKEN.release_id, TAKEN.n_rows, TAKEN.payload_sha256)
+
+
+def _report(*owners: Share, study_digest: str = TAKEN.study_digest) -> Any:
+    return SimpleNamespace(study_digest=study_digest, countersigned_by="hub", owners=owners)
+
+
+REPORT = _report(SHARE)
 
 
 def _acknowledged(authority: Authority = AUTHORITY, role: Role = Role.CURATOR) -> bytes:
@@ -62,7 +61,7 @@ def test_an_acknowledgement_is_the_same_each_time_and_says_who_signed_what() -> 
     assert read_study_digest(ACKNOWLEDGED) == TAKEN.study_digest
     for other in (b"", b"[]", b"{}", b'{"payload":"AA=="}', b"\xff"):
         assert read_study_digest(other) is None
-    assert compare(ACKNOWLEDGED, REPORT, KnownParties(AUTHORITY.pem))["owner"] == "owner-1"
+    assert compare(ACKNOWLEDGED, REPORT, KnownParties(AUTHORITY.pem)).owner == "owner-1"
 
 
 def test_an_acknowledgement_counts_only_by_a_curator_of_the_authority_in_good_standing() -> None:
@@ -82,17 +81,17 @@ def test_an_acknowledgement_counts_only_by_a_curator_of_the_authority_in_good_st
 
 @pytest.mark.parametrize("field", ["release_id", "payload_sha256"])
 def test_any_other_release_in_its_place_is_a_contradiction(field: str) -> None:
-    listed = [{**REPORT["owners"][0], field: "00" * 16}]
+    listed = replace(SHARE, **{field: "00" * 16})
     with pytest.raises(ContradictionError, match="in its place"):
-        compare(ACKNOWLEDGED, {**REPORT, "owners": listed}, KnownParties(AUTHORITY.pem))
+        compare(ACKNOWLEDGED, _report(listed), KnownParties(AUTHORITY.pem))
     with pytest.raises(ContradictionError, match="leaves owner-1 out"):
-        compare(ACKNOWLEDGED, {**REPORT, "owners": []}, KnownParties(AUTHORITY.pem))
+        compare(ACKNOWLEDGED, _report(), KnownParties(AUTHORITY.pem))
 
 
 def test_an_acknowledgement_of_another_study_says_nothing_of_this_one() -> None:
-    for other in ({**REPORT, "study_digest": "00" * 32}, {"study_digest": TAKEN.study_digest}):
-        with pytest.raises(SettingError, match="of study abab"):
-            compare(ACKNOWLEDGED, other, KnownParties(AUTHORITY.pem))
+    other = _report(SHARE, study_digest="00" * 32)
+    with pytest.raises(SettingError, match="of study abab"):
+        compare(ACKNOWLEDGED, other, KnownParties(AUTHORITY.pem))
 
 
 @given(

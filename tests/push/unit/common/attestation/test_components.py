@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -236,7 +236,7 @@ def test_the_command_reports_what_holds_and_names_what_does_not(
     (folder / "ca.pem").write_bytes(proved.ca)
     code, report = proved.site.run("verify", str(proved.components))
     assert (code, report["kind"]) == (0, "components")
-    assert report["authority"] == describe_authority(proved.ca)
+    assert report["authority"] == asdict(describe_authority(proved.ca))
     assert report["guarantee"]["epsilon"] == "1"
     assert report["mechanism"]["l1"] == calibrate(proved.study).sensitivity.l1
 
@@ -244,7 +244,7 @@ def test_the_command_reports_what_holds_and_names_what_does_not(
     other.write_bytes(new_authority().pem)
     code, failed = proved.site.run("verify", str(proved.components), "--ca", str(other))
     assert (code, failed["error"]["class"]) == (17, "SignatureError")
-    assert describe_authority(other.read_bytes())["fingerprint"] in failed["error"]["message"]
+    assert describe_authority(other.read_bytes()).fingerprint in failed["error"]["message"]
 
     changed, signed = tmp_path / "changed.npz", proved.signed
     write_signed(changed, replace(signed, content=signed.content + b" "))
@@ -282,4 +282,4 @@ def test_nobody_vouches_for_a_file_but_an_authority_that_was_given(
     said = capsys.readouterr().out
     authority = describe_authority(proved.ca)
     assert said.startswith("VERIFIED: ")
-    assert f"{authority['name']}, SHA-256 {authority['fingerprint']}, from {given}" in said
+    assert f"{authority.name}, SHA-256 {authority.fingerprint}, from {given}" in said

@@ -51,8 +51,8 @@ def _crl(authority: Authority, *pems: bytes, date: datetime = NOW) -> bytes:
 
 def _pems(proved: ProvedSite) -> dict[str, str]:
     """Serial numbers by what was signed."""
-    found = verify_file(proved.components, ca=proved.ca)["certificates"]
-    return {each["signed"]: each["serial"] for each in found}
+    found = verify_file(proved.components, ca=proved.ca).certificates
+    return {each.signed: each.serial for each in found}
 
 
 def _revoked(serial: str, *, date: datetime = NOW) -> RevocationList:
@@ -85,7 +85,7 @@ def test_what_a_revoked_certificate_signed_is_not_believed(proved: ProvedSite, w
 
 def test_another_serial_number_revokes_nothing(proved: ProvedSite) -> None:
     report = verify_file(proved.components, ca=proved.ca, revoked=_revoked("123"))
-    assert not any(each["remarks"] for each in report["certificates"])
+    assert not any(each.remarks for each in report.certificates)
 
 
 def test_a_certificate_that_has_ended_is_shown_and_decides_nothing(proved: ProvedSite) -> None:

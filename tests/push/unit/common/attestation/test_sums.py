@@ -115,7 +115,7 @@ def test_what_was_signed_of_a_sum_holds(name: str, request: pytest.FixtureReques
     done = request.getfixturevalue(name)
     checked = _check(done)
     assert (checked.document["version"], checked.evidence) == (2, done.evidence)
-    assert checked.guarantee["epsilon"] == "1"
+    assert checked.guarantee.epsilon == "1"
     study = done.parties.study
     assert checked.document["mechanism"] == {
         **checked.document["mechanism"],

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Annotated
 
 from dppca.common.documents.messages import StudyState
 from dppca.common.documents.values import JsonBytes, to_document
@@ -21,16 +22,21 @@ class Outer:
     named: dict[str, Inner]
     document: JsonBytes
     share: float
+    n_rows: Annotated[int, "renamed"] = field(metadata={"key": "rows"})
+    left_out: Annotated[int, "only where there is one"] | None = None
 
 
 def test_a_value_is_written_field_by_field() -> None:
     at = datetime(2026, 11, 24, 12, tzinfo=UTC)
     inner = Inner(at, StudyState.OPEN)
-    value = Outer((inner, Inner(None, StudyState.CLOSED)), {"a": inner}, JsonBytes(b"[1]"), 0.5)
+    value = Outer((inner, Inner(None, StudyState.CLOSED)), {"a": inner}, JsonBytes(b"[1]"), 0.5, 3)
     told = {"when": "2026-11-24T12:00:00+00:00", "state": "open"}
-    assert to_document(value) == {
+    document = {
         "inner": [told, {"when": None, "state": "closed"}],
         "named": {"a": told},
         "document": [1],
         "share": 0.5,
+        "rows": 3,
     }
+    assert to_document(value) == document
+    assert to_document(replace(value, left_out=0)) == {**document, "left_out": 0}

@@ -17,6 +17,7 @@ from dppca.common.attestation.envelopes import (
     unchecked_predicate,
 )
 from dppca.common.attestation.signatures import make_signer
+from dppca.common.documents.values import to_document
 from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
 from dppca.common.transport.tls import Role
 from dppca.common.verification.files import verification_text, verify_file
@@ -54,10 +55,10 @@ def test_every_method_that_may_leave_verifies(
     proved: ProvedSite, name: str, target: str, tmp_path: Path
 ) -> None:
     report = verify_file(_made(proved, name, target, tmp_path), ca=proved.ca)
-    assert (report["kind"], report["signed_by"]) == ("model", "owner owner-1")
-    assert (report["model"]["method"], report["model"]["target"]) == (METHODS[name][0], target)
-    printed = {"command": "verify", "file": "model", **report, "acknowledged": []}
-    require_documented("dppca-owner", printed)
+    assert (report.kind, report.signed_by) == ("model", "owner owner-1")
+    assert report.model is not None
+    assert (report.model.method, report.model.target) == (METHODS[name][0], target)
+    require_documented("dppca-owner", {"command": "verify", **to_document(report)})
     assert "computed again" in verification_text(report)
 
 

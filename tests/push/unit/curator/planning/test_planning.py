@@ -235,8 +235,8 @@ def test_a_plan_of_a_sum_is_by_the_noise_of_its_pool(mechanism: str) -> None:
     mine, other = plan_document(plan, SECONDS).trusts
     assert other.if_more_collude is None
     assert mine.if_more_collude is not None
-    assert (mine.if_more_collude["all_others"] is None) == (mechanism == "laplace")
-    assert mine.if_more_collude["words"] in plan_text(plan, SECONDS)
+    assert (mine.if_more_collude.all_others is None) == (mechanism == "laplace")
+    assert mine.if_more_collude.words in plan_text(plan, SECONDS)
     need = plan.need(plan.requested.mechanism)
     assert need.owners is not None
     assert need.owners > 6

@@ -20,6 +20,7 @@ from dppca.common.attestation.envelopes import envelope_path, read_envelope, unc
 from dppca.common.attestation.results import Result, Share
 from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.documents.messages import Form
+from dppca.common.documents.values import to_document
 from dppca.common.errors import ArtefactError, LabelError, SchemaMismatchError, SettingError
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.spectrum.ppca import fit_ppca
@@ -115,7 +116,7 @@ def test_file_says_that_it_may_leave_and_what_it_cost(
     assert inside["study_digest"] == found["study_digest"] == study.digest
     assert found["schema_digest"] == study.table.digest
     assert found["form"] == form.value
-    assert found["guarantee"] == describe_federation(study, calibrate(study))
+    assert found["guarantee"] == to_document(describe_federation(study, calibrate(study)))
     mechanism = found["mechanism"]
     assert isinstance(mechanism, dict)
     assert mechanism["name"] == "laplace"
