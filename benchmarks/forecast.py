@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from math import sqrt
-from pathlib import Path
 
 import click
 import numpy as np
@@ -26,27 +26,21 @@ from numpy.typing import NDArray
 from benchmarks.experiment import markdown_table
 from benchmarks.papers.data import read_musk
 from benchmarks.releases import state_privacy, state_study
-from benchmarks.studies import (
-    ROOT,
-    PublicData,
-    adult,
-    data_folder,
-    nltcs,
-    parse_rows,
-    study_document,
-)
+from benchmarks.studies import DATA_SETS, ROOT, data_folder, parse_rows, study_document
+from benchmarks.synthesis.subjects import load_subject
 from dppca.common.numerics.forecast import ForecastSimulation
-from dppca.common.numerics.moments.moments import Moments, compute_moments, unpack
+from dppca.common.numerics.moments.accumulation import accumulate_moments
+from dppca.common.numerics.moments.moments import Moments, unpack
 from dppca.common.numerics.spectrum.pca import count_components, decompose, pooled_covariance
 from dppca.common.privacy.laws import LAWS
 from dppca.common.privacy.mechanisms import Calibration, add_noise
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate
-from dppca.common.schema.coding import encode, find_cells
+from dppca.common.schema import Column
 from dppca.common.shell.console import progress, run
 from dppca.common.study import Study, study_from_mapping
 from dppca.curator.planning.forecaster import with_privacy
-from dppca.deploy.simulation.demo import demo_study, demo_table
+from dppca.deploy.simulation.demo import demo_study
 from dppca.deploy.simulation.evaluate import captured_variance
 
 PAGE = ROOT / "docs" / "reference" / "forecast.md"
@@ -56,16 +50,10 @@ GRID = tuple(Decimal(x) for x in ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "
 RANGE = (0.2, 0.95)
 TOLERANCE = 0.05
 _SEED = 1
-_BATCH = 1 << 13
 
 
-@dataclass(frozen=True, slots=True)
-class CodedStudy:
-    """A study, its coded rows, int32, shape (n, p), and of each histogram the cells, shape (n,)."""
-
-    study: Study
-    rows: NDArray[np.int32]
-    cells: list[NDArray[np.int32]]
+Subject = tuple[Study, Sequence[Column]]
+"""A study, and its rows as one array of values per attribute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,19 +79,22 @@ class Comparison:
 
 
 def compare(
-    name: str, subject: CodedStudy, runs: int, advance: Callable[[], None]
+    name: str, subject: Subject, runs: int, advance: Callable[[], None]
 ) -> list[Comparison]:
     """Every mechanism and epsilon of the grid, from ``runs`` releases each."""
-    study, rows = subject.study, subject.rows
-    layout = study.table.layout
-    order = np.random.default_rng(_SEED).permutation(len(rows))
-    parts = [_moments(subject, part) for part in np.array_split(order, OWNERS)]
-    truth = _covariance([part.packed for part in parts], len(rows), study)
+    study, columns = subject
+    n_rows = len(columns[0])
+    order = np.random.default_rng(_SEED).permutation(n_rows)
+    parts = [
+        accumulate_moments(study.table, [column[part] for column in columns])
+        for part in np.array_split(order, OWNERS)
+    ]
+    truth = _covariance([part.packed for part in parts], n_rows, study)
     eigenvalues = np.maximum(np.linalg.eigvalsh(truth)[::-1], 0)
     comparisons = []
     for law in LAWS.values():
         simulation = ForecastSimulation(
-            layout,
+            study.table.layout,
             eigenvalues,
             law=law,
             owner_rows=[part.n_rows for part in parts],
@@ -152,11 +143,46 @@ def page(found: list[Comparison], runs: int) -> str:
     return "\n".join([*lines, markdown_table(header, rows, words=(0, 1))])
 
 
-SUBJECTS: dict[str, Callable[[], CodedStudy]] = {
-    "nltcs": lambda: _named(nltcs(data_folder())),
-    "adult": lambda: _named(adult(data_folder())),
-    "musk": lambda: _musk(data_folder()),
-    "demo": lambda: _demo(),
+def _run(
+    study: Study, parts: list[Moments], calibration: Calibration, truth: NDArray[np.float64]
+) -> float:
+    entropy = OperatingSystemEntropy()
+    vectors = [add_noise(part.packed, calibration, entropy=entropy) for part in parts]
+    noisy = _covariance(vectors, sum(part.n_rows for part in parts), study)
+    dec = decompose(noisy)
+    # These studies keep a share of the variance, which needs no noise edge.
+    k = count_components(dec.eigenvalues, study.components, noise_edge=0.0)
+    return captured_variance(truth, dec.vectors[:k])
+
+
+def _covariance(vectors: list[NDArray[np.int64]], n_rows: int, study: Study) -> NDArray[np.float64]:
+    pooled = np.zeros(study.table.layout.n_entries, np.uint64)
+    for vector in vectors:
+        pooled += vector.view(np.uint64)
+    return pooled_covariance(*unpack(pooled.view(np.int64), n_rows, study.table.layout))
+
+
+def _named(name: str) -> Subject:
+    data = DATA_SETS[name](data_folder())
+    study = study_from_mapping(study_document(data, owners=OWNERS, epsilon="1", delta=None))
+    return study, parse_rows(study.table, data.rows)
+
+
+def _musk() -> Subject:
+    numbers, _ = read_musk(data_folder())
+    n_columns = numbers.shape[1]
+    scale = {"type": "numeric", "centre": 0, "scale": 200 * sqrt(n_columns)}
+    attributes = [{"name": f"f{number}", **scale} for number in range(1, n_columns + 1)]
+    schema = {"row_norm": {}, "attributes": attributes}
+    study = state_study("musk", schema, state_privacy("1", None), owners=OWNERS)
+    return study, [*numbers.T.copy()]
+
+
+SUBJECTS: dict[str, Callable[[], Subject]] = {
+    "nltcs": partial(_named, "nltcs"),
+    "adult": partial(_named, "adult"),
+    "musk": _musk,
+    "demo": lambda: (demo_study(), load_subject("demo").columns),
 }
 
 
@@ -183,60 +209,6 @@ def cli(names: tuple[str, ...], *, runs: int, write: bool) -> None:
         PAGE.write_text(text)
     if any(each.counts and abs(each.error) > TOLERANCE for each in comparisons):
         raise SystemExit(1)
-
-
-def _run(
-    study: Study, parts: list[Moments], calibration: Calibration, truth: NDArray[np.float64]
-) -> float:
-    entropy = OperatingSystemEntropy()
-    vectors = [add_noise(part.packed, calibration, entropy=entropy) for part in parts]
-    noisy = _covariance(vectors, sum(part.n_rows for part in parts), study)
-    dec = decompose(noisy)
-    # These studies keep a share of the variance, which needs no noise edge.
-    k = count_components(dec.eigenvalues, study.components, noise_edge=0.0)
-    return captured_variance(truth, dec.vectors[:k])
-
-
-def _covariance(vectors: list[NDArray[np.int64]], n_rows: int, study: Study) -> NDArray[np.float64]:
-    pooled = np.zeros(study.table.layout.n_entries, np.uint64)
-    for vector in vectors:
-        pooled += vector.view(np.uint64)
-    return pooled_covariance(*unpack(pooled.view(np.int64), n_rows, study.table.layout))
-
-
-def _moments(subject: CodedStudy, owned: NDArray[np.intp]) -> Moments:
-    layout = subject.study.table.layout
-    total = Moments(0, np.zeros(layout.n_entries, np.int64))
-    for start in range(0, len(owned), _BATCH):
-        batch = owned[start : start + _BATCH]
-        cells = [each[batch] for each in subject.cells]
-        total = total.merge(compute_moments(subject.rows[batch], layout, cells))
-    return total
-
-
-def _named(data: PublicData) -> CodedStudy:
-    document = study_document(data, owners=OWNERS, mechanism="laplace", epsilon="1", delta=None)
-    return _coded(study_from_mapping(document), data.rows)
-
-
-def _demo() -> CodedStudy:
-    study, table = demo_study(), demo_table()
-    columns = [table[attribute.name].to_pylist() for attribute in study.table.attributes]
-    return _coded(study, list(zip(*columns, strict=True)))
-
-
-def _musk(folder: Path) -> CodedStudy:
-    numbers, _ = read_musk(folder)
-    scale = {"type": "numeric", "centre": 0, "scale": 200 * sqrt(numbers.shape[1])}
-    attributes = [{"name": f"f{number}", **scale} for number in range(1, numbers.shape[1] + 1)]
-    schema = {"row_norm": {}, "attributes": attributes}
-    study = state_study("musk", schema, state_privacy("1", None), owners=OWNERS)
-    return _coded(study, numbers.astype(str).tolist())
-
-
-def _coded(study: Study, rows: Sequence[Sequence[str]]) -> CodedStudy:
-    columns, table = parse_rows(study.table, rows), study.table
-    return CodedStudy(study, encode(table, columns), find_cells(table, columns))
 
 
 if __name__ == "__main__":

@@ -13,34 +13,31 @@ privacy on one owner's rows, are what the others stand between. ``svm`` and the 
 
 from __future__ import annotations
 
-import argparse
-import csv
-import dataclasses
-import json
-import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from inspect import signature
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import click
 import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from benchmarks.experiment import markdown_table
+from benchmarks.experiment import group_runs, markdown_table
 from benchmarks.studies import DATA_SETS, PublicData, data_folder, study_document, write_csv
 from dppca.common.documents.amounts import decimal_text
-from dppca.common.errors import DataError
+from dppca.common.errors import SettingError
 from dppca.common.estimators.base.classifier import Classifier
 from dppca.common.papers import AGSVM, DPSVD, PCADPSVM, SVM, PrivateSVM
 from dppca.common.privacy.accounting import PrivacyCost
-from dppca.common.privacy.laws import law_for
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import Column, Schema, encode
+from dppca.common.shell.console import run
 from dppca.common.study import Study, study_from_mapping
 from dppca.common.transport.testbed import LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
@@ -80,20 +77,16 @@ class ClassifierTrial:
     """One benchmark; ``delta`` None for Laplace noise wherever there is a choice."""
 
     data: PublicData
-    target: str
     owners: int
     epsilon: str
     model_epsilon: str
     delta: str | None
-    C: float | None
     methods: tuple[str, ...]
 
 
 def list_options(method: str, asked: ClassifierTrial) -> list[str]:
     """What ``train`` is told for a method."""
     options = ["--method", method]
-    if asked.C is not None:
-        options += ["--C", str(asked.C)]
     if method in FREE:
         return options
     options += ["--epsilon", asked.model_epsilon]
@@ -125,17 +118,17 @@ def fit_estimator(
         "delta": asked.delta,
         "label_epsilon": epsilon,
         "kernel": "linear",
-        "C": _C.get(method, 0.1) if asked.C is None else asked.C,
+        "C": _C.get(method, 0.1),
         "standardise": True,
-        "row_norm": schema.largest_norm(without=asked.target),
+        "row_norm": schema.largest_norm(without=asked.data.target),
         "max_rows_per_person": schema.max_rows_per_person,
         "allow_constant": True,
     }
-    kind, features = _ESTIMATORS[method], coded_features(schema, asked.target)
+    kind, features = _ESTIMATORS[method], coded_features(schema, asked.data.target)
     names = signature(kind).parameters
     estimator = kind(**{name: value for name, value in settings.items() if name in names})
-    estimator.fit(*read_rows(open_table(rows, schema), asked.target, features))
-    unseen, codes = read_rows(open_table(held_out, schema), asked.target, features)
+    estimator.fit(*read_rows(open_table(rows, schema), asked.data.target, features))
+    unseen, codes = read_rows(open_table(held_out, schema), asked.data.target, features)
     guarantee = estimator.guarantee_
     charge = guarantee.charge or PrivacyCost(Decimal(0), Decimal(0))
     return Trained(
@@ -147,14 +140,10 @@ def fit_estimator(
     )
 
 
-def run(asked: ClassifierTrial, *, seed: int, folder: Path) -> list[Trained]:
+def train_all(asked: ClassifierTrial, *, seed: int, folder: Path) -> list[Trained]:
     """One study with every method at every owner, in a folder that is then full of secrets."""
     document = study_document(
-        asked.data,
-        owners=asked.owners,
-        mechanism=law_for(asked.delta).name,
-        epsilon=asked.epsilon,
-        delta=asked.delta,
+        asked.data, owners=asked.owners, epsilon=asked.epsilon, delta=asked.delta
     )
     study = study_from_mapping(document)
     rows = folder / "rows.csv"
@@ -189,7 +178,7 @@ def run(asked: ClassifierTrial, *, seed: int, folder: Path) -> list[Trained]:
                     continue
                 model = federation.site(name) / f"{method}.skops"
                 made = call(
-                    *(name, "train", study.name, "--target", asked.target),
+                    *(name, "train", study.name, "--target", asked.data.target),
                     *list_options(method, asked),
                     *("--output", str(model)),
                 )
@@ -209,72 +198,24 @@ def run(asked: ClassifierTrial, *, seed: int, folder: Path) -> list[Trained]:
     return models
 
 
-def majority(data: PublicData, target: str) -> float:
+def majority(data: PublicData) -> float:
     """Share of the commonest label of the target, over all rows."""
     names = [attribute["name"] for attribute in data.attributes]
-    labels = [row[names.index(target)] for row in data.rows]
-    return max(labels.count(label) for label in set(labels)) / len(labels)
+    labels = Counter(row[names.index(data.target)] for row in data.rows)
+    return max(labels.values()) / len(data.rows)
 
 
 def table_text(found: Iterable[Trained], commonest: float) -> str:
     """Markdown: one row per method, in the order in which they first occur."""
     rows = [("commonest class", "", "", f"{commonest:.3f}", "")]
-    by_method: dict[str, list[Trained]] = {}
-    for each in found:
-        by_method.setdefault(each.method, []).append(each)
-    for method, runs in by_method.items():
-        first, accuracies = runs[0], [each.accuracy for each in runs]
+    for (method,), runs in group_runs(map(asdict, found), ["method"]).items():
+        first, accuracies = Trained(**runs[0]), [each["accuracy"] for each in runs]
         parts = {"ε": first.charged_epsilon, "ρ": first.charged_rho}
         charged = " and ".join(f"{name} {x}" for name, x in parts.items() if x != "0") or "nothing"
         spread = f"{min(accuracies):.3f} to {max(accuracies):.3f}"
         rows.append((method, first.label, charged, f"{fmean(accuracies):.3f}", spread))
     header = ("method", "label", "charged", "accuracy", "range")
     return markdown_table(header, rows, words=range(5)).rstrip("\n")
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point; the exit code."""
-    options = _parser().parse_args(arguments)
-    methods = tuple(options.methods or (*FREE, *SPENDING))
-    if options.delta is None and set(methods) & set(_NEED_DELTA):
-        sys.stderr.write(f"{' and '.join(_NEED_DELTA)} need --delta\n")
-        return 2
-    try:
-        data = DATA_SETS[options.data](data_folder())
-    except DataError as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    asked = ClassifierTrial(
-        data=data,
-        target=options.target or data.target,
-        owners=options.owners,
-        epsilon=options.epsilon,
-        model_epsilon=options.model_epsilon,
-        delta=options.delta,
-        C=options.C,
-        methods=methods,
-    )
-    trained: list[Trained] = []
-    for seed in range(1, options.seeds + 1):
-        with tempfile.TemporaryDirectory(prefix="dppca-models-") as folder:
-            trained += run(asked, seed=seed, folder=Path(folder))
-        sys.stderr.write(f"seed {seed} of {options.seeds} done\n")
-    law = "Laplace" if options.delta is None else f"Gaussian, delta {options.delta}"
-    print(
-        f"{data.name}: {len(data.rows)} rows, target {asked.target}, {asked.owners} owners, "
-        f"{law}; components at epsilon {asked.epsilon}, models at {asked.model_epsilon}; "
-        f"{options.seeds} seeds"
-    )
-    print(table_text(trained, majority(data, asked.target)))
-    if options.output is not None:
-        options.output.mkdir(parents=True, exist_ok=True)
-        path = options.output / f"models-{data.name}.csv"
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, [field.name for field in dataclasses.fields(Trained)])
-            writer.writeheader()
-            writer.writerows(dataclasses.asdict(each) for each in trained)
-        print(json.dumps({"output": str(path)}))
-    return 0
 
 
 def _policy(asked: ClassifierTrial, study: Study) -> str:
@@ -290,25 +231,47 @@ def _policy(asked: ClassifierTrial, study: Study) -> str:
     return yaml.safe_dump({"data_sets": {DATA_SET: budget}})
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.models",
-        description="Train models on real studies of a public data set, and try them on rows held "
-        "out.",
-        epilog="example: python -m benchmarks.models nltcs --epsilon 1 --model-epsilon 1 --seeds 3",
+@click.command()
+@click.argument("name", type=click.Choice(sorted(DATA_SETS)))
+@click.argument("methods", nargs=-1, type=click.Choice(METHODS), metavar="[METHOD] ...")
+@click.option("--epsilon", required=True, help="Decimal, each owner's, of the components.")
+@click.option("--model-epsilon", required=True, help="Decimal, of each model.")
+@click.option("--delta", help="For Gaussian noise in the study and in the models.")
+@click.option("--owners", type=int, default=3, show_default=True)
+@click.option("--seeds", type=int, default=3, show_default=True, help="Runs, with seeds 1, 2, ...")
+def cli(
+    name: str,
+    *,
+    methods: tuple[str, ...],
+    epsilon: str,
+    model_epsilon: str,
+    delta: str | None,
+    owners: int,
+    seeds: int,
+) -> None:
+    """Train models on real studies of a public data set, and try them on rows held out.
+
+    \b
+    Example:
+      python -m benchmarks.models nltcs svm dp-svm --epsilon 1 --model-epsilon 1 --seeds 3
+    """
+    methods = methods or (*FREE, *SPENDING)
+    if delta is None and set(methods) & set(_NEED_DELTA):
+        raise SettingError(f"{' and '.join(_NEED_DELTA)} need --delta")
+    data = DATA_SETS[name](data_folder())
+    asked = ClassifierTrial(data, owners, epsilon, model_epsilon, delta, methods)
+    trained: list[Trained] = []
+    for seed in range(1, seeds + 1):
+        with tempfile.TemporaryDirectory(prefix="dppca-models-") as folder:
+            trained += train_all(asked, seed=seed, folder=Path(folder))
+        click.echo(f"seed {seed} of {seeds} done", err=True)
+    law = "Laplace" if delta is None else f"Gaussian, delta {delta}"
+    click.echo(
+        f"{name}: {len(data.rows)} rows, target {data.target}, {owners} owners, {law}; components "
+        f"at epsilon {epsilon}, models at {model_epsilon}; {seeds} seeds"
     )
-    parser.add_argument("data", choices=sorted(DATA_SETS))
-    parser.add_argument("--epsilon", required=True, help="decimal, each owner's, of the components")
-    parser.add_argument("--model-epsilon", required=True, help="decimal, of each model")
-    parser.add_argument("--delta", help="for Gaussian noise in the study and in the models")
-    parser.add_argument("--C", type=float, help="of every machine, instead of its default")
-    parser.add_argument("--methods", nargs="+", choices=METHODS, metavar="METHOD")
-    parser.add_argument("--owners", type=int, default=3)
-    parser.add_argument("--seeds", type=int, default=3, help="runs, with seeds 1, 2, ... (3)")
-    parser.add_argument("--target", help="attribute to predict (outside; income)")
-    parser.add_argument("--output", type=Path, help="folder for a CSV file of every model")
-    return parser
+    click.echo(table_text(trained, majority(data)))
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    run(cli)

@@ -21,7 +21,6 @@ year; the final weight, a number of people, to 1,000,000.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import gzip
 import json
@@ -34,13 +33,15 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import click
 import pyarrow as pa
 import yaml
 
 from benchmarks.experiment import markdown_table
-from benchmarks.releases import BITS
+from benchmarks.releases import BITS, state_privacy
 from dppca.common.errors import DataError
 from dppca.common.schema import Column, Schema
+from dppca.common.shell.console import run
 from dppca.owner.records import parse_column
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -132,18 +133,16 @@ DATA_SETS = {"nltcs": nltcs, "adult": adult}
 
 
 def study_document(
-    data: PublicData, *, owners: int, mechanism: str, epsilon: str, delta: str | None
+    data: PublicData, *, owners: int, epsilon: str, delta: str | None
 ) -> dict[str, Any]:
     """The study of a data set, as its YAML file holds it."""
-    privacy = {"mechanism": mechanism, "epsilon": epsilon}
-    if delta is not None:
-        privacy["delta"] = delta
+    grid = {"resolution_bits": BITS, "max_rows_per_person": 1}
     return {
         "name": data.name,
         "owners": [f"owner-{number}" for number in range(1, owners + 1)],
-        "privacy": privacy,
+        "privacy": state_privacy(epsilon, delta),
         "components": {"contribution_rate": data.contribution_rate},
-        "schema": {"resolution_bits": 10, "max_rows_per_person": 1, "attributes": data.attributes},
+        "schema": {**grid, "attributes": data.attributes},
     }
 
 
@@ -161,45 +160,6 @@ def data_folder() -> Path:
     if not folder.is_dir():
         raise DataError(f"no data sets at {folder}: set DPPCA_DATA to their folder")
     return folder
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point; the exit code of the first run that fails, else 0."""
-    given = _parser().parse_args(arguments)
-    try:
-        folder = data_folder()
-    except DataError as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    data = DATA_SETS[given.data](folder)
-    target = given.target or data.target
-    delta = given.delta
-    given.output.mkdir(parents=True, exist_ok=True)
-    rows_path = given.output / f"{data.name}.csv"
-    study_path = given.output / f"{data.name}.yaml"
-    write_csv(data, rows_path)
-    document = study_document(
-        data,
-        owners=given.owners,
-        mechanism=given.mechanism,
-        epsilon=given.epsilon,
-        delta=delta,
-    )
-    study_path.write_text(yaml.safe_dump(document, sort_keys=False))
-    print(f"{data.name}: {len(data.rows)} rows, target {target}, {given.owners} owners, ", end="")
-    print(f"{given.mechanism}, epsilon {given.epsilon}" + (f", delta {delta}" if delta else ""))
-    reports = []
-    for seed in range(1, given.seeds + 1):
-        command = [sys.executable, "-m", "dppca.deploy.simulation.cli", "run", "--json"]
-        command += ["--study", str(study_path), "--data", str(rows_path), "--target", target]
-        command += ["--owners", str(given.owners), "--seed", str(seed)]
-        command += ["--output", str(given.output / f"seed-{seed}"), "--replace"]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-        if done.returncode:
-            return done.returncode
-        reports.append(json.loads(done.stdout))
-    print(table(reports))
-    return 0
 
 
 MEASURES = ("tstr_accuracy", "tstr_accuracy_decoded", "trtr_accuracy", "majority")
@@ -253,23 +213,51 @@ def _adult_attribute(name: str, categories: dict[str, list[str]]) -> dict[str, A
     return {"name": name, "type": "categorical", "categories": categories[name]}
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.studies",
-        description="Simulate a study on a public data set, once per seed.",
-        epilog="example: python -m benchmarks.studies nltcs --epsilon 1.0 --mechanism laplace "
-        "--owners 3 --seeds 3 --target outside",
-    )
-    parser.add_argument("data", choices=sorted(DATA_SETS))
-    parser.add_argument("--epsilon", required=True, help="decimal, each owner's")
-    parser.add_argument("--mechanism", choices=["laplace", "gaussian"], default="laplace")
-    parser.add_argument("--delta", help="for gaussian, and for nothing else")
-    parser.add_argument("--owners", type=int, default=3)
-    parser.add_argument("--seeds", type=int, default=3, help="runs, with seeds 1, 2, ... (3)")
-    parser.add_argument("--target", help="attribute to predict (outside; income)")
-    parser.add_argument("--output", type=Path, default=Path("results/studies"))
-    return parser
+@click.command()
+@click.argument("name", type=click.Choice(sorted(DATA_SETS)))
+@click.option("--epsilon", required=True, help="Decimal, each owner's.")
+@click.option("--delta", help="For Gaussian noise; Laplace noise has none.")
+@click.option("--owners", type=int, default=3, show_default=True)
+@click.option("--seeds", type=int, default=3, show_default=True, help="Runs, with seeds 1, 2, ...")
+@click.option("--target", help="Attribute to predict (outside; income).")
+@click.option("--output", type=click.Path(path_type=Path), default=Path("results/studies"))
+def cli(
+    name: str,
+    *,
+    epsilon: str,
+    delta: str | None,
+    owners: int,
+    seeds: int,
+    target: str | None,
+    output: Path,
+) -> None:
+    """Simulate a study on a public data set, once per seed.
+
+    \b
+    Example:
+      python -m benchmarks.studies nltcs --epsilon 1.0 --seeds 3 --target outside
+    """
+    data = DATA_SETS[name](data_folder())
+    output.mkdir(parents=True, exist_ok=True)
+    rows_path, study_path = output / f"{name}.csv", output / f"{name}.yaml"
+    write_csv(data, rows_path)
+    document = study_document(data, owners=owners, epsilon=epsilon, delta=delta)
+    study_path.write_text(yaml.safe_dump(document, sort_keys=False))
+    target = target or data.target
+    click.echo(f"{name}: {len(data.rows)} rows, target {target}, {owners} owners, ", nl=False)
+    click.echo(", ".join(f"{key} {value}" for key, value in document["privacy"].items()))
+    reports = []
+    for seed in range(1, seeds + 1):
+        command = [sys.executable, "-m", "dppca.deploy.simulation.cli", "run", "--json"]
+        command += ["--study", str(study_path), "--data", str(rows_path), "--target", target]
+        command += ["--owners", str(owners), "--seed", str(seed)]
+        command += ["--output", str(output / f"seed-{seed}"), "--replace"]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            raise SystemExit(done.returncode)
+        reports.append(json.loads(done.stdout))
+    click.echo(table(reports))
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    run(cli)
