@@ -8,17 +8,17 @@ square.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.experiment import Found
 from benchmarks.synthesis.judging import (
     CELLS,
     find_accuracies,
     find_reference,
     find_variation,
-    pair_tables,
+    judge_rows,
     single_tables,
 )
 from benchmarks.synthesis.subjects import Subject, load_subject
@@ -27,34 +27,21 @@ from dppca.common.schema import Column, Numeric
 RBF_ROWS = 5000
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """Figures of one table.
+def judge_table(name: str, columns: Sequence[Column], split: int) -> Found:
+    """Judge columns of values, as the data set has them.
 
-    Attributes
-    ----------
-    linear, rbf
-        Accuracy by target.
-    singles, pairs
-        Mean total variation of the one-way and of the two-way tables.
+    ``linear`` and ``rbf`` are accuracies by target; ``singles`` and ``pairs`` the mean total
+    variation of the one-way and of the two-way tables.
     """
-
-    linear: dict[str, float]
-    rbf: dict[str, float]
-    singles: float
-    pairs: float
-
-
-def judge_rows(name: str, columns: Sequence[Column], split: int) -> Judgement:
-    """Judge columns of values, as the data set has them."""
     subject, real = load_subject(name), find_reference(name, split)
     singles = single_tables(subject, real.training)
-    return Judgement(
-        linear=find_accuracies(name, columns, split),
-        rbf=find_accuracies(name, columns, split, accuracy=_rbf_accuracy),
-        singles=find_variation(single_tables(subject, columns), singles),
-        pairs=find_variation(pair_tables(subject, columns), real.pairs),
-    )
+    judged = judge_rows(name, columns, split)
+    return {
+        "linear": judged["accuracy"],
+        "rbf": find_accuracies(name, columns, split, accuracy=_rbf_accuracy),
+        "singles": find_variation(single_tables(subject, columns), singles),
+        "pairs": judged["pairs"],
+    }
 
 
 def draw_values(

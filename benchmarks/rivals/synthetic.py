@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from benchmarks.environments import Ask, find_environment, open_guest
 from benchmarks.experiment import Found
 from benchmarks.performance.synthesis import ENVIRONMENTS, GUEST, PGM, SDV, write_table
 from benchmarks.rivals.cells import PatienceError, RivalRun, cross
-from benchmarks.rivals.judging import draw_values, judge_rows
+from benchmarks.rivals.judging import draw_values, judge_table
 from benchmarks.rivals.neighbours import Neighbours, make_study
 from benchmarks.synthesis.forms import find_form, list_forms
 from benchmarks.synthesis.judging import attribute_cells, find_reference
@@ -115,7 +115,7 @@ def run_contestant(name: str, who: Contestant, epsilon: str, split: int) -> Foun
     """
     subject, columns = load_subject(name), find_reference(name, split).training
     if who.name == REAL:
-        return asdict(judge_rows(name, columns, split))
+        return judge_table(name, columns, split)
     n_rows = min(len(columns[0]), subject.most_rows)
     with tempfile.TemporaryDirectory(prefix="dppca-rivals-") as scratch:
         folder = Path(scratch)
@@ -132,7 +132,7 @@ def run_contestant(name: str, who: Contestant, epsilon: str, split: int) -> Foun
             peak = ask("peak", None)
             ask(f"save {folder / 'rows.npy'}", None)
         made = _columns(name, who, np.load(folder / "rows.npy"), split)
-    return {**asdict(judge_rows(name, made, split)), "seconds": seconds, "mib": peak}
+    return {**judge_table(name, made, split), "seconds": seconds, "mib": peak}
 
 
 def _open_ours(

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from benchmarks.experiment import Found, run_trials
-from benchmarks.synthesis.grid import DRAWS, SPLITS, list_trials
+from benchmarks.experiment import run_trials
 from benchmarks.synthesis.page import keep, page, summarize
 from benchmarks.synthesis.subjects import SUBJECTS
-from benchmarks.synthesis.trials import GridTrial, run_trial
+from benchmarks.synthesis.trials import DRAWS, SPLITS, list_trials, run_trial
 from dppca.common.errors import SettingError
 from dppca.common.shell.console import run
 
@@ -44,14 +42,10 @@ def cli(names: tuple[str, ...], *, splits: int, draws: int, path: Path, write: b
     cells = []
     for name in names or SUBJECTS:
         trials = list(list_trials(name, splits=splits, draws=draws))
-        cells += summarize(run_trials(trials, path, run=_run))
+        cells += summarize(run_trials(trials, path, run=run_trial))
         if write:
             keep(cells)
     click.echo(page(cells))
-
-
-def _run(trial: GridTrial) -> Found:
-    return asdict(trial) | asdict(run_trial(trial))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.experiment import Found
 from benchmarks.synthesis.subjects import Subject, Target, load_subject
 from dppca.common.estimators.utility import svm_accuracy
 from dppca.common.schema import Column, Numeric, Schema, encode
@@ -51,6 +52,15 @@ def split_rows(n_rows: int, split: int) -> tuple[NDArray[np.int64], NDArray[np.i
     order = np.random.default_rng(split).permutation(n_rows)
     held_out = round(HELD_OUT * n_rows)
     return order[held_out:], order[:held_out]
+
+
+def judge_rows(name: str, columns: Sequence[Column], split: int) -> Found:
+    """Return the accuracy by target, and the mean total variation of the two-way ``pairs``."""
+    pairs = pair_tables(load_subject(name), columns)
+    return {
+        "accuracy": find_accuracies(name, columns, split),
+        "pairs": find_variation(pairs, find_reference(name, split).pairs),
+    }
 
 
 def find_accuracies(

@@ -8,8 +8,8 @@ of that width and rounded: it is drawn in a fraction of the time, and measures t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from time import perf_counter
 from typing import Any
@@ -17,17 +17,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.experiment import KeyedTrial
+from benchmarks.experiment import Found, KeyedTrial
 from benchmarks.releases import BITS, pool, state_privacy, state_study
-from benchmarks.synthesis.forms import find_form
+from benchmarks.synthesis.forms import (
+    BINS,
+    BINS_TARGETED,
+    PLAIN,
+    TARGETED,
+    find_form,
+    list_forms,
+)
 from benchmarks.synthesis.judging import (
     CELLS,
     Tables,
     equal_cells,
-    find_accuracies,
     find_reference,
     find_variation,
-    pair_tables,
+    judge_rows,
     split_rows,
 )
 from benchmarks.synthesis.subjects import load_subject
@@ -50,6 +56,12 @@ OWNERS = 3
 DELTA = "1e-9"
 OWN_NOISE, ONE_NOISE = "each owner's", "once"
 FIELD, BEFORE, REAL = "field", "thresholds", "real rows"
+MECHANISMS = ("gaussian", "laplace")
+EPSILONS = ("0.1", "0.2", "0.5", "1")
+SPLITS, DRAWS = 3, 2
+BINNED_EPSILONS = ("0.2", "1")
+ONE_NOISE_FORM = {"nltcs": PLAIN, "adult": TARGETED}
+"""Data sets that are also released with one noise for all owners, and what of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,37 +88,39 @@ class GridTrial(KeyedTrial):
     draw: int
 
 
-@dataclass(frozen=True, slots=True)
-class Worth:
-    """What rows are worth.
+def list_trials(subject: str, *, splits: int = SPLITS, draws: int = DRAWS) -> Iterator[GridTrial]:
+    """Every trial of a data set."""
+    for split in range(splits):
+        yield GridTrial(subject, PLAIN, REAL, "", "", "", split, 0)
+    for form, decoder, mechanism, epsilon, noise in _cells(subject):
+        for split in range(splits):
+            for draw in range(draws):
+                yield GridTrial(subject, form, decoder, mechanism, epsilon, noise, split, draw)
 
-    Attributes
-    ----------
-    accuracy
-        On rows held out, by target.
-    pairs
-        Mean total variation of the two-way tables.
-    marginals
-        Total variation of each numeric's histogram of 20 equal cells.
-    seconds
-        From the result to the rows.
-    method
-        How the product made them.
+
+def _cells(subject: str) -> Iterator[tuple[str, str, str, str, str]]:
+    for form in list_forms(subject):
+        if form in BINS and form != BINS_TARGETED:
+            yield from ((form, FIELD, "gaussian", each, OWN_NOISE) for each in BINNED_EPSILONS)
+            continue
+        for mechanism in MECHANISMS:
+            for epsilon in EPSILONS:
+                yield form, FIELD, mechanism, epsilon, OWN_NOISE
+                if form == PLAIN:
+                    yield form, BEFORE, mechanism, epsilon, OWN_NOISE
+                if ONE_NOISE_FORM.get(subject) == form:
+                    yield form, FIELD, mechanism, epsilon, ONE_NOISE
+
+
+def run_trial(trial: GridTrial) -> Found:
+    """Release, make rows, judge them.
+
+    ``marginals`` is the total variation of each numeric's histogram of 20 equal cells, ``seconds``
+    are from the result to the rows, ``method`` is how the product made them.
     """
-
-    accuracy: dict[str, float]
-    pairs: float
-    marginals: dict[str, float]
-    seconds: float
-    method: str
-    misfit: float | None
-
-
-def run_trial(trial: GridTrial) -> Worth:
-    """Release, make rows, judge them."""
     name, split = trial.subject, trial.split
     if trial.decoder == REAL:
-        return judge(name, find_reference(name, split).training, split, method=REAL)
+        return asdict(trial) | judge(name, find_reference(name, split).training, split, REAL)
     subject = load_subject(name)
     form = find_form(subject, trial.form)
     owners = OWNERS if trial.noise == OWN_NOISE else 1  # once: as one owner with all rows
@@ -116,15 +130,15 @@ def run_trial(trial: GridTrial) -> Worth:
     result = release(study, calibration, moments, rng=np.random.default_rng([split, trial.draw, 1]))
     n_rows = min(sum(each.n_rows for each in moments), subject.most_rows)
     rng, begin = np.random.default_rng([split, trial.draw, 2]), perf_counter()
-    method, misfit = BEFORE, None
+    method = BEFORE
     if trial.decoder == FIELD:
         made = synthesize(result, study, Form.DECODED, n_rows=n_rows, rng=rng)
         columns = row_columns(made, study.table)
-        method, misfit = str(made.method), made.misfit
+        method = str(made.method)
     else:
         columns = decode_before(result, study, calibration, n_rows, rng)
     seconds = perf_counter() - begin
-    return judge(name, columns, split, seconds=seconds, method=method, misfit=misfit)
+    return asdict(trial) | judge(name, columns, split, method, seconds)
 
 
 def make_study(form: Mapping[str, Any], mechanism: str, epsilon: str, *, owners: int) -> Study:
@@ -187,25 +201,17 @@ def row_columns(rows: SyntheticRows, schema: Schema) -> list[Column]:
 
 
 def judge(
-    name: str,
-    columns: Sequence[Column],
-    split: int,
-    *,
-    method: str = "",
-    seconds: float = 0.0,
-    misfit: float | None = None,
-) -> Worth:
+    name: str, columns: Sequence[Column], split: int, method: str, seconds: float = 0.0
+) -> Found:
     """Compare rows with the training rows, and train on them."""
-    subject, real = load_subject(name), find_reference(name, split)
-    made, there = (_histograms(subject.schema, each) for each in (columns, real.training))
-    return Worth(
-        accuracy=find_accuracies(name, columns, split),
-        pairs=find_variation(pair_tables(subject, columns), real.pairs),
-        marginals={each: find_variation(made[each], there[each]) for each in made},
-        seconds=seconds,
-        method=method,
-        misfit=misfit,
-    )
+    schema, real = load_subject(name).schema, find_reference(name, split)
+    made, there = (_histograms(schema, each) for each in (columns, real.training))
+    return {
+        **judge_rows(name, columns, split),
+        "marginals": {each: find_variation(made[each], there[each]) for each in made},
+        "seconds": seconds,
+        "method": method,
+    }
 
 
 @lru_cache(16)

@@ -33,9 +33,9 @@ def found(trial: Toy) -> Found:
     return {**asdict(trial), "accuracy": trial.split / 4}
 
 
-@pytest.mark.parametrize("folder", ["performance", "rivals", "synthesis", "trust"])
-def test_a_committed_page_is_made_from_its_committed_figures(folder: str) -> None:
-    page = import_module(f"benchmarks.{folder}.page")
+@pytest.mark.parametrize("name", ["performance.page", "rivals.page", "synthesis.page", "trust"])
+def test_a_committed_page_is_made_from_its_committed_figures(name: str) -> None:
+    page = import_module(f"benchmarks.{name}")
     assert page.PAGE.read_text() == page.page(json.loads(page.JSON_FILE.read_text()))
 
 

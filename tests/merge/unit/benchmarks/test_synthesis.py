@@ -81,8 +81,8 @@ def test_training_rows_are_as_good_as_themselves_and_others_are_not() -> None:
 
     def worth(rows: np.ndarray) -> tuple[float, float]:
         columns = [column[rows] for column in subject.columns]
-        found = judge("fair", columns, 0)
-        return found.pairs, max(found.marginals.values())
+        found = judge("fair", columns, 0, "a copy")
+        return found["pairs"], max(found["marginals"].values())
 
     assert find_reference("fair", 0).training[0].tolist() == subject.columns[0][training].tolist()
     assert worth(training) == (0.0, 0.0)
@@ -110,11 +110,11 @@ def test_the_noise_has_the_calibrated_width(mechanism: str, owners: int) -> None
 def test_a_trial_gives_rows_and_repeats_itself(form: str, decoder: str) -> None:
     trial = GridTrial("fair", form, decoder, "gaussian", "1", ONE_NOISE, 0, 0)
     first, second = run_trial(trial), run_trial(trial)
-    assert first.method == decoder
-    assert first.accuracy == second.accuracy
-    assert first.marginals == second.marginals
-    assert 0.6 < first.accuracy["affair"] < 0.8
-    assert (max(first.marginals.values()) < 0.1) == (form == SHAPED)
+    assert first["method"] == decoder
+    assert first["accuracy"] == second["accuracy"]
+    assert first["marginals"] == second["marginals"]
+    assert 0.6 < first["accuracy"]["affair"] < 0.8
+    assert (max(first["marginals"].values()) < 0.1) == (form == SHAPED)
 
 
 def test_the_class_that_is_asked_for_may_be_of_several_labels() -> None:

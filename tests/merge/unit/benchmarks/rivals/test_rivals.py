@@ -12,7 +12,7 @@ import pytest
 from benchmarks.environments import GuestError
 from benchmarks.rivals import page, synthetic
 from benchmarks.rivals.cells import PatienceError, RivalRun, read_cells, run_cells, summarize
-from benchmarks.rivals.judging import draw_values, judge_rows
+from benchmarks.rivals.judging import draw_values, judge_table
 from benchmarks.rivals.neighbours import Neighbours
 from benchmarks.rivals.synthetic import (
     OURS,
@@ -155,10 +155,10 @@ def test_values_that_are_made_of_cells_are_in_these_cells() -> None:
 def test_the_real_rows_have_no_distance_from_themselves() -> None:
     subject = load_subject("fair")
     training, _ = split_rows(subject.n_rows, 0)
-    found = judge_rows("fair", [column[training] for column in subject.columns], 0)
-    assert (found.singles, found.pairs) == (0.0, 0.0)
-    assert found.linear["affair"] == pytest.approx(0.73, abs=0.02)
-    assert found.rbf["affair"] == pytest.approx(0.73, abs=0.02)
+    found = judge_table("fair", [column[training] for column in subject.columns], 0)
+    assert (found["singles"], found["pairs"]) == (0.0, 0.0)
+    assert found["linear"]["affair"] == pytest.approx(0.73, abs=0.02)
+    assert found["rbf"]["affair"] == pytest.approx(0.73, abs=0.02)
 
 
 @pytest.mark.parametrize(

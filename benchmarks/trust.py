@@ -1,4 +1,9 @@
-"""Means over trials, and the page that is made from them.
+"""The same studies with either kind of trust: ``python -m benchmarks.trust NAME``.
+
+With ``trust: owner`` each of m owners adds the whole noise; with ``aggregate`` (one colluder, two
+openers, everybody comes) each adds a share. The noise is the product's, by its exact samplers, with
+a seeded source of entropy. Masks change nothing of a sum and are left out: that a masked sum is the
+sum of the vectors is tested elsewhere.
 
 `docs/reference/trust.json` holds the means; `docs/reference/trust.md` is that file in words, and a
 test compares the two.
@@ -7,23 +12,110 @@ test compares the two.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from dataclasses import asdict, dataclass
+from itertools import groupby, product
 from math import sqrt
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from benchmarks.experiment import group_runs, keep_cells, markdown_table, mean_and_error, shown
-from dppca.common.study import Trust
+import click
+import numpy as np
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs/reference"
-JSON_FILE = FOLDER / "trust.json"
-PAGE = FOLDER / "trust.md"
+from benchmarks.experiment import (
+    Found,
+    KeyedTrial,
+    group_runs,
+    keep_cells,
+    markdown_table,
+    mean_and_error,
+    run_trials,
+    shown,
+)
+from benchmarks.releases import make_keys, mask_study, pool
+from benchmarks.studies import ROOT
+from benchmarks.synthesis.forms import PLAIN, SHAPED, TARGETED, find_form
+from benchmarks.synthesis.judging import judge_rows
+from benchmarks.synthesis.subjects import load_subject
+from benchmarks.synthesis.trials import (
+    EPSILONS,
+    MECHANISMS,
+    cached_moments,
+    make_study,
+    row_columns,
+)
+from dppca.common.documents.messages import Form
+from dppca.common.privacy.mechanisms import Calibration, add_noise
+from dppca.common.privacy.noise.entropy import EntropySource, SeededEntropy
+from dppca.common.privacy.release import calibrate
+from dppca.common.shell.console import run
+from dppca.common.study import Trust
+from dppca.owner.synthesis.rows import synthesize
+
+OWNERS = (3, 10, 30)
+SEEDS = 3
+FORMS = {"nltcs": PLAIN, "demo": SHAPED, "adult": TARGETED}
+NOISE_DRAWS = 40_000
+OPENERS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class TrustTrial(KeyedTrial):
+    """One study of one data set; the seed decides the split, the noise and the rows."""
+
+    subject: str
+    mechanism: str
+    epsilon: str
+    owners: int
+    trust: str
+    seed: int
+
+
+def run_trial(trial: TrustTrial) -> Found:
+    """Draw the noise, pool, make rows, judge them.
+
+    ``noise`` is the standard deviation of the pooled noise, over that of one mechanism, in
+    `NOISE_DRAWS` more draws of it; ``forecast`` is what it was expected to be: sqrt(m), or
+    sqrt(m / h).
+    """
+    name, seed = trial.subject, trial.seed
+    subject = load_subject(name)
+    form = find_form(subject, FORMS[name])
+    study = make_study(form, trial.mechanism, trial.epsilon, owners=trial.owners)
+    if trial.trust == Trust.AGGREGATE:
+        keys = make_keys(study.owners)
+        study, _ = mask_study(study, keys, openers=OPENERS, entropy=SeededEntropy(1))
+    calibration = calibrate(study)
+    moments = cached_moments(name, FORMS[name], seed, trial.owners)
+    entropy = SeededEntropy(int.from_bytes(trial.key.encode()) % (1 << 64))
+    vectors = [add_noise(each.packed, calibration, entropy=entropy) for each in moments]
+    counts = [each.n_rows for each in moments]
+    result = pool(study, calibration, counts, vectors)
+    rng = np.random.default_rng([seed, trial.owners])
+    n_rows = min(sum(counts), subject.most_rows)
+    made = synthesize(result, study, Form.DECODED, n_rows=n_rows, rng=rng)
+    columns = row_columns(made, study.table)
+    return {
+        **asdict(trial),
+        **judge_rows(name, columns, seed),
+        "noise": measure_noise(calibration, trial.owners, entropy=entropy),
+        "forecast": float(np.sqrt(calibration.mechanisms(trial.owners))),
+    }
+
+
+def measure_noise(calibration: Calibration, owners: int, *, entropy: EntropySource) -> float:
+    """Standard deviation of the sum of the owners' noises, over that of one mechanism."""
+    zeros = np.zeros(NOISE_DRAWS, np.int64)
+    noise = np.sum([add_noise(zeros, calibration, entropy=entropy) for _ in range(owners)], axis=0)
+    one = calibration.law.deviation
+    return float(np.sqrt(np.mean(noise.astype(np.float64) ** 2)) / one)
+
+
+JSON_FILE, PAGE = ROOT / "docs/reference/trust.json", ROOT / "docs/reference/trust.md"
 CELL = ("subject", "mechanism", "epsilon", "owners", "trust")
 LEAST_EPSILON, MOST_LOST, MOST_OFF = 0.2, 0.01, 0.02
 """What was asked: at so much epsilon or more, m = 30 loses no more accuracy against m = 3 than
 this; and the pooled noise of m = 10 is no further off its forecast than this share."""
-
 SHORT_EPSILON = "0.2"
 
 _HEAD = """# What one sum gains
@@ -130,3 +222,40 @@ def _table(cells: Sequence[Mapping[str, Any]]) -> str:
 
 def _key(cell: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(cell[name] for name in CELL)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("names", nargs=-1, type=click.Choice(list(FORMS)), metavar="NAME ...")
+@click.option(
+    "--cells",
+    "path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("results/trust/cells.jsonl"),
+    show_default=True,
+    help="File of finished trials, which are not computed again: one of this version only.",
+)
+@click.option("--write", is_flag=True, help="Put the figures into docs/reference/trust.*")
+def cli(names: tuple[str, ...], *, path: Path, write: bool) -> None:
+    """Judge studies of each data set NAME, or of all: nltcs, demo, adult.
+
+    \b
+    Examples:
+      python -m benchmarks.trust nltcs
+      python -m benchmarks.trust --write
+    """
+    cells = []
+    for name in names or FORMS:
+        trials = [
+            TrustTrial(name, mechanism, epsilon, owners, trust.value, seed)
+            for mechanism, epsilon, owners, trust, seed in product(
+                MECHANISMS, EPSILONS, OWNERS, Trust, range(SEEDS)
+            )
+        ]
+        cells += summarize(run_trials(trials, path, run=run_trial))
+        if write:
+            keep(cells)
+    click.echo(page(cells))
+
+
+if __name__ == "__main__":
+    run(cli)

@@ -1,1 +1,0 @@
-"""What a masked sum gains: the same studies with either kind of trust."""
