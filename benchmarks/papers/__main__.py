@@ -6,33 +6,23 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
 
 import click
 
-from dppca.common.documents.values import Document, PathText
+from benchmarks.papers.data import find_source
+from benchmarks.papers.experiments import ExperimentDocument, find_experiment, make_report
+from benchmarks.papers.trials import Scope
 from dppca.common.errors import SettingError
 from dppca.common.shell.console import emit, prints, run
-
-
-class ExperimentDocument(Document):
-    """A published experiment, run again."""
-
-    experiment: Annotated[str, "its name"]
-    runs: Annotated[int, "finished runs"]
-    csv: Annotated[PathText, "file of all runs"]
-    table: Annotated[PathText, "file of the table"]
-    plots: Annotated[list[str], "files of the plots"]
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("name")
 @click.option(
     "--data",
-    help="Run on this file, or this table of the data folder, instead of the paper's.",
+    help="Run on this CSV file, or this table of the data folder, instead of the paper's.",
 )
-@click.option("--format", "format_", default="", help="csv or libsvm; needed with a file.")
-@click.option("--label", help="Column to predict, of a CSV file; the last one if not given.")
+@click.option("--label", help="Column of the file to predict; the last one if not given.")
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
@@ -54,7 +44,6 @@ class ExperimentDocument(Document):
 def cli(
     name: str,
     data: str | None,
-    format_: str,
     label: str | None,
     output: Path,
     quick: bool,
@@ -75,28 +64,16 @@ def cli(
     Examples:
       python -m benchmarks.papers gu-fig3 --quick
       python -m benchmarks.papers gu-fig3 --data nltcs --runs 20
-      python -m benchmarks.papers huang-fig2 --data rows.csv --format csv --label outcome
+      python -m benchmarks.papers huang-fig2 --data rows.csv --label outcome
     """
-    from benchmarks.papers.data import find_source
-    from benchmarks.papers.experiments import find_experiment, make_report
-    from benchmarks.papers.trials import Scope
-
     experiment = find_experiment(name)
-    if data is None and (format_ or label):
-        raise SettingError("--format and --label describe a file: give it with --data")
-    source = None if data is None else find_source(data, format_=format_, label=label)
+    if data is None and label:
+        raise SettingError("--label is a column of a file: give it with --data")
+    source = None if data is None else find_source(data, label)
     scope = Scope(source=source, quick=quick, runs=runs, rows=rows)
     command = shlex.join(["python", "-m", "benchmarks.papers", *sys.argv[1:]])
-    report = make_report(experiment, scope, output, jobs=jobs, command=command)
-    document: ExperimentDocument = {
-        "command": "papers",
-        "experiment": name,
-        "runs": report.n_runs,
-        "csv": str(report.csv),
-        "table": str(report.table),
-        "plots": [str(path) for path in report.plots],
-    }
-    emit(document, report.text, as_json=as_json)
+    document, text = make_report(experiment, scope, output, jobs=jobs, command=command)
+    emit(document, text, as_json=as_json)
 
 
 if __name__ == "__main__":

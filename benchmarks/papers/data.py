@@ -1,32 +1,33 @@
-"""Tables the experiments run on: by name from the data folder, or any CSV or LIBSVM file.
+"""Tables the experiments run on: by name from the data folder, or any CSV file.
 
 Named tables
     ``a1a``, ``mushrooms``, ``musk`` and ``splice`` as in Sun et al.; ``splice-all`` (3,175 rows);
     ``sensorless`` (a sample: 200 rows of each of 11 classes); ``adult`` (complete rows, coded by
     schema, 103 columns, income) and ``adult-numeric`` (its six numbers); ``nltcs``.
+Files
+    CSV files have a line of names; the label is the column that ``--label`` names, else the last.
+    For support vector machines numbers stay numbers and text becomes indicators; for a study a
+    column with two values is a binary, other numbers are numerics and other text is a categorical.
 Bounds
     The norm of a row of ``a1a``, ``mushrooms``, ``splice``, ``adult`` and ``nltcs`` is bounded by
     how they are coded. Columns of ``musk``, ``sensorless`` and of files are brought into [-1, 1] by
-    their own smallest and largest value, as the papers do: a guarantee for them holds only if those
-    are public. The software computes bounds from rows here and nowhere else.
+    their own smallest and largest value, and a file's categories are read from it, as the papers
+    do: a guarantee for them holds only if those are public. The software computes bounds from rows
+    here and nowhere else; a study at real sites declares them (``docs/reference/data-files.md``).
 """
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.papers.files import (
-    coded_from_file,
-    coded_from_numbers,
-    file_source,
-    table_from_file,
-)
 from benchmarks.papers.rows import (
     Coded,
     PaperSource,
@@ -36,28 +37,35 @@ from benchmarks.papers.rows import (
     ranged,
     read_libsvm,
 )
-from benchmarks.studies import adult, data_folder, nltcs
-from dppca.common.errors import SettingError
+from benchmarks.studies import PublicData, adult, data_folder, nltcs
+from dppca.common.errors import DataError, SettingError
 from dppca.common.schema import Categorical, Numeric
+from dppca.common.schema.columns import cell_texts
+from dppca.owner.records.files import read_by_suffix
+from dppca.owner.records.stored_files import StoredFile
+
+_CONTRIBUTION_RATE = 0.90
+_MOST_LABELS = 64
+_BATCH_ROWS = 1 << 16
 
 
-def find_source(data: str, *, format_: str, label: str | None) -> PaperSource:
+def find_source(data: str, label: str | None) -> PaperSource:
     """What ``--data`` names: a table of the data folder, or a file.
 
     Raises
     ------
     SettingError, DataError
-        Neither a table nor a file; a format or label that does not fit.
+        Neither a table nor a file; a label of a named table.
     """
     if data in _TABLES:
-        if format_ or label:
-            raise SettingError(f"--format and --label describe a file, and {data} is a named table")
+        if label:
+            raise SettingError(f"--label is a column of a file, and {data} is a named table")
         return PaperSource(data)
     if not Path(data).is_file():
         raise SettingError(
             f"--data is {data}: neither a file nor one of {', '.join(sorted(_TABLES))}"
         )
-    return file_source(Path(data), format_=format_, label=label)
+    return _file_source(Path(data), label)
 
 
 @lru_cache(maxsize=8)
@@ -67,12 +75,12 @@ def load_table(source: PaperSource) -> PaperTable:
     Raises
     ------
     DataError
-        A file is missing or cannot be read as its format.
+        A file is missing or cannot be read, or has no such label or no other column.
     SettingError
         No table of that name.
     """
     if source.path is not None:
-        return table_from_file(source)
+        return _table_from_file(source, source.path)
     if source.name not in _TABLES:
         raise SettingError(f"no table is called {source.name}: {', '.join(sorted(_TABLES))}")
     return _TABLES[source.name](data_folder())
@@ -82,12 +90,12 @@ def load_table(source: PaperSource) -> PaperTable:
 def encode_table(source: PaperSource) -> Coded:
     """The coded rows of a source, read once per process; errors as `load_table`."""
     if source.path is not None:
-        return coded_from_file(source)
+        return _coded_from_file(source, source.path)
     if source.name == "nltcs":
         return coded_from(nltcs(data_folder()), _NLTCS_TARGETS)
     if source.name == "adult":
         return coded_from(adult(data_folder()), _ADULT_TARGETS)
-    return coded_from_numbers(load_table(source))
+    return _coded_from_numbers(load_table(source))
 
 
 _NLTCS_TARGETS = (PaperTarget("outside", "outside"), PaperTarget("money", "money"))
@@ -163,3 +171,143 @@ _TABLES: dict[str, Callable[[Path], PaperTable]] = {
     ),
     "nltcs": lambda _: _schema_coded_table(encode_table(PaperSource("nltcs")), "outside"),
 }
+
+
+def _file_source(path: Path, label: str | None) -> PaperSource:
+    """A file as a source, named after its stem and content, so that results are never mixed up."""
+    if not path.name.endswith((".csv", ".csv.gz")):
+        raise SettingError(f"{path.name} is no CSV file by its name: call it .csv or .csv.gz")
+    try:
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise DataError(f"the data file {path} cannot be read: give a readable file") from error
+    stem = path.name.split(".")[0]
+    label_part = f"-{label}" if label else ""
+    return PaperSource(f"{stem}{label_part}-{content[:6]}", path.resolve(), label)
+
+
+def _table_from_file(source: PaperSource, path: Path) -> PaperTable:
+    """Rows for a support vector machine; columns in [-1, 1] by their own range."""
+    names, columns = _csv_columns(source, path)
+    goal = names.index(source.label) if source.label is not None else len(names) - 1
+    parts = []
+    for index, text in enumerate(columns):
+        if index == goal:
+            continue
+        numbers = _numbers(source, names[index], text)
+        if numbers is None:
+            categories = sorted(set(text))
+            _check_labels(source, names[index], categories)
+            numbers = np.asarray(text)[:, None] == np.asarray(categories)
+        parts.append(np.asarray(numbers, np.float64).reshape(len(text), -1))
+    if not parts:
+        raise DataError(f"{source.name} has no column beside the label")
+    return ranged(source.name, np.hstack(parts), np.asarray(columns[goal]))
+
+
+def _coded_from_file(source: PaperSource, path: Path) -> Coded:
+    """Rows for a study, with the label as its target."""
+    names, columns = _csv_columns(source, path)
+    if len(names) < 2:
+        raise DataError(f"{source.name} has no column beside the label")
+    goal = source.label if source.label is not None else names[-1]
+    attributes = [
+        _attribute(source, name, text, label=name == goal)
+        for name, text in zip(names, columns, strict=True)
+    ]
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    return coded_from(
+        PublicData(source.name, attributes, rows, _CONTRIBUTION_RATE, goal),
+        (PaperTarget(goal, goal),),
+    )
+
+
+def _coded_from_numbers(table: PaperTable) -> Coded:
+    """Rows in [-1, 1] for a study, without constant columns, and numbers as labels."""
+    names = [f"column{index}" for index in range(1, table.rows.shape[1] + 1)]
+    varying = [index for index in range(len(names)) if np.ptp(table.rows[:, index]) > 0]
+    labels = sorted({f"{label:g}" for label in table.labels})
+    kind = {"type": "binary", "values": labels}
+    if len(labels) != 2:
+        kind = {"type": "categorical", "categories": labels}
+    attributes: list[dict[str, Any]] = [
+        {"name": names[index], "type": "numeric", "lower": -1.0, "upper": 1.0} for index in varying
+    ]
+    attributes.append({"name": "label", **kind})
+    rows = [
+        [*map(str, row), f"{label:g}"]
+        for row, label in zip(table.rows[:, varying], table.labels, strict=True)
+    ]
+    return coded_from(
+        PublicData(table.name, attributes, rows, _CONTRIBUTION_RATE, "label"),
+        (PaperTarget("label", "label"),),
+    )
+
+
+def _attribute(source: PaperSource, name: str, text: list[str], *, label: bool) -> dict[str, Any]:
+    values = sorted(set(text))
+    if len(values) == 2:
+        return {"name": name, "type": "binary", "values": values}
+    numbers = None if label else _numbers(source, name, text)
+    if numbers is not None and numbers.max() > numbers.min():
+        bounds = {"lower": float(numbers.min()), "upper": float(numbers.max())}
+        return {"name": name, "type": "numeric", **bounds}
+    if len(values) < 2:
+        what = (
+            "has 1 class only: a classifier needs two or more" if label else "is constant: drop it"
+        )
+        raise DataError(f"column {name} of {source.name} {what}")
+    _check_labels(source, name, values)
+    return {"name": name, "type": "categorical", "categories": values}
+
+
+def _check_labels(source: PaperSource, name: str, values: list[str]) -> None:
+    if len(values) > _MOST_LABELS:
+        raise DataError(
+            f"column {name} of {source.name} is text with {len(values)} different values: code it "
+            f"as numbers, or as at most {_MOST_LABELS} labels"
+        )
+
+
+def _csv_columns(source: PaperSource, path: Path) -> tuple[list[str], list[list[str]]]:
+    file = read_by_suffix(StoredFile(str(path), path.name))
+    names = [*file.names]
+    if source.label is not None and source.label not in names:
+        raise DataError(f"{path.name} has no column {source.label}: {', '.join(names)}")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(
+            f"{path.name} has more than one column called {', '.join(twice)}: rename them"
+        )
+    if not file.n_rows:
+        raise DataError(f"{path.name} has no rows")
+    n_malformed = sum(found.count for found in file.malformed.values())
+    if n_malformed:
+        raise DataError(
+            f"{path.name} has {n_malformed} lines that do not fit its header, or are not "
+            "UTF-8: mend them"
+        )
+    parts = zip(*file.read(names, _BATCH_ROWS), strict=True)
+    columns = [[text for cells in each for text in cell_texts(cells)] for each in parts]
+    for name, text in zip(names, columns, strict=True):
+        missing = sum(not field.strip() for field in text)
+        if missing:
+            raise DataError(
+                f"column {name} of {source.name} has {missing} empty fields: fill them in, or drop "
+                "their rows"
+            )
+    return names, columns
+
+
+def _numbers(source: PaperSource, name: str, text: list[str]) -> NDArray[np.float64] | None:
+    """A column's numbers; None where it is text."""
+    try:
+        numbers = np.asarray(text, np.float64)
+    except ValueError:
+        return None
+    if not np.isfinite(numbers).all():
+        raise DataError(
+            f"column {name} of {source.name} holds NaN or infinity: drop those rows, or put public "
+            "numbers in their place"
+        )
+    return numbers

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 from benchmarks.experiment import Found, read_runs, run_trials
 from benchmarks.papers import gu, huang, sun, zhang
 from benchmarks.papers.plots import plot_lines
 from benchmarks.papers.tables import group_lines, make_markdown
 from benchmarks.papers.trials import Experiment, Scope, Trial, TrialOutcome
+from dppca.common.documents.values import Document, PathText
 from dppca.common.errors import DataError, DppcaError, SettingError
 from dppca.common.shell.plotting import check_plotting
 
@@ -30,15 +32,14 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """Where the results are, and the table itself."""
+class ExperimentDocument(Document):
+    """A published experiment, run again."""
 
-    n_runs: int
-    csv: Path
-    table: Path
-    plots: tuple[Path, Path]
-    text: str
+    experiment: Annotated[str, "its name"]
+    runs: Annotated[int, "finished runs"]
+    csv: Annotated[PathText, "file of all runs"]
+    table: Annotated[PathText, "file of the table"]
+    plots: Annotated[list[str], "files of the plots"]
 
 
 def find_experiment(name: str) -> Experiment:
@@ -50,8 +51,8 @@ def find_experiment(name: str) -> Experiment:
 
 def make_report(
     experiment: Experiment, scope: Scope, output: Path, *, jobs: int, command: str
-) -> Report:
-    """Run what is missing, then render all of it into ``output``.
+) -> tuple[ExperimentDocument, str]:
+    """Run what is missing, then render all of it into ``output``; return the table, too.
 
     Results on a file are named after it; errors are those of the runs and of the data.
     """
@@ -65,7 +66,15 @@ def make_report(
     lines = group_lines(cells, outcomes)
     text = make_markdown(about, lines, command=command)
     table.write_text(text)
-    return Report(len(cells), path, table, plot_lines(experiment, lines, output / stem), text)
+    document: ExperimentDocument = {
+        "command": "papers",
+        "experiment": experiment.name,
+        "runs": len(cells),
+        "csv": str(path),
+        "table": str(table),
+        "plots": [str(plot) for plot in plot_lines(experiment, lines, output / stem)],
+    }
+    return document, text
 
 
 def run_cells(

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.papers.data import encode_table
-from benchmarks.papers.machines import compute_true_epsilon
+from benchmarks.papers.machines import compute_true_epsilon, make_machine
 from benchmarks.papers.rows import PaperSource
 from benchmarks.papers.trials import (
     PUBLISHED,
@@ -107,21 +107,13 @@ def compute(cell: Trial) -> TrialOutcome:
             mean = rows.mean(axis=0)
         accuracy = tested(rows, mean)
         return outcome(k=k, accuracy=accuracy, seconds=perf_counter() - started)
-    settings: dict[str, Any] = {
-        "epsilon": cell.epsilon,
-        "schema": schema,
-        "max_rows_per_person": 1,
-        "entropy": cell.entropy,
-        "random_state": cell.noise_seed,
-    }
     values = data.values[training]
     if cell.method in (NETWORK, CENTRAL):
-        network: DPSUBN3 | PrivBayes
         if cell.method == CENTRAL:
-            network = PrivBayes(**settings).fit(values)
+            network = make_machine(PrivBayes, cell, schema=schema).fit(values)
         else:
             parts = [values[owner :: cell.owners] for owner in range(cell.owners)]
-            network = DPSUBN3(**settings).fit(parts)
+            network = make_machine(DPSUBN3, cell, schema=schema).fit(parts)
         synthetic = data.recoded(network.sample(len(values)))
         seconds, accuracy = perf_counter() - started, tested(synthetic)
         return outcome(
@@ -131,13 +123,13 @@ def compute(cell: Trial) -> TrialOutcome:
             seconds=seconds,
             true_epsilon=compute_true_epsilon(network),
         )
-    model = PPCADPMH(
+    model = make_machine(
+        PPCADPMH,
+        cell,
+        schema=schema,
         delta=cell.delta or None,
-        variant=cell.variant,
         contribution_rate=data.contribution_rate,
         n_components=cell.components or None,
-        allow_constant=True,
-        **settings,
         **_OPTIONS.get(cell.method, {}),
     )
     model.fit(values, groups=np.arange(len(training)) % cell.owners)

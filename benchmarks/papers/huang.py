@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks.papers.data import load_table
-from benchmarks.papers.machines import delta_for, score, score_control, split_rows
+from benchmarks.papers.machines import delta_for, make_machine, score, score_control, split_rows
 from benchmarks.papers.rows import PaperSource
 from benchmarks.papers.trials import (
     CONTROLS,
@@ -53,30 +53,18 @@ def compute(cell: Trial, *, kernel: str = "linear") -> TrialOutcome:
     if cell.method == "SVM":
         return score(SVM(kernel=kernel, allow_constant=True), split)
     delta = delta_for(cell, len(split.rows))
+    machine = make_machine(
+        _METHODS[cell.method],
+        cell,
+        variant=cell.imitated or cell.variant,
+        delta=delta or None,
+        contribution_rate=_RATE,
+        row_norm=table.row_norm,
+        kernel="linear" if cell.imitated else kernel,
+    )
     if cell.imitated:
-        imitated = _machine(cell, delta, variant=cell.imitated, row_norm=table.row_norm)
-        k = len(imitated.fit(split.rows, split.labels).components_)
-        return score_control(k, split, seed=cell.noise_seed, kernel=kernel, C=1.0)
-    machine = _machine(cell, delta, variant=cell.variant, row_norm=table.row_norm)
-    if cell.method != _PCADP:
-        machine.set_params(kernel=kernel)
+        return score_control(machine, split, seed=cell.noise_seed, kernel=kernel)
     return score(machine, split, delta=delta)
-
-
-def _machine(cell: Trial, delta: str, *, variant: str, row_norm: float) -> Any:
-    given: dict[str, Any] = {
-        "epsilon": cell.epsilon,
-        "max_rows_per_person": 1,
-        "variant": variant,
-        "contribution_rate": _RATE,
-        "row_norm": row_norm,
-        "allow_constant": True,
-        "entropy": cell.entropy,
-        "random_state": cell.noise_seed,
-    }
-    if cell.method in _WITH_DELTA:
-        given["delta"] = delta
-    return _METHODS[cell.method](**given)
 
 
 def _cells(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from inspect import signature
 from time import perf_counter
 from typing import Any
 
@@ -63,6 +64,21 @@ def _divided(
     return training, rest
 
 
+def make_machine(kind: type[Any], cell: Trial, **settings: Any) -> Any:
+    """An estimator with its own settings and all that a cell says, as far as the kind takes it."""
+    given = {
+        "epsilon": cell.epsilon,
+        "max_rows_per_person": 1,
+        "variant": cell.variant,
+        "allow_constant": True,
+        "entropy": cell.entropy,
+        "random_state": cell.noise_seed,
+        **settings,
+    }
+    names = signature(kind).parameters
+    return kind(**{name: value for name, value in given.items() if name in names})
+
+
 def delta_for(cell: Trial, n_rows: int) -> str:
     """The delta of a cell as a decimal: given, or 1/n^2."""
     return f"{Decimal(1) / Decimal(n_rows) ** 2:.6e}" if cell.delta == "1/n^2" else cell.delta
@@ -88,11 +104,15 @@ def score(estimator: Any, split: Split, *, delta: str = "") -> TrialOutcome:
     )
 
 
-def score_control(k: int, split: Split, *, seed: int, kernel: str, C: float) -> TrialOutcome:
-    """Score the control with k columns; gamma is one over d, as for the private method."""
+def score_control(imitated: Any, split: Split, *, seed: int, kernel: str) -> TrialOutcome:
+    """Score the control with as many columns as an estimator keeps; gamma is one over d, too.
+
+    Only the number of the estimator's components is wanted: a linear one is quicker.
+    """
+    k = len(imitated.fit(split.rows, split.labels).components_)
     d = split.rows.shape[1]
     basis, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(d, k)))
-    machine = SVM(kernel=kernel, C=C, gamma=1.0 / d, allow_constant=True)
+    machine = SVM(kernel=kernel, C=1.0, gamma=1.0 / d, allow_constant=True)
     inside = Split(split.rows @ basis, split.labels, split.test @ basis, split.truth)
     return replace(score(machine, inside), d=d, k=k, true_epsilon="")
 

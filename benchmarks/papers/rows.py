@@ -23,11 +23,10 @@ from dppca.common.schema import Numeric, Schema, encode
 
 @dataclass(frozen=True, slots=True)
 class PaperSource:
-    """Where a table comes from: a name, or a file with its format and label column."""
+    """Where a table comes from: a name, or a file with its label column."""
 
     name: str
     path: Path | None = None
-    format: str = ""
     label: str | None = None
 
 
@@ -175,8 +174,8 @@ def ranged(name: str, rows: NDArray[np.float64], labels: Any) -> PaperTable:
     return PaperTable(name, scaled, labels, rows.shape[1] ** 0.5)
 
 
-def read_libsvm(path: Path, *, columns: int | None = None) -> tuple[NDArray[np.float64], Any]:
-    """Rows (n, d) and labels (n,) of a LIBSVM file, plain or gzipped.
+def read_libsvm(path: Path, *, columns: int) -> tuple[NDArray[np.float64], Any]:
+    """Rows (n, d) and labels (n,) of a gzipped LIBSVM file.
 
     Raises
     ------
@@ -186,7 +185,7 @@ def read_libsvm(path: Path, *, columns: int | None = None) -> tuple[NDArray[np.f
     from sklearn.datasets import load_svmlight_file
 
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+        with gzip.open(path) as stream:
             rows, labels = load_svmlight_file(stream, n_features=columns)
     except (OSError, EOFError, ValueError) as error:
         raise DataError(

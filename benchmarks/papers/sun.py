@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import Any
 
 from benchmarks.papers.data import load_table
-from benchmarks.papers.machines import delta_for, score, score_control, split_rows
+from benchmarks.papers.machines import delta_for, make_machine, score, score_control, split_rows
 from benchmarks.papers.trials import (
     CONTROLS,
     PUBLISHED,
@@ -36,7 +36,7 @@ from dppca.common.papers.dpsvd import DPSVD
 PLAIN = "SVM"
 BALL = "SVM, rows in the unit ball"
 EPSILONS = ("0.1", "0.5", "1")
-METHODS = ("DPSVD", "AG-SVM", "DPPCA-SVM")
+_KINDS = {"DPSVD": DPSVD, "AG-SVM": AGSVM, "DPPCA-SVM": DPPCASVM}
 _RATE = 0.9
 _PAPER_RUNS = 5
 _QUICK_ROWS = 1000
@@ -52,36 +52,19 @@ def compute(cell: Trial) -> TrialOutcome:
         return score(SVM(allow_constant=True), split)
     delta = delta_for(cell, len(split.rows))
     variant = cell.imitated or cell.variant
-    machine = _private(
-        cell, delta, variant=variant, row_norm=table.row_norm if variant == SOUND else None
-    )
-    if cell.imitated:
-        # Only the number of its components is wanted: a linear machine is quicker.
-        fitted = machine.set_params(kernel="linear").fit(split.rows, split.labels)
-        k = len(fitted.components_)
-        return score_control(k, split, seed=cell.noise_seed, kernel="rbf", C=1.0)
-    return score(machine, split, delta=delta)
-
-
-def _private(cell: Trial, delta: str, *, variant: str, row_norm: float | None) -> Any:
-    given: dict[str, Any] = {
-        "max_rows_per_person": 1,
+    settings: dict[str, Any] = {
         "variant": variant,
+        "delta": delta or None,
         "contribution_rate": _RATE,
-        "kernel": "rbf",
-        "row_norm": row_norm,
-        "allow_constant": True,
-        "entropy": cell.entropy,
-        "random_state": cell.noise_seed,
+        "row_norm": table.row_norm if variant == SOUND else None,
+        "kernel": "linear" if cell.imitated else "rbf",
     }
-    if cell.method == "DPPCA-SVM":
-        return DPPCASVM(epsilon=cell.epsilon, **given)
-    if cell.method == "AG-SVM":
-        return AGSVM(epsilon=cell.epsilon, delta=delta, **given)
-    if variant == SOUND:
-        half = Decimal(cell.epsilon) / 2
-        return DPSVD(epsilon=half, label_epsilon=half, delta=delta, **given)
-    return DPSVD(epsilon=cell.epsilon, delta=delta, **given)
+    if cell.method == "DPSVD" and variant == SOUND:
+        settings["epsilon"] = settings["label_epsilon"] = Decimal(cell.epsilon) / 2
+    machine = make_machine(_KINDS[cell.method], cell, **settings)
+    if cell.imitated:
+        return score_control(machine, split, seed=cell.noise_seed, kernel="rbf")
+    return score(machine, split, delta=delta)
 
 
 def grid(scope: Scope) -> tuple[Trial, ...]:
@@ -105,7 +88,7 @@ def grid(scope: Scope) -> tuple[Trial, ...]:
             )
             for variant in (PUBLISHED, SOUND, *CONTROLS.values())
             for epsilon in epsilons
-            for method in METHODS
+            for method in _KINDS
             for seed in seeds
         ]
         cells += [replace(plain, seed=seed) for seed in seeds]

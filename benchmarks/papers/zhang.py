@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.papers.data import load_table
-from benchmarks.papers.machines import score, split_rows
+from benchmarks.papers.machines import make_machine, score, split_rows
 from benchmarks.papers.trials import (
     PUBLISHED,
     SOUND,
@@ -34,6 +34,7 @@ EPSILONS = ("0.0005", "0.001", "0.005", "0.01", "0.05", "0.1", "0.5", "1")
 COD_RNA, SPLICE = "adult-numeric", "splice-all"
 FREE = "DPSVMDVP, free vectors only"
 """Noise on multipliers strictly between 0 and C, as in the paper's listing; its text has all."""
+_METHODS = {"SVM": SVM, "DPSVMDVP": DPSVMDVP, FREE: DPSVMDVP, "PrivateSVM": PrivateSVM}
 _PAPER_RUNS = 3
 _FORMS = (
     GridForm("SVM"),
@@ -52,27 +53,9 @@ def compute(cell: Trial) -> TrialOutcome:
     """One machine, tested on rows held out."""
     table = load_table(cell.source)
     share = 1000 / len(table.rows) if cell.source.name == SPLICE else 0.2
-    return score(_machine(cell), split_rows(table, cell, test_share=share))
-
-
-def _machine(cell: Trial) -> Any:
-    if cell.method == "SVM":
-        return SVM(allow_constant=True)
-    if cell.method in ("DPSVMDVP", FREE):
-        return DPSVMDVP(
-            epsilon=cell.epsilon,
-            support="free" if cell.method == FREE else "all",
-            allow_constant=True,
-            random_state=cell.noise_seed,
-        )
-    return PrivateSVM(
-        epsilon=cell.epsilon,
-        max_rows_per_person=1,
-        variant=cell.variant,
-        allow_constant=True,
-        entropy=cell.entropy,
-        random_state=cell.noise_seed,
-    )
+    support = "free" if cell.method == FREE else "all"
+    machine = make_machine(_METHODS[cell.method], cell, support=support)
+    return score(machine, split_rows(table, cell, test_share=share))
 
 
 def _cells(

@@ -75,7 +75,7 @@ def test_an_experiment_runs_on_any_file(name: str, papers: Papers, tmp_path: Pat
     rows = tmp_path / "rows.csv"
     lines = [f"{n % 7},{n % 5},{n % 3},{'yes' if n % 7 > 3 else 'no'}" for n in range(200)]
     rows.write_text("a,b,c,answer\n" + "\n".join(lines) + "\n")
-    given = ("--data", str(rows), "--format", "csv", "--label", "answer")
+    given = ("--data", str(rows), "--label", "answer")
     done = papers(name, *given, *TINY, "--output", str(tmp_path / "out"))
     assert done.code == 0, done.err
     assert "| rows-answer-" in done.out
@@ -101,10 +101,11 @@ def test_processes_give_the_same_runs_as_one(
     ("arguments", "code", "says"),
     [
         (("gu-fig9",), 10, "no experiment is called gu-fig9"),
-        (("gu-fig3", "--format", "csv"), 10, "give it with --data"),
-        (("gu-fig3", "--data", "{file}"), 10, "must be csv or libsvm"),
+        (("gu-fig3", "--label", "y"), 10, "give it with --data"),
+        (("gu-fig3", "--data", "adult", "--label", "y"), 10, "adult is a named table"),
+        (("gu-fig3", "--data", __file__), 10, "no CSV file by its name"),
         (("gu-fig3", "--data", "wine"), 10, "neither a file nor one of"),
-        (("gu-fig3", "--data", "{file}", "--format", "csv", "--label", "z"), 13, "no column z"),
+        (("gu-fig3", "--data", "{file}", "--label", "z"), 13, "no column z"),
         (("gu-fig3", "--runs", "0"), 2, "--runs"),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.papers.data import encode_table, load_table
+from benchmarks.papers.data import encode_table, find_source, load_table
 from benchmarks.papers.experiments import EXPERIMENTS, find_experiment
-from benchmarks.papers.files import file_source
 from benchmarks.papers.machines import delta_for, split_rows
 from benchmarks.papers.rows import PaperSource
 from benchmarks.papers.sun import printed as sun_printed
@@ -63,7 +61,7 @@ def test_named_tables_keep_their_bound(
 
 
 def test_a_file_of_text_becomes_numbers_and_indicators(csv: Path) -> None:
-    table = load_table(file_source(csv, format_="csv", label=None))
+    table = load_table(find_source(str(csv), None))
     assert table.rows.shape == (30, 4)
     assert set(table.labels) == {"0", "1"}
     assert table.rows.min() == -1
@@ -71,7 +69,7 @@ def test_a_file_of_text_becomes_numbers_and_indicators(csv: Path) -> None:
 
 
 def test_a_file_of_text_becomes_a_schema(csv: Path) -> None:
-    coded = encode_table(file_source(csv, format_="csv", label="colour"))
+    coded = encode_table(find_source(str(csv), "colour"))
     kinds = [type(attribute) for attribute in coded.schema.attributes]
     assert kinds == [Numeric, Categorical, Binary]
     target = coded.targets[0]
@@ -81,53 +79,32 @@ def test_a_file_of_text_becomes_a_schema(csv: Path) -> None:
     assert np.array_equal(labels, coded.values[:, 1])
 
 
-def test_a_libsvm_file_is_read_plain_and_compressed(tmp_path: Path) -> None:
-    text = "+1 1:0.5 3:2\n-1 2:1\n+1 1:1\n-1 3:1\n"
-    plain, packed = tmp_path / "a.txt", tmp_path / "b.gz"
-    plain.write_text(text)
-    packed.write_bytes(gzip.compress(text.encode()))
-    tables = [
-        load_table(file_source(path, format_="libsvm", label=None)) for path in (plain, packed)
-    ]
-    assert tables[0].rows.shape == (4, 3)
-    assert np.array_equal(tables[0].rows, tables[1].rows)
-    assert encode_table(file_source(plain, format_="libsvm", label=None)).schema.attributes[
-        -1
-    ].labels == (
-        "-1",
-        "1",
-    )
-
-
 GOOD = "".join(f"{n},{n % 3},{'pq'[n % 2]}\n" for n in range(20))
 
 
 @pytest.mark.parametrize("read", [load_table, encode_table], ids=["table", "coded"])
 @pytest.mark.parametrize(
-    ("name", "content", "says"),
+    ("content", "says"),
     [
-        ("rows.csv", "a,b,y\n" + GOOD + ",1,p\n", "column a of .* has 1 empty fields"),
-        ("rows.csv", "a,b,y\n" + GOOD + "7,1,\n", "column y of .* has 1 empty fields"),
-        ("rows.csv", "a,b,y\n" + GOOD + "nan,1,p\n", "column a of .* holds NaN or infinity"),
-        ("rows.csv", "a,b,y\n" + GOOD + "-inf,1,p\n", "column a of .* holds NaN or infinity"),
-        ("rows.csv", "a,a,y\n" + GOOD, "more than one column called a"),
-        ("rows.csv", "y\n" + "p\nq\n" * 9, "no column beside the label"),
-        ("rows.csv", "", "is empty"),
-        ("rows.csv", "a,b,y\n", "has no rows"),
-        ("rows.libsvm", "", "has no rows"),
-        ("rows.libsvm", "1 1:0.5\n-1 1:nan\n", "holds NaN or infinity"),
-        ("rows.libsvm", "1 1:0.5 2:x\n", "as a libsvm file"),
-        ("rows.csv", "x,y\n" + "".join(f"p{n},q\n" for n in range(999)), "999 different values"),
+        ("a,b,y\n" + GOOD + ",1,p\n", "column a of .* has 1 empty fields"),
+        ("a,b,y\n" + GOOD + "7,1,\n", "column y of .* has 1 empty fields"),
+        ("a,b,y\n" + GOOD + "nan,1,p\n", "column a of .* holds NaN or infinity"),
+        ("a,b,y\n" + GOOD + "-inf,1,p\n", "column a of .* holds NaN or infinity"),
+        ("a,a,y\n" + GOOD, "more than one column called a"),
+        ("y\n" + "p\nq\n" * 9, "no column beside the label"),
+        ("", "is empty"),
+        ("a,b,y\n", "has no rows"),
+        ("x,y\n" + "".join(f"p{n},q\n" for n in range(999)), "999 different values"),
     ],
     ids=lambda value: "" if callable(value) else value.replace("\n", " ")[-24:],
 )
 def test_a_file_that_no_method_could_use_is_a_named_error(
-    read: Callable[[PaperSource], object], name: str, content: str, says: str, tmp_path: Path
+    read: Callable[[PaperSource], object], content: str, says: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / name
+    path = tmp_path / "rows.csv"
     path.write_text(content)
     with pytest.raises(DataError, match=says):
-        read(file_source(path, format_=path.suffix[1:], label=None))
+        read(find_source(str(path), None))
 
 
 @pytest.mark.parametrize(
@@ -143,7 +120,7 @@ def test_a_column_that_tells_nothing_is_a_named_error_of_a_study(
     path = tmp_path / "rows.csv"
     path.write_text(content)
     with pytest.raises(DataError, match=says):
-        encode_table(file_source(path, format_="csv", label="y"))
+        encode_table(find_source(str(path), "y"))
 
 
 def test_a_named_table_of_numbers_can_be_coded(data_folder: Path) -> None:
@@ -154,7 +131,7 @@ def test_a_named_table_of_numbers_can_be_coded(data_folder: Path) -> None:
 
 
 def test_methods_are_compared_on_the_same_rows(csv: Path) -> None:
-    source = file_source(csv, format_="csv", label="y")
+    source = find_source(str(csv), "y")
     table = load_table(source)
     one = split_rows(table, Trial(source, "one", epsilon="1", seed=3))
     two = split_rows(table, Trial(source, "two", epsilon="2", seed=3))
@@ -165,7 +142,7 @@ def test_methods_are_compared_on_the_same_rows(csv: Path) -> None:
 
 
 def test_rows_held_out_are_not_trained_on(csv: Path) -> None:
-    source = file_source(csv, format_="csv", label="y")
+    source = find_source(str(csv), "y")
     split = split_rows(load_table(source), Trial(source, "one", rows=12))
     ages = {tuple(row) for row in split.rows}
     assert len(split.rows) == 12
