@@ -15,7 +15,8 @@ from time import perf_counter, process_time
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-Ask = Callable[[str, float | None], float | None]
+Ask = Callable[..., float]
+"""Answers a line; takes the patience in seconds, too."""
 
 
 class GuestError(RuntimeError):
@@ -52,17 +53,23 @@ def find_environment(name: str, *installs: Sequence[str]) -> Path:
     return python
 
 
+class PatienceError(GuestError):
+    """An answer took too long."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"not done in {seconds:.0f} s")
+
+
 @contextmanager
 def open_guest(python: Path, script: Path, *arguments: str, threads: int) -> Iterator[Ask]:
     """A process that answers every line it is sent with a number, by `serve`.
-
-    Its answer is None, and the process ended, where that takes longer than the patience it is
-    asked with, in seconds.
 
     Raises
     ------
     GuestError
         By a question: the process ended instead of an answer.
+    PatienceError
+        By a question that came with a patience in seconds: it took longer, and the process ended.
     """
     limits = {f"{library}_NUM_THREADS": str(threads) for library in ("OPENBLAS", "OMP", "MKL")}
     with (
@@ -80,7 +87,7 @@ def open_guest(python: Path, script: Path, *arguments: str, threads: int) -> Ite
         assert to is not None
         assert back is not None
 
-        def ask(line: str, patience_s: float | None = None) -> float | None:
+        def ask(line: str, patience_s: float | None = None) -> float:
             try:
                 to.write(f"{line}\n")
                 to.flush()
@@ -90,7 +97,7 @@ def open_guest(python: Path, script: Path, *arguments: str, threads: int) -> Ite
                 return parse_answer("")
             if not select.select([back], [], [], patience_s)[0]:
                 process.kill()
-                return None
+                raise PatienceError(patience_s or 0.0)
             return parse_answer(back.readline())
 
         def parse_answer(line: str) -> float:
@@ -122,8 +129,10 @@ def serve(
         print(clock() - begin if said is None else said, file=to, flush=True)
 
 
-def serve_rows(calls: Mapping[str, Callable[[], Any]]) -> None:
-    """Answer ``fit``, ``rows``, ``peak`` in MiB, and ``save FILE.npy`` of what ``rows`` made."""
+def serve_rows(
+    calls: Mapping[str, Callable[[], Any]], *, clock: Callable[[], float] = process_time
+) -> None:
+    """Answer ``fit``, ``rows``, ``peak`` in MiB, and ``save FILE.npy`` of what was made last."""
     import numpy as np
 
     rows: Any = None
@@ -139,7 +148,7 @@ def serve_rows(calls: Mapping[str, Callable[[], Any]]) -> None:
             rows = calls[word]()
         return None
 
-    serve(answer, clock=process_time)
+    serve(answer, clock=clock)
 
 
 def read_peak_mib(pid: int | str = "self") -> float:

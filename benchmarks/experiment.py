@@ -56,7 +56,6 @@ def run_trials(
     *,
     run: Callable[[_TrialT], Found],
     jobs: int = 1,
-    again: bool = False,
 ) -> list[Found]:
     """Results of all trials in their order: from the file, or computed and added to it.
 
@@ -66,10 +65,8 @@ def run_trials(
         Computes one, as plain values; a module's function where there are several ``jobs``.
     jobs
         Processes; 1 computes in this one.
-    again
-        Compute what the file has once more.
     """
-    done = {} if again else read_runs(path)
+    done = read_runs(path)
     missing = [trial for trial in trials if trial.key not in done]
     with kept_runs(path) as keep, progress(path.stem, len(missing)) as bar:
         for trial, found in _compute(missing, run, jobs):

@@ -7,9 +7,9 @@
 
 A benchmark is a module with a `TITLE`, a text `ABOUT` it, and ``measure(plan) -> list[Table]``
 (`registry.Benchmark`); its name is added to `registry.BENCHMARKS`. It times contestants with
-`racing.race`, whose rounds alternate between them, so that other work on the machine slows all
-alike; medians and their ratios are what is reported. With `Plan.quick` it runs in a second or so
-at sizes that say nothing about speed: that is what the tests run.
+`BenchmarkPlan.race`, whose rounds alternate between them, so that other work on the machine slows
+all alike; medians and their ratios are what is reported. With `BenchmarkPlan.quick` it runs in a
+second or so at sizes that say nothing about speed: that is what the tests run.
 """
 
 import dppca.common.transport  # noqa: F401 - before any module here imports gRPC, for TLS 1.3

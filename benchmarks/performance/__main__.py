@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
 from benchmarks.performance.machine import load, machine_facts
-from benchmarks.performance.page import keep, section, table_text
+from benchmarks.performance.page import keep, table_text
 from benchmarks.performance.registry import BENCHMARKS, BenchmarkPlan, find_benchmark
 from dppca.common.errors import SettingError
 from dppca.common.shell.console import run
@@ -65,17 +66,18 @@ def _measured(name: str, *, quick: bool, repeat: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="dppca-bench-") as scratch:
         plan = BenchmarkPlan(quick=quick, rounds=repeat, scratch=Path(scratch), say=_say)
         tables = benchmark.measure(plan)
-    for table in tables:
-        click.echo(table_text(table.caption, list(table.columns), [list(r) for r in table.rows]))
-    return section(
-        title=benchmark.TITLE,
-        about=benchmark.ABOUT,
-        command=f"python -m benchmarks.performance {name}",
-        rounds=repeat,
-        facts=facts,
-        loads=(before, load()),
-        tables=tables,
-    )
+    documents = [asdict(table) for table in tables]
+    for each in documents:
+        click.echo(table_text(**each))
+    return {
+        "title": benchmark.TITLE,
+        "about": benchmark.ABOUT.strip(),
+        "command": f"python -m benchmarks.performance {name}",
+        "rounds": repeat,
+        "machine": facts,
+        "load": [before, load()],
+        "tables": documents,
+    }
 
 
 def _say(text: str) -> None:

@@ -33,6 +33,8 @@ from dppca.common.transport.channels import open_channel, with_retries
 from dppca.common.transport.codec import contribution_parts
 from dppca.common.transport.tls import Credentials
 from dppca.common.wire import federation_pb2 as pb
+from dppca.owner.client.calls import CuratorClient
+from dppca.owner.client.questions import StudyProgress
 
 CONTRIBUTE = "/dppca.v1.Federation/Contribute"
 _WAVE = 100
@@ -90,15 +92,20 @@ def send_all(address: str, senders: list[Sender], *, at_once: int, connected: bo
     return taken
 
 
-def throw_all(
-    address: str, senders: list[Sender], *, at_once: int, connected: bool = True
-) -> float:
+def throw_all(address: str, senders: list[Sender], *, at_once: int) -> float:
     """Seconds until a bare server has taken and forgotten the same messages."""
-    taken, answers = _all(address, path_of(THROW), senders, at_once, connected=connected)
+    taken, answers = _all(address, path_of(THROW), senders, at_once, connected=True)
     for sender, answer in zip(senders, answers, strict=True):
         if int(answer) != sum(sender.sizes):
             raise ConflictError(f"the bare server took {answer!r} of {sum(sender.sizes)} bytes")
     return taken
+
+
+def await_components(address: str, study: Study, sender: Sender) -> tuple[StudyProgress, float]:
+    """What a sender sees once there are components, and the seconds until then."""
+    begin = time.perf_counter()
+    with CuratorClient(address, sender.credentials) as client:
+        return client.wait(study, wait_s=_SEND_S), time.perf_counter() - begin
 
 
 def _all(

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 from benchmarks.performance import bare
-from benchmarks.performance.crowd import Sender, make_senders, send_all, throw_all
+from benchmarks.performance.crowd import await_components, make_senders, send_all, throw_all
 from benchmarks.performance.federation import CuratorProcess, make_study
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
-from dppca.common.study import Study
-from dppca.owner.client.calls import CuratorClient
 
 TITLE = "The curator under load"
 ABOUT = """
@@ -54,20 +50,12 @@ def _crowd(plan: BenchmarkPlan, owners: int, columns: int, at_once: int) -> tupl
         with bare.started(bare.__name__, credentials, port_file, port_file=port_file) as address:
             floor = throw_all(address, senders, at_once=at_once)
             taken = send_all(federation.address, senders, at_once=at_once)
-            accepted, decomposed = _outcome(federation.address, study, senders[0])
+            progress, decomposed = await_components(federation.address, study, senders[0])
             floor = (floor + throw_all(address, senders, at_once=at_once)) / 2
         peak = federation.peak_mib()
     for sender in senders:
         sender.path.unlink()
     return (
         *(owners, at_once, megabytes, taken, megabytes / taken, megabytes / floor, floor / taken),
-        *(accepted, decomposed, peak),
+        *(len(progress.contributed), decomposed, peak),
     )
-
-
-def _outcome(address: str, study: Study, sender: Sender) -> tuple[int, float]:
-    """How many contributions count in the components, and seconds until they were there."""
-    begin = time.perf_counter()
-    with CuratorClient(address, sender.credentials) as client:
-        progress = client.wait(study, wait_s=600)
-    return len(progress.contributed), time.perf_counter() - begin

@@ -18,8 +18,7 @@ import distributed
 import pyarrow.parquet as pq
 
 from benchmarks.environments import ROOT, Ask, GuestError, open_guest
-from benchmarks.performance.racing import Run, Timing
-from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
+from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable, Run, Timing
 from benchmarks.performance.tables import numeric_schema, scan_parquet, write_folder
 from dppca.owner.engines.engine import Engine, LocalEngine
 from dppca.owner.engines.selection import open_engine
@@ -175,9 +174,8 @@ def _guest(ask: Ask) -> tuple[Run, Cpu]:
     spent = [0.0]
 
     def run() -> None:
-        if ask("fit", PATIENCE_S) is None:
-            raise GuestError(f"not done in {PATIENCE_S:.0f} s")
-        spent[0] += ask("cpu", PATIENCE_S) or 0.0
+        ask("fit", PATIENCE_S)
+        spent[0] += ask("cpu")
 
     return run, lambda: spent[0]
 

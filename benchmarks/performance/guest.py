@@ -12,9 +12,10 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from time import perf_counter
 from typing import Any
 
-from benchmarks.environments import serve
+from benchmarks.environments import serve_rows
 
 Components = Callable[[], Any]
 
@@ -34,17 +35,7 @@ def main() -> None:
     }
     make = next(each for start, each in makers.items() if name.startswith(start))
     fit = make(name, given, int(components), float(epsilon), int(seed))
-    fitted: Any = None
-
-    def answer(line: str) -> None:
-        nonlocal fitted
-        word, _, target = line.partition(" ")
-        if word == "save":
-            np.save(target, np.asarray(fitted, np.float64))
-        else:
-            fitted = fit()
-
-    serve(answer)
+    serve_rows({"fit": fit}, clock=perf_counter)
 
 
 def _dask(_name: str, table: Mapping[str, Any], count: int, *_others: float) -> Components:

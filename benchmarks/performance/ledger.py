@@ -12,8 +12,7 @@ from decimal import Decimal
 import numpy as np
 
 from benchmarks.performance.federation import CuratorProcess, make_study
-from benchmarks.performance.racing import Run
-from benchmarks.performance.registry import BenchmarkPlan, FigureTable
+from benchmarks.performance.registry import BenchmarkPlan, FigureTable, Run
 from benchmarks.releases import owner_name
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.owner.commands.consent import Terminal

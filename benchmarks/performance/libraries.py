@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -11,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from benchmarks.environments import open_guest
-from benchmarks.performance.racing import Run
-from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
+from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable, Run, open_guests
 from benchmarks.performance.tables import BOUND, normal_rows, numeric_schema
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.moments.moments import unpack
-from dppca.common.numerics.spectrum.pca import decompose
+from dppca.common.numerics.spectrum.pca import decompose, pooled_covariance
 from dppca.common.numerics.threads import count_cores
 
 TITLE = "Principal components beside other libraries"
@@ -48,26 +45,20 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
         rows = normal_rows(n, d) * np.linspace(1.2, 0.4, d)
         path, upper = plan.scratch / "rows.npz", np.full(d, BOUND)
         np.savez(path, rows=rows, norm=BOUND * d**0.5, lower=-upper, upper=upper)
-        notes: dict[str, str] = {}
         subjects: dict[str, Run] = {"DPPCA": partial(_decompose, rows), **_scikit_learn(rows)}
-        with ExitStack() as stack:
-            for name, python in pythons.items():
-                if python is None:
-                    notes[name] = "not installed"
-                    continue
-                plan.say(f"{name} reads {n} rows of {d}")
-                given = (name, str(path), str(COMPONENTS), "1", "0")
-                ask = stack.enter_context(open_guest(python, GUEST, *given, threads=count_cores()))
-                if ask("fit", PATIENCE_S) is None:
-                    notes[name] = f"not done in {PATIENCE_S:.0f} s"
-                else:
-                    subjects[name] = partial(ask, "fit", None)
+        guests = open_guests(
+            *(plan, pythons, GUEST, str(path), str(COMPONENTS), "1", "0"),
+            threads=count_cores(),
+            patience_s=PATIENCE_S,
+        )
+        with guests as (fitted, notes):
+            subjects |= {name: partial(ask, "fit") for name, (ask, _) in fitted.items()}
             plan.say(f"n = {n}, d = {d}")
             timings = plan.race(subjects, warm_up=plan.quick)
         mine = timings["DPPCA"].median_s
         table: list[tuple[Cell, ...]] = [
             *((name, each.median_s, each.median_s / mine) for name, each in timings.items()),
-            *((f"{name} ({note})", None, None) for name, note in notes.items()),
+            *((note, None, None) for note in notes),
         ]
         caption = f"n = {n:,}, d = {d}: seconds, and as a multiple of DPPCA's."
         tables.append(FigureTable(caption, ("library", "seconds", "ratio"), tuple(table)))
@@ -77,9 +68,7 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
 def _decompose(rows: NDArray[np.float64]) -> None:
     schema = numeric_schema(rows.shape[1])
     moments = accumulate_moments(schema, rows, workers=count_cores())
-    mean, second = unpack(moments.packed, moments.n_rows, schema.layout)
-    assert mean is not None
-    decompose(second - np.outer(mean, mean))
+    decompose(pooled_covariance(*unpack(moments.packed, moments.n_rows, schema.layout)))
 
 
 def _scikit_learn(rows: NDArray[np.float64]) -> dict[str, Run]:

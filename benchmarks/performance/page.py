@@ -8,11 +8,12 @@ compares the two.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.experiment import markdown_table
-from benchmarks.performance.registry import BENCHMARKS, Cell, FigureTable
+from benchmarks.performance.registry import BENCHMARKS, Cell
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs/reference"
 JSON_FILE = FOLDER / "performance.json"
@@ -31,35 +32,6 @@ and after the run, the run itself included in the second.
 """
 
 
-def section(
-    *,
-    title: str,
-    about: str,
-    command: str,
-    rounds: int,
-    facts: dict[str, str],
-    loads: tuple[float, float],
-    tables: list[FigureTable],
-) -> dict[str, Any]:
-    """One benchmark's results as plain values."""
-    return {
-        "title": title,
-        "about": about.strip(),
-        "command": command,
-        "rounds": rounds,
-        "machine": facts,
-        "load": list(loads),
-        "tables": [
-            {
-                "caption": table.caption,
-                "columns": list(table.columns),
-                "rows": [list(row) for row in table.rows],
-            }
-            for table in tables
-        ],
-    }
-
-
 def keep(sections: dict[str, Any]) -> None:
     """Put sections into the committed file, in place of older ones, and make the page again."""
     known = json.loads(JSON_FILE.read_text()) if JSON_FILE.exists() else {}
@@ -74,9 +46,10 @@ def page(sections: dict[str, Any]) -> str:
     return "\n".join([_HEAD, *(_section_text(each) for each in sections.values())])
 
 
-def table_text(caption: str, columns: list[str], rows: list[list[Cell]]) -> str:
+def table_text(caption: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
     """A table in Markdown."""
-    words = [place for place in range(len(columns)) if _is_words(rows, place)]
+    places = range(len(columns))
+    words = [place for place in places if any(isinstance(row[place], str) for row in rows)]
     table = markdown_table(columns, [[_cell(cell) for cell in row] for row in rows], words=words)
     return f"{caption}\n\n{table}"
 
@@ -91,12 +64,8 @@ def _section_text(found: dict[str, Any]) -> str:
         f"`{found['command']}`: {found['rounds']} rounds; load {before} before, {after} after; "
         f"{facts}."
     )
-    tables = [table_text(t["caption"], t["columns"], t["rows"]) for t in found["tables"]]
+    tables = [table_text(**table) for table in found["tables"]]
     return "\n".join([f"## {found['title']}\n\n{found['about']}\n", *tables, f"{made}\n"])
-
-
-def _is_words(rows: list[list[Cell]], column: int) -> bool:
-    return any(isinstance(row[column], str) for row in rows)
 
 
 def _cell(value: Cell) -> str:

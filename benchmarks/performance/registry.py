@@ -2,32 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
+from statistics import median
+from time import perf_counter, process_time
 from typing import Protocol, cast
 
-from benchmarks.environments import GuestError, find_environment
-from benchmarks.performance.racing import Run, Timing, time_subjects
+from benchmarks.environments import Ask, GuestError, PatienceError, find_environment, open_guest
 from dppca.common.errors import SettingError
 
 BENCHMARKS = (
     *("dense", "labels", "files", "databases", "engines", "spark", "libraries", "resolution"),
-    *(
-        "noise",
-        "synthesis",
-        "curator_load",
-        "ledger",
-        "whole_round",
-        "masked_round",
-        "secagg",
-        "sizing",
-    ),
+    *("noise", "synthesis", "curator_load", "ledger", "whole_round", "masked_round", "secagg"),
+    "sizing",
 )
 """Modules of this package, in the order of the page."""
 
 Cell = str | int | float | None
+
+
+Run = Callable[[], object]
+"""Does a piece of work once.
+
+A number that it returns is the time it took in seconds, which it has measured itself (in a process
+of its own, say).
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds of each round, by the clock and of the processor, and the work of one.
+
+    Processor time is of all threads of this process. Where one thread works alone it says on a
+    busy machine what the clock would say on an idle one; it is 0 for work in other processes.
+    """
+
+    work: float = 1.0
+    seconds: list[float] = field(default_factory=list)
+    cpu_seconds: list[float] = field(default_factory=list)
+
+    @property
+    def median_cpu_s(self) -> float:
+        """Median processor seconds of a round."""
+        return median(self.cpu_seconds)
+
+    @property
+    def median_s(self) -> float:
+        """Median seconds of a round."""
+        return median(self.seconds)
+
+    @property
+    def rate(self) -> float:
+        """Work per second, by the median."""
+        return self.work / self.median_s
+
+    def gains(self, reference: Timing) -> tuple[float, float]:
+        """How many times as much work as the reference's it does: by the clock, of the processor.
+
+        The second counts rounds, whatever the work of one.
+        """
+        return self.rate / reference.rate, reference.median_cpu_s / self.median_cpu_s
+
+    def add_round(self, run: Run, cpu: Callable[[], float] = process_time) -> None:
+        """Time one round."""
+        begin, begin_cpu = perf_counter(), cpu()
+        own = run()
+        self.cpu_seconds.append(cpu() - begin_cpu)
+        self.seconds.append(own if isinstance(own, float) else perf_counter() - begin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +112,27 @@ class BenchmarkPlan:
         most: int | None = None,
         warm_up: bool = True,
     ) -> dict[str, Timing]:
-        """Time subjects in the plan's rounds, or in ``most`` of them; see `time_subjects`."""
-        rounds = self.rounds if most is None else min(self.rounds, most)
-        return time_subjects(subjects, rounds=rounds, work=work, warm_up=warm_up)
+        """Time every contestant once a round, in turn; the order is reversed every other round.
+
+        Parameters
+        ----------
+        work
+            How much one run does, in whatever unit the table counts.
+        most
+            At most so many rounds.
+        warm_up
+            Run each once before, uncounted: what is imported, compiled or cached on first use is
+            not what is measured.
+        """
+        if warm_up:
+            for run in subjects.values():
+                run()
+        shares = work if isinstance(work, Mapping) else dict.fromkeys(subjects, work)
+        timings = {name: Timing(shares[name]) for name in subjects}
+        for number in range(self.rounds if most is None else min(self.rounds, most)):
+            for name in subjects if number % 2 == 0 else reversed([*subjects]):
+                timings[name].add_round(subjects[name])
+        return timings
 
     def environment(self, name: str, folder: str, *installs: Sequence[str]) -> Path | None:
         """The interpreter of another library; None in a quick run.
@@ -85,6 +147,31 @@ class BenchmarkPlan:
         except GuestError as error:
             self.say(f"{name} is left out: {error}")
             return None
+
+
+@contextmanager
+def open_guests(
+    plan: BenchmarkPlan,
+    pythons: Mapping[str, Path | None],
+    script: Path,
+    *arguments: str,
+    threads: int,
+    patience_s: float,
+) -> Iterator[tuple[dict[str, tuple[Ask, float]], list[str]]]:
+    """Guests that have fitted once, by name, with the seconds it took; and a note on each other."""
+    fitted, notes = dict[str, tuple[Ask, float]](), list[str]()
+    with ExitStack() as stack:
+        for name, python in pythons.items():
+            if python is None:
+                notes.append(f"{name} (not installed)")
+                continue
+            plan.say(f"{name} fits for the first time")
+            ask = stack.enter_context(open_guest(python, script, name, *arguments, threads=threads))
+            try:
+                fitted[name] = ask, ask("fit", patience_s)
+            except PatienceError as error:
+                notes.append(f"{name} ({error})")
+        yield fitted, notes
 
 
 class Benchmark(Protocol):

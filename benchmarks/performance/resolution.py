@@ -15,7 +15,7 @@ from benchmarks.releases import numeric_attributes
 from benchmarks.studies import DATA_SETS, data_folder, parse_rows
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.moments.moments import unpack
-from dppca.common.numerics.spectrum.pca import decompose
+from dppca.common.numerics.spectrum.pca import decompose, pooled_covariance
 from dppca.common.privacy.release import sensitivity_shape
 from dppca.common.privacy.sensitivity import real_l1
 from dppca.common.schema import Column, Numeric, Schema, encode
@@ -42,7 +42,8 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     for name in ("nltcs",) if plan.quick else ("nltcs", "adult", "musk"):
         plan.say(name)
         attributes, columns = _data(name)
-        exact = _compute_covariance(_unrounded(attributes, columns))
+        unrounded = _unrounded(attributes, columns)
+        exact = pooled_covariance(unrounded.mean(axis=0), unrounded.T @ unrounded / len(unrounded))
         best = _captured(exact, exact)
         for bits in BITS:
             schema = _schema(attributes, bits)
@@ -82,18 +83,9 @@ def _unrounded(attributes: list[dict[str, Any]], columns: list[Column]) -> Matri
     return rows
 
 
-def _compute_covariance(rows: Matrix) -> Matrix:
-    mean = rows.mean(axis=0)
-    covariance: Matrix = rows.T @ rows / len(rows) - np.outer(mean, mean)
-    return covariance
-
-
 def _on_grid(schema: Schema, columns: list[Column]) -> Matrix:
     moments = accumulate_moments(schema, columns)
-    mean, second = unpack(moments.packed, moments.n_rows, schema.layout)
-    assert mean is not None
-    covariance: Matrix = second - np.outer(mean, mean)
-    return covariance
+    return pooled_covariance(*unpack(moments.packed, moments.n_rows, schema.layout))
 
 
 def _captured(exact: Matrix, found: Matrix) -> float:

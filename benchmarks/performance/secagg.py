@@ -15,7 +15,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric import ec
 from numpy.typing import NDArray
 
-from benchmarks.environments import open_guest
+from benchmarks.environments import Ask, open_guest
 from benchmarks.performance.federation import make_moments, make_study
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
 from benchmarks.releases import make_keys, mask_study
@@ -227,17 +227,10 @@ def _ask_flower(
 ) -> tuple[list[tuple[Cell, ...]], tuple[Cell, ...]]:
     with ExitStack() as stack:
 
-        def guest(name: str, content: NDArray[np.int64]) -> Callable[[str], float]:
+        def guest(name: str, content: NDArray[np.int64]) -> Ask:
             path, share = scratch / f"{name}.npy", str(_NEEDED / _OWNERS)
             np.save(path, content)
-            ask = stack.enter_context(open_guest(python, GUEST, str(path), share, threads=1))
-
-            def number(line: str) -> float:
-                said = ask(line, None)
-                assert said is not None
-                return said
-
-            return number
+            return stack.enter_context(open_guest(python, GUEST, str(path), share, threads=1))
 
         ask, costs = guest("vectors", vectors), list[tuple[Cell, ...]]()
         for missing in (0, _OWNERS - _NEEDED):

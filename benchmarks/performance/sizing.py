@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.environments import read_peak_mib
-from benchmarks.performance.crowd import make_senders, send_all
+from benchmarks.performance.crowd import await_components, make_senders, send_all
 from benchmarks.performance.federation import CuratorProcess, make_study
 from benchmarks.performance.machine import run_apart
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
@@ -17,7 +17,6 @@ from dppca.common.privacy.mechanisms import add_noise
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import encode
-from dppca.owner.client.calls import CuratorClient
 
 TITLE = "Sizing"
 ABOUT = """
@@ -83,10 +82,7 @@ def _study(
         federation.create(study)
         senders = make_senders(federation, study, folder / "releases")
         received = send_all(federation.address, senders, at_once=16, connected=False)
-        begin = time.perf_counter()
-        with CuratorClient(federation.address, senders[0].credentials) as client:
-            progress = client.wait(study, wait_s=600)
-        decomposed = time.perf_counter() - begin
+        progress, decomposed = await_components(federation.address, study, senders[0])
         peak = federation.peak_mib()
     up = 8 * study.table.layout.n_entries
     for sender in senders:

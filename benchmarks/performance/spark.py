@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 
-from benchmarks.environments import ROOT, Ask, GuestError, find_environment, open_guest
+from benchmarks.environments import ROOT, Ask, find_environment, open_guest
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
 from benchmarks.performance.tables import write_folder
 
@@ -97,18 +97,11 @@ def _race(plan: BenchmarkPlan, ask: Ask, d: int) -> dict[str, Rounds]:
         for name in _ACTIONS if number % 2 == 0 else reversed(_ACTIONS):
             plan.say(f"{name}, d = {d}, " + (f"round {number}" if number else "warm-up"))
             each = rounds[name]
-            each.seconds.append(_answer(ask, _ACTIONS[name]))
-            each.java.append(_answer(ask, "java"))
-            each.python.append(_answer(ask, "python"))
-        _answer(ask, "compare")
+            each.seconds.append(ask(_ACTIONS[name], PATIENCE_S))
+            each.java.append(ask("java"))
+            each.python.append(ask("python"))
+        ask("compare")
     return rounds
-
-
-def _answer(ask: Ask, question: str) -> float:
-    seconds = ask(question, PATIENCE_S)
-    if seconds is None:
-        raise GuestError(f"{question} was not done in {PATIENCE_S:.0f} s")
-    return seconds
 
 
 def _tabulate(caption: str, rounds: dict[str, Rounds]) -> FigureTable:

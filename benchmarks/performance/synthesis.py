@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from time import process_time
@@ -11,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.environments import open_guest
-from benchmarks.performance.racing import Run
-from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
+from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable, Run, open_guests
 from benchmarks.synthesis.forms import TARGETED, find_form
 from benchmarks.synthesis.judging import equal_cells
 from benchmarks.synthesis.subjects import load_subject
@@ -101,25 +98,13 @@ def _race(
     write_table(path, schema, columns, *_binned(schema, columns))
     fits: dict[str, Run] = {"DPPCA": fit}
     draws: dict[str, Run] = {"DPPCA": rows}
-    fit_seconds: dict[str, float] = {}
-    notes: dict[str, str] = {}
-    with ExitStack() as stack:
-        for name, python in pythons.items():
-            if python is None:
-                notes[name] = "not installed"
-                continue
-            plan.say(f"{name} fits {what}")
-            given = (name, str(path), str(n_rows))
-            ask = stack.enter_context(open_guest(python, GUEST, *given, threads=1))
-            first = ask("fit", PATIENCE_S)
-            if first is None:
-                notes[name] = f"not done in {PATIENCE_S:.0f} s"
-                continue
-            if name == PGM:
-                fit_seconds[name] = first
-            else:
-                fits[name] = partial(ask, "fit", None)
-            draws[name] = partial(ask, "rows", None)
+    given = (plan, pythons, GUEST, str(path), str(n_rows))
+    with open_guests(*given, threads=1, patience_s=PATIENCE_S) as (fitted, notes):
+        for name, (ask, _) in fitted.items():
+            if name != PGM:
+                fits[name] = partial(ask, "fit")
+            draws[name] = partial(ask, "rows")
+        fit_seconds = {name: seconds for name, (_, seconds) in fitted.items()}
         plan.say(f"{what}: fits")
         fit_seconds |= {name: each.median_s for name, each in plan.race(fits, most=3).items()}
         plan.say(f"{what}: rows")
@@ -129,7 +114,7 @@ def _race(
         (name, fit_seconds[name], each, n_rows / each, (fit_seconds[name] + each) / mine)
         for name, each in drawn.items()
     ]
-    cells += [(f"{name} ({note})", None, None, None, None) for name, note in notes.items()]
+    cells += [(note, None, None, None, None) for note in notes]
     return FigureTable(
         f"{what}, {schema.layout.n_columns} coded columns: seconds for the fit and for {n_rows:,} "
         f"rows; ours were made by the {made[0].method}.",

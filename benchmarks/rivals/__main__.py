@@ -9,12 +9,10 @@ import click
 from benchmarks.performance.machine import machine_facts
 from benchmarks.rivals import page
 from benchmarks.rivals.cells import read_cells, run_cells, summarize
-from benchmarks.rivals.neighbours import Neighbours
 from dppca.common.errors import SettingError
 from dppca.common.shell.console import run
 
 SPLITS = 3
-_NEIGHBOURS = {"both": "", "replaced": Neighbours.REPLACED, "added": Neighbours.ADDED}
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -27,14 +25,6 @@ _NEIGHBOURS = {"both": "", "replaced": Neighbours.REPLACED, "added": Neighbours.
     default="",
     help="Only contestants whose name has this in it; --write leaves the others as they are.",
 )
-@click.option(
-    "--neighbours",
-    type=click.Choice(list(_NEIGHBOURS)),
-    default="both",
-    show_default=True,
-    help="What our synthetic rows' noise is for: a row replaced, or one added or removed.",
-)
-@click.option("--again", is_flag=True, help="Run cells that the file has once more.")
 @click.option("--as-is", is_flag=True, help="Run nothing: take what the file has.")
 @click.option(
     "--cells",
@@ -50,8 +40,6 @@ def cli(
     *,
     splits: int,
     only: str,
-    neighbours: str,
-    again: bool,
     as_is: bool,
     folder: Path,
     write: bool,
@@ -63,16 +51,14 @@ def cli(
 
     \b
     Examples:
-      python -m benchmarks.rivals nltcs --only DPPCA --neighbours added
+      python -m benchmarks.rivals nltcs --only DPPCA
       python -m benchmarks.rivals pca --write
     """
-    if again and as_is:
-        raise SettingError("--again runs cells and --as-is none: leave out one of them")
-    if write and (splits, neighbours) != (SPLITS, "both"):
-        raise SettingError("the page is of all splits: leave out --splits and --neighbours")
-    cells, by = page.list_cells(name, splits=splits, only=only, neighbours=_NEIGHBOURS[neighbours])
+    if write and splits != SPLITS:
+        raise SettingError("the page is of all splits: leave out --splits")
+    cells, by = page.list_cells(name, splits=splits, only=only)
     path = folder / f"{name}.jsonl"
-    results = read_cells(cells, path) if as_is else run_cells(cells, path, again=again)
+    results = read_cells(cells, path) if as_is else run_cells(cells, path)
     section = {
         "command": f"python -m benchmarks.rivals {name}",
         "machine": machine_facts(),

@@ -15,18 +15,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from benchmarks.environments import GuestError
+from benchmarks.environments import GuestError, PatienceError
 from benchmarks.experiment import Found, group_runs, mean_and_error, read_runs, run_trials
 
 RUN = ("key", "split", "fault")
 _SLOW = "not done in"
-
-
-class PatienceError(GuestError):
-    """A cell took too long."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"{_SLOW} {seconds:.0f} s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +68,10 @@ def read_cells(cells: Sequence[RivalRun], path: Path) -> list[Found]:
     return [done.get(cell.key, {**cell.facts, **missing}) for cell in cells]
 
 
-def run_cells(cells: Sequence[RivalRun], path: Path, *, again: bool) -> list[Found]:
+def run_cells(cells: Sequence[RivalRun], path: Path) -> list[Found]:
     """Every cell's figures, or why there are none: from the file, or run and added to it."""
-    done = {} if again else read_runs(path)
-    slow = {_place(each) for each in done.values() if str(each.get("fault")).startswith(_SLOW)}
+    done = read_runs(path).values()
+    slow = {_place(each) for each in done if str(each.get("fault")).startswith(_SLOW)}
 
     def run(cell: RivalRun) -> Found:
         if _place(cell.facts) in slow:
@@ -90,7 +83,7 @@ def run_cells(cells: Sequence[RivalRun], path: Path, *, again: bool) -> list[Fou
                 slow.add(_place(cell.facts))
             return {**cell.facts, "fault": str(error)}
 
-    return run_trials(cells, path, run=run, again=again)
+    return run_trials(cells, path, run=run)
 
 
 def summarize(results: Iterable[Mapping[str, Any]], by: Sequence[str]) -> list[Found]:

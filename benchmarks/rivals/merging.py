@@ -48,7 +48,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.numerics.moments.moments import unpack
-from dppca.common.numerics.spectrum.pca import decompose
+from dppca.common.numerics.spectrum.pca import decompose, pooled_covariance
 from dppca.common.schema import Schema
 
 
@@ -70,12 +70,10 @@ def sound_sites(
     schema: Schema, releases: Sequence[NDArray[np.int64]], n_rows: Sequence[int]
 ) -> list[SiteSums]:
     """Covariances of released packed sums, one vector per site."""
-    sites = []
-    for packed, n in zip(releases, n_rows, strict=True):
-        mean, second = unpack(packed, n, schema.layout)
-        centre = np.zeros(len(second)) if mean is None else mean
-        sites.append(SiteSums(n, second - np.outer(centre, centre)))
-    return sites
+    return [
+        SiteSums(n, pooled_covariance(*unpack(packed, n, schema.layout)))
+        for packed, n in zip(releases, n_rows, strict=True)
+    ]
 
 
 def published_sites(

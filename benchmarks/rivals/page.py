@@ -25,13 +25,10 @@ PRINTED = ("", "0.2", "1")
 Sections = dict[str, dict[str, Any]]
 
 
-def list_cells(
-    name: str, *, splits: int, only: str, neighbours: str
-) -> tuple[list[RivalRun], tuple[str, ...]]:
+def list_cells(name: str, *, splits: int, only: str) -> tuple[list[RivalRun], tuple[str, ...]]:
     """Cells of a command, and the facts by which their means are known."""
     if name in synthetic.SUBJECTS:
-        found = synthetic.list_cells(name, splits=splits, only=only, neighbours=neighbours)
-        return list(found), synthetic.BY
+        return list(synthetic.list_cells(name, splits=splits, only=only)), synthetic.BY
     module = pca if name == "pca" else parties
     return list(module.list_cells(splits=splits, only=only)), module.BY
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from benchmarks.environments import find_environment, open_guest
 from benchmarks.experiment import Found
 from benchmarks.performance.libraries import GUEST
-from benchmarks.rivals.cells import PatienceError, RivalRun, cross
+from benchmarks.rivals.cells import RivalRun, cross
 from benchmarks.rivals.component_tables import (
     BALL,
     BOX,
@@ -100,8 +100,7 @@ def _guest_components(
         np.savez(given, rows=table.rows, norm=table.norm, lower=lower, upper=upper)
         arguments = (who, str(given), str(components), epsilon, str(split))
         with open_guest(python, GUEST, *arguments, threads=1) as ask:
-            if ask("fit", PATIENCE_S) is None:
-                raise PatienceError(PATIENCE_S)
-            ask(f"save {saved}", None)
+            ask("fit", PATIENCE_S)
+            ask(f"save {saved}")
         found: NDArray[np.float64] = np.load(saved)
     return found

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from benchmarks.environments import Ask, find_environment, open_guest
 from benchmarks.experiment import Found
 from benchmarks.performance.synthesis import ENVIRONMENTS, GUEST, PGM, SDV, write_table
-from benchmarks.rivals.cells import PatienceError, RivalRun, cross
+from benchmarks.rivals.cells import RivalRun, cross
 from benchmarks.rivals.judging import draw_values, judge_table
 from benchmarks.rivals.neighbours import Neighbours, make_study
 from benchmarks.synthesis.forms import find_form, list_forms
@@ -82,14 +82,12 @@ CONTESTANTS = (
 """Those that take the least time first."""
 
 
-def list_cells(subject: str, *, splits: int, only: str, neighbours: str) -> Iterator[RivalRun]:
-    """Cells of a data set: of contestants whose name has ``only``, ours for ``neighbours`` or all.
+def list_cells(subject: str, *, splits: int, only: str) -> Iterator[RivalRun]:
+    """Cells of a data set, of contestants whose name has ``only``.
 
     Every epsilon of a split comes before the next split.
     """
     for who in CONTESTANTS:
-        if who.name in HERE and neighbours not in ("", who.neighbours):
-            continue
         varied: dict[str, Iterable[Any]] = {
             "subject": [subject],
             "contestant": [who.name],
@@ -123,14 +121,9 @@ def run_contestant(name: str, who: Contestant, epsilon: str, split: int) -> Foun
         write_table(folder / "table.npz", subject.schema, columns, codes, sizes)
         open_one = _open_ours if who.name in HERE else _open_other
         with open_one(name, who, epsilon, split, n_rows, folder) as ask:
-            seconds = 0.0
-            for word in ("fit", "rows"):
-                took = ask(word, who.patience_s)
-                if took is None:
-                    raise PatienceError(who.patience_s)
-                seconds += took
-            peak = ask("peak", None)
-            ask(f"save {folder / 'rows.npy'}", None)
+            seconds = sum(ask(word, who.patience_s) for word in ("fit", "rows"))
+            peak = ask("peak")
+            ask(f"save {folder / 'rows.npy'}")
         made = _columns(name, who, np.load(folder / "rows.npy"), split)
     return {**judge_table(name, made, split), "seconds": seconds, "mib": peak}
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from benchmarks.performance import secagg
-from benchmarks.performance.racing import time_subjects
+from benchmarks.performance.registry import BenchmarkPlan
 from dppca.common.errors import ConflictError, OpeningRefusedError
 
 
@@ -20,7 +22,8 @@ def test_rounds_alternate_and_medians_count_only_them() -> None:
     def other() -> None:
         order.append("b")
 
-    timings = time_subjects({"a": timed, "b": other}, rounds=3, work={"a": 10, "b": 1})
+    plan = BenchmarkPlan(quick=True, rounds=3, scratch=Path(), say=print)
+    timings = plan.race({"a": timed, "b": other}, work={"a": 10, "b": 1})
     assert order == ["a", "b", "a", "b", "b", "a", "a", "b"]
     assert timings["a"].seconds == [1.0, 3.0, 2.0], "the warm-up is not counted"
     assert timings["a"].median_s == 2.0

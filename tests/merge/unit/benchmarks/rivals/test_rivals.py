@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.environments import GuestError
+from benchmarks.environments import GuestError, PatienceError
 from benchmarks.rivals import page, synthetic
-from benchmarks.rivals.cells import PatienceError, RivalRun, read_cells, run_cells, summarize
+from benchmarks.rivals.cells import RivalRun, read_cells, run_cells, summarize
 from benchmarks.rivals.judging import draw_values, judge_table
 from benchmarks.rivals.neighbours import Neighbours
 from benchmarks.rivals.synthetic import (
@@ -44,17 +44,17 @@ class Runs:
 def test_a_cell_that_cannot_run_keeps_its_reason_and_the_others_run(tmp_path: Path) -> None:
     error = GuestError("its last words")
     runs, path = Runs(), tmp_path / "cells.jsonl"
-    found = run_cells([runs.cell(1, error), runs.cell(2)], path, again=False)
+    found = run_cells([runs.cell(1, error), runs.cell(2)], path)
     assert found[0]["fault"] == str(error)
     assert "fault" not in found[1]
-    assert run_cells([runs.cell(1, error)], path, again=False) == found[:1]
+    assert run_cells([runs.cell(1, error)], path) == found[:1]
     assert runs.splits == [1, 2], "a fault is a finished cell, too"
 
 
 def test_where_patience_ended_once_the_others_of_that_place_are_not_tried(tmp_path: Path) -> None:
     runs, path = Runs(), tmp_path / "cells.jsonl"
     cells = [runs.cell(1, PatienceError(60)), runs.cell(2), runs.cell(3, who="two"), runs.cell(4)]
-    found = run_cells(cells, path, again=False)
+    found = run_cells(cells, path)
     skipped = "not tried, as another cell took too long"
     assert [each.get("fault") for each in found] == ["not done in 60 s", skipped, None, skipped]
     assert runs.splits == [1, 3]
@@ -62,7 +62,7 @@ def test_where_patience_ended_once_the_others_of_that_place_are_not_tried(tmp_pa
 
 def test_a_file_is_taken_as_it_is_without_a_run(tmp_path: Path) -> None:
     runs, path = Runs(), tmp_path / "cells.jsonl"
-    done = run_cells([runs.cell(1)], path, again=False)
+    done = run_cells([runs.cell(1)], path)
     found = read_cells([runs.cell(1), runs.cell(2)], path)
     assert found[:1] == done
     assert found[1]["fault"] == "not run, for want of machine time"
@@ -72,9 +72,7 @@ def test_a_file_is_taken_as_it_is_without_a_run(tmp_path: Path) -> None:
 def test_means_are_of_runs_with_figures_and_reasons_of_the_others(tmp_path: Path) -> None:
     runs = Runs()
     cells = [runs.cell(1), runs.cell(3), runs.cell(5, GuestError("no\n  room"))]
-    (mean,) = summarize(
-        run_cells(cells, tmp_path / "cells.jsonl", again=False), ("subject", "contestant")
-    )
+    (mean,) = summarize(run_cells(cells, tmp_path / "cells.jsonl"), ("subject", "contestant"))
     assert mean == {
         "subject": "fair",
         "contestant": "one",
@@ -114,7 +112,7 @@ def synthetic_cell(**changes: Any) -> dict[str, Any]:
 def test_every_cell_of_a_full_run_is_in_the_file() -> None:
     sections = json.loads(page.JSON_FILE.read_text())
     for name in page.NAMES:
-        cells, by = page.list_cells(name, splits=1, only="", neighbours="")
+        cells, by = page.list_cells(name, splits=1, only="")
         asked = {tuple(cell.facts[each] for each in by) for cell in cells}
         kept = {tuple(cell[each] for each in by) for cell in sections[name]["cells"]}
         assert kept == asked, name
