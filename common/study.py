@@ -488,8 +488,8 @@ def study_from_mapping(document: Mapping[str, Any], *, text: str = "") -> Study:
     try:
         return Study.model_validate(dict(document))
     except ValidationError as error:
-        said = explain_faults(error, document, kind=Study, title="the study", text=text)
-        raise StudyError(said) from error
+        explanation = explain_faults(error, document, kind=Study, title="the study", text=text)
+        raise StudyError(explanation) from error
 
 
 def study_from_yaml(text: str | Path) -> Study:

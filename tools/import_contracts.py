@@ -27,8 +27,8 @@ class AllowedContract(Contract):
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
         """Find imports that no option allows, and options that allow no import."""
         del verbose
-        named: Any = self.modules
-        inside = {m for each in named for m in (each.name, *graph.find_descendants(each.name))}
+        modules: Any = self.modules
+        inside = {m for each in modules for m in (each.name, *graph.find_descendants(each.name))}
         missing = sorted(inside - graph.modules)
         exceptions: Any = self.allowed_in
         pairs = {(str(each.importer), str(each.imported)) for each in exceptions}

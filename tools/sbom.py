@@ -23,7 +23,7 @@ _ARGUMENTS = (
 
 def document(python: str, *options: str) -> str:
     """Make the JSON text; raise `subprocess.CalledProcessError` if it breaks the schema."""
-    made = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "cyclonedx_py", *_ARGUMENTS, *options],
         input="\n".join(read_pins("runtime", python)),
         stdout=subprocess.PIPE,
@@ -32,7 +32,7 @@ def document(python: str, *options: str) -> str:
         cwd=ROOT,
         env={name: value for name, value in os.environ.items() if name != "SOURCE_DATE_EPOCH"},
     )
-    return made.stdout
+    return process.stdout
 
 
 def main(output: str, python: str = "{}.{}".format(*sys.version_info)) -> None:

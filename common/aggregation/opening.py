@@ -113,14 +113,14 @@ def answer(
     Any choice of streams is safe, because they belong to one set. Raise `OpeningRefusedError` if
     this opener does not hold a wanted stream or the streams do not ascend.
     """
-    held = dict(sums.totals)
+    totals = dict(sums.totals)
     if not wanted or any(before >= after for before, after in pairwise(wanted)):
         raise OpeningRefusedError("wanted streams must ascend, and be one at least")
     total = np.zeros(terms.n_words, np.uint64)
     for stream in wanted:
-        if stream not in held:
+        if stream not in totals:
             raise OpeningRefusedError(f"stream {stream} is not held by {opener}")
-        total += np.frombuffer(held[stream], "<u8")
+        total += np.frombuffer(totals[stream], "<u8")
     unsigned = Opening(
         terms.digest,
         sums.set_digest,

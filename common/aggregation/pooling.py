@@ -42,17 +42,17 @@ def require_upload(terms: Terms, upload: Upload, payload_sha256: bytes | None = 
     without it. Raise `PermissionDeniedError` if the terms do not name its owner, `SignatureError`
     if the owner's key did not sign it, and `UploadError` if its parts do not match its statement.
     """
-    said = upload.statement
-    content = said.to_bytes()
-    require_signed(terms, said.owner, Purpose.UPLOAD, content, upload.signature)
+    statement = upload.statement
+    content = statement.to_bytes()
+    require_signed(terms, statement.owner, Purpose.UPLOAD, content, upload.signature)
     sealed = tuple(hashlib.sha256(seal).digest() for seal in upload.seals)
     payload = payload_sha256 or hashlib.sha256(upload.payload).digest()
     if (
-        said.terms.hex() != terms.digest
-        or said.payload_sha256 != payload
-        or said.seals_sha256 != sealed
+        statement.terms.hex() != terms.digest
+        or statement.payload_sha256 != payload
+        or statement.seals_sha256 != sealed
     ):
-        raise UploadError(f"the upload of {said.owner} is not what its statement says")
+        raise UploadError(f"the upload of {statement.owner} is not what its statement says")
 
 
 def show_set(terms: Terms, uploads: Sequence[Upload], *, opener: str) -> SealedSet:

@@ -121,9 +121,9 @@ def read_statement(content: bytes, terms: Terms) -> tuple[Statement, bytes, int]
     `LimitError` if it is no upload under these terms.
     """
     limits = (_statement_bytes(terms), _SIGNATURE)
-    said, signature = unframe_head("masked upload", content, limits)
-    place = len(frame("masked upload", said, signature)) + _COUNT
-    return Statement.from_bytes(said, terms), signature, place
+    head, signature = unframe_head("masked upload", content, limits)
+    place = len(frame("masked upload", head, signature)) + _COUNT
+    return Statement.from_bytes(head, terms), signature, place
 
 
 def statement_limit(terms: Terms) -> int:
@@ -171,8 +171,8 @@ class SealedSet:
     def from_bytes(cls, content: bytes, terms: Terms) -> Self:
         """Read a set; `UploadError` or `LimitError` if it is none under these terms."""
         limits = (_statement_bytes(terms), _SIGNATURE, seal_bytes(terms))
-        _, said = unframe_head("sealed set", content, _SET_HEAD)
-        count = _parse_number(said)
+        _, head = unframe_head("sealed set", content, _SET_HEAD)
+        count = _parse_number(head)
         if not 1 <= count <= len(terms.members):
             raise LimitError(f"a set has {count:,} owners; the study has {len(terms.members):,}")
         opener, _, *entries = unframe("sealed set", content, _SET_HEAD + limits * count)
@@ -306,11 +306,11 @@ class Opening:
         body, signature, total = unframe(
             "signed opening", content, (_opening_bytes(terms), _SIGNATURE, size)
         )
-        said = _read_opening(body, signature, terms)
+        signed = _read_opening(body, signature, terms)
         _require_length("the sum of an opening", total, size)
-        if hashlib.sha256(total).digest() != said.total_sha256:
+        if hashlib.sha256(total).digest() != signed.total_sha256:
             raise UploadError("an opening is not what it says of itself")
-        return cls(said.terms, said.set_digest, said.opener, said.streams, total, signature)
+        return cls(signed.terms, signed.set_digest, signed.opener, signed.streams, total, signature)
 
 
 def set_digest(statements: Iterable[Statement]) -> str:
@@ -351,10 +351,10 @@ def require_vote(terms: Terms, chosen: str, vote: Vote) -> None:
     require_signed(terms, vote.opener, Purpose.VOTE, vote.signed(), vote.signature)
 
 
-def require_same_set(terms: Terms, chosen: str, said: Vote | Opening | SignedOpening) -> None:
+def require_same_set(terms: Terms, chosen: str, message: Vote | Opening | SignedOpening) -> None:
     """Raise `ConflictError` unless a vote or opening is for this set under these terms."""
-    if (said.terms, said.set_digest) != (terms.digest, chosen):
-        raise ConflictError(f"what {said.opener} sent is for another set or study")
+    if (message.terms, message.set_digest) != (terms.digest, chosen):
+        raise ConflictError(f"what {message.opener} sent is for another set or study")
 
 
 def _statement_bytes(terms: Terms) -> int:

@@ -250,8 +250,8 @@ def _calibrate(study: Study) -> Calibration:
 def _require_owners(study: Study, taking_part: Sequence[str], missing: Sequence[str]) -> None:
     """Raise `ReceiptError` unless every owner is named once, and enough of them with a release."""
     what = "the receipt of the components"
-    named = (list(taking_part), list(missing))
-    if named != (sorted(set(taking_part)), sorted(set(study.owners) - set(taking_part))):
+    listed = (list(taking_part), list(missing))
+    if listed != (sorted(set(taking_part)), sorted(set(study.owners) - set(taking_part))):
         raise ReceiptError(f"{what} does not name every owner of the study once")
     if len(taking_part) < study.required_contributions:
         raise ReceiptError(

@@ -366,5 +366,5 @@ class _PartySigner(BaseSigner):
 
     def sign(self, payload: bytes) -> Signature:
         algorithm = _HASHES[self._key.curve.name]()
-        made = self._key.sign(payload, ec.ECDSA(algorithm, deterministic_signing=True))
-        return Signature(self._public.keyid, made.hex())
+        signature = self._key.sign(payload, ec.ECDSA(algorithm, deterministic_signing=True))
+        return Signature(self._public.keyid, signature.hex())

@@ -268,8 +268,8 @@ def _vectors(
 ) -> Iterator[bytes]:
     """What is to be added up."""
     for release in releases:
-        named = release.receipt.claims.payload_sha256
-        content = _named(folder, named, f"the contribution of {release.owner}")
+        digest = release.receipt.claims.payload_sha256
+        content = _named(folder, digest, f"the contribution of {release.owner}")
         yield content if terms is None else _masked(terms, content, release.owner, evidence)
     for opening in () if evidence is None else evidence.openings:
         yield _named(folder, opening.total_sha256.hex(), f"the sum of {opening.opener}")

@@ -78,9 +78,9 @@ def explain_faults(
             words = missing[tuple(parts)]
         line = find_line(tree, fault["loc"])
         place = _place(parts, document) or title
-        said = words_by_place.setdefault(place if line is None else f"line {line}, {place}", [])
-        if words not in said:
-            said.append(words)
+        messages = words_by_place.setdefault(place if line is None else f"line {line}, {place}", [])
+        if words not in messages:
+            messages.append(words)
     lines = [one_line(f"{place}: {', or '.join(words)}") for place, words in words_by_place.items()]
     if len(faults) > _MOST_FAULTS:
         lines.append(f"and {len(faults) - _MOST_FAULTS:,} faults more")
@@ -208,10 +208,10 @@ def _inside(kind: Any, part: str | int) -> list[Any]:
     """The kinds of what stands under a key, a number of a list, or the name of a kind."""
     if _is_model(kind):
         fields = kind.model_fields
-        named = [field for name, field in fields.items() if (field.alias or name) == part]
+        matches = [field for name, field in fields.items() if (field.alias or name) == part]
         tags = [get_args(field.annotation) for field in fields.values()]
-        tagged = [kind] if not named and (part,) in tags else []
-        return tagged + [inner for field in named for inner in _choices(field.annotation)]
+        tagged = [kind] if not matches and (part,) in tags else []
+        return tagged + [inner for field in matches for inner in _choices(field.annotation)]
     values = get_args(kind)
     if get_origin(kind) is dict and isinstance(part, str):
         return _choices(values[1])

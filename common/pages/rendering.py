@@ -73,7 +73,7 @@ def show_state(state: StudyState) -> str:
 def _environment(folders: tuple[Path, ...]) -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader([*folders, FOLDER / "templates"]),
         autoescape=True,
         undefined=StrictUndefined,
@@ -81,7 +81,7 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    made.filters |= {
+    environment.filters |= {
         "figure": _figure,
         "spent": spent_text,
         "left": left_text,
@@ -92,7 +92,7 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         "coded": _coded,
         "state": show_state,
     }
-    return made
+    return environment
 
 
 def _shown(value: Any) -> Any:

@@ -233,9 +233,9 @@ class Numeric(_Strict):
     @model_validator(mode="after")
     def _shape(self) -> Self:
         if self.lower is None or self.upper is None:
-            said = [key for key, value in _UNSAID.items() if getattr(self, key) != value]
-            if said:
-                raise ValueError(f"{', '.join(said)} is for a numeric with lower and upper")
+            given = [key for key, value in _UNSAID.items() if getattr(self, key) != value]
+            if given:
+                raise ValueError(f"{', '.join(given)} is for a numeric with lower and upper")
             return self
         whole = math.floor(self.upper) - math.ceil(self.lower) + 1
         if self.integer and whole < 2:

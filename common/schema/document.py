@@ -208,8 +208,8 @@ class Schema(BaseModel):
         try:
             return cls.model_validate(document)
         except ValidationError as error:
-            said = explain_faults(error, document, kind=cls, title="the schema")
-            raise SettingError(said) from error
+            explanation = explain_faults(error, document, kind=cls, title="the schema")
+            raise SettingError(explanation) from error
 
     def canonical_bytes(self) -> bytes:
         """Return the document that is hashed."""

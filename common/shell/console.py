@@ -60,12 +60,12 @@ class CommandGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list; click's own cuts a sentence at the end of its line."""
-        named = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl(
                 [
                     (name, each.get_short_help_str(_WHOLE))
-                    for name, each in named
+                    for name, each in commands
                     if each is not None
                 ]
             )

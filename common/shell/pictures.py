@@ -71,8 +71,8 @@ def _draw_panel(axes: Any, panel: Panel, names: tuple[str, str]) -> None:
     if cut:
         axes.set_ylim(0, top)  # rare values stay visible; the shares of cut bars are written
         for i in cut:
-            said = f"{first[i]:.0%}, {second[i]:.0%}"
-            axes.text(i, 0.97 * top, said, rotation=90, fontsize=6, ha="right", va="top")
+            label = f"{first[i]:.0%}, {second[i]:.0%}"
+            axes.text(i, 0.97 * top, label, rotation=90, fontsize=6, ha="right", va="top")
     labels = [shortened(panel.cells[i].name, _LABEL_LENGTH) for i in ticks]
     axes.set_xticks(ticks, labels, rotation=90 if len(labels) > 4 else 0)
     axes.tick_params(labelsize=6)

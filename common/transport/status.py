@@ -129,14 +129,16 @@ def from_rpc_error(
     ``address`` is the dialled one; a message about it then comes before gRPC's own text.
     """
     code, details, trailers = _status_parts(error)
-    named = _by_name(str(trailers.get(TRAILER, ""))) or _by_status(code, details)
-    reason = named.public if not details or named.public == details else one_line(details)
-    if named is errors.UnreachableError and TRAILER not in trailers and address is not None:
+    error_class = _by_name(str(trailers.get(TRAILER, ""))) or _by_status(code, details)
+    reason = (
+        error_class.public if not details or error_class.public == details else one_line(details)
+    )
+    if error_class is errors.UnreachableError and TRAILER not in trailers and address is not None:
         reason = f"the curator at {address} cannot be reached ({reason})"
-    hint = WHAT_TO_DO.get(named)
+    hint = WHAT_TO_DO.get(error_class)
     if role is Role.OPERATOR:
-        hint = OPERATOR_WHAT_TO_DO.get(named, hint)
-    return named(f"{reason.rstrip('.')}: {hint}" if hint else reason)
+        hint = OPERATOR_WHAT_TO_DO.get(error_class, hint)
+    return error_class(f"{reason.rstrip('.')}: {hint}" if hint else reason)
 
 
 def may_retry(error: grpc.RpcError) -> bool:
@@ -149,8 +151,8 @@ def may_retry(error: grpc.RpcError) -> bool:
 def is_busy(error: grpc.RpcError) -> bool:
     """Return True if the other side works but has too many calls, so that waiting helps."""
     code, details, trailers = _status_parts(error)
-    named = _by_name(str(trailers.get(TRAILER, ""))) or _by_status(code, details)
-    return named is errors.BusyError
+    error_class = _by_name(str(trailers.get(TRAILER, ""))) or _by_status(code, details)
+    return error_class is errors.BusyError
 
 
 def is_other_host(error: grpc.RpcError) -> bool:

@@ -359,11 +359,11 @@ def environment(fault: str | None = None) -> dict[str, str]:
 def failure(who: str, code: int, stdout: bytes, stderr: bytes) -> DppcaError:
     """Return the error of a party's failed command, from its exit code and output."""
     try:
-        said = str(json.loads(stdout)["error"]["message"])
+        message = str(json.loads(stdout)["error"]["message"])
     except (ValueError, KeyError, TypeError):
-        said = _last_lines(stderr) or f"it ended with code {code} and said nothing"
+        message = _last_lines(stderr) or f"it ended with code {code} and said nothing"
     kind = next((kind for kind in _errors() if kind.exit_code == code), PeerError)
-    return kind(f"{who}: {said}")
+    return kind(f"{who}: {message}")
 
 
 def _errors(root: type[DppcaError] = DppcaError) -> Iterator[type[DppcaError]]:

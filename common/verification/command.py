@@ -78,13 +78,13 @@ def verify(
     revoked = read_revoked(crl, ca=authority)
     since = None if held_since is None else held_since.replace(tzinfo=UTC)
     report = verify_file(file, ca=authority, revoked=revoked, held_since=since, uploads=uploads)
-    held = [read_content(path) for path in acknowledgements]
+    contents = [read_content(path) for path in acknowledgements]
     if own is not None and authority is not None and report.study:
         path = own(report.study)
         kept = read_content(path) if path.is_file() else b""
-        held += [kept] if kept and read_study_digest(kept) == report.study_digest else []
+        contents += [kept] if kept and read_study_digest(kept) == report.study_digest else []
     parties = KnownParties(authority, revoked=revoked, held_since=since)
-    agreeing = tuple(compare(content, report, parties) for content in held)
+    agreeing = tuple(compare(content, report, parties) for content in contents)
     report = replace(report, acknowledged=agreeing)
     emit(report, verification_text(report, ca=ca), as_json=as_json)
     return UnvouchedError.exit_code if authority is None else 0

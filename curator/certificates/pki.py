@@ -195,10 +195,10 @@ def _read_request(document: x509.CertificateSigningRequest) -> Identity:
         raise IdentityError("the request does not name one owner: make it with `dppca-owner init`")
     identity = Identity(names[0], Role.OWNER)
     if any(isinstance(extension.value, _ALTERNATIVES) for extension in document.extensions):
-        named = parse_identity(document)
-        if named != identity:
+        subject = parse_identity(document)
+        if subject != identity:
             raise IdentityError(
-                f"the request is for {named.role.value} {named.name} and for {identity.name}"
+                f"the request is for {subject.role.value} {subject.name} and for {identity.name}"
             )
     return identity
 

@@ -65,8 +65,8 @@ def init(directory: Path, name: str, days: int, *, as_json: bool) -> None:
     """
     from dppca.curator.certificates.pki import init_authority
 
-    made = init_authority(directory, name=name, days=days, now=utc_now())
-    _tell(made, f"The authority {name} is in {directory}.", as_json=as_json)
+    certificate = init_authority(directory, name=name, days=days, now=utc_now())
+    _tell(certificate, f"The authority {name} is in {directory}.", as_json=as_json)
 
 
 @pki.command()
@@ -106,7 +106,7 @@ def issue(
     from dppca.common.transport.tls import Identity, Role
     from dppca.curator.certificates.pki import issue as issue_certificate
 
-    made = issue_certificate(
+    certificate = issue_certificate(
         directory,
         identity=Identity(name, Role(role)),
         hosts=hosts,
@@ -115,7 +115,7 @@ def issue(
         now=utc_now(),
     )
     text = f"{output} holds certificate.pem, key.pem and ca.pem of {role} {name}."
-    _tell(made, text, as_json=as_json)
+    _tell(certificate, text, as_json=as_json)
 
 
 @pki.command()
@@ -147,7 +147,7 @@ def sign(
     """
     from dppca.curator.certificates.pki import sign_request
 
-    made = sign_request(
+    certificate = sign_request(
         directory,
         request=read_content(request),
         name=name,
@@ -156,11 +156,11 @@ def sign(
         now=utc_now(),
     )
     text = (
-        f"{output} certifies owner {made.name}.\n"
-        f"Key fingerprint (SHA-256): {made.fingerprint}\n"
+        f"{output} certifies owner {certificate.name}.\n"
+        f"Key fingerprint (SHA-256): {certificate.fingerprint}\n"
         f"Send it to the site together with ca.pem."
     )
-    _tell(made, text, as_json=as_json)
+    _tell(certificate, text, as_json=as_json)
 
 
 @pki.command("list")
@@ -242,7 +242,7 @@ def revoke(
 
     if sum(given is not None for given in (name, serial, certificate)) != 1:
         raise SettingError("give one of --name, --serial and --certificate")
-    made = revoke_certificates(
+    revocation = revoke_certificates(
         directory,
         now=utc_now(),
         party=None if name is None else Identity(name, Role(role)),
@@ -250,15 +250,15 @@ def revoke(
         certificate=None if certificate is None else read_content(certificate),
         outputs=outputs,
     )
-    new = ", ".join(made.revoked)
+    new = ", ".join(revocation.revoked)
     text = (
         f"{f'Revoked {new}.' if new else 'Nothing is new: it was revoked before.'}\n"
-        f"The list (number {made.list_number}, {made.list_length} in all) is in "
-        f"{', '.join(map(str, made.paths))}.\n"
+        f"The list (number {revocation.list_number}, {revocation.list_length} in all) is in "
+        f"{', '.join(map(str, revocation.paths))}.\n"
         f"The daemon reads {REVOKED} in its credentials folder, within seconds."
     )
-    emit(made, text, as_json=as_json)
+    emit(revocation, text, as_json=as_json)
 
 
-def _tell(made: MadeCertificate, text: str, *, as_json: bool) -> None:
-    emit(made, f"{text}\nValid until {made.expires:%Y-%m-%d}.", as_json=as_json)
+def _tell(certificate: MadeCertificate, text: str, *, as_json: bool) -> None:
+    emit(certificate, f"{text}\nValid until {certificate.expires:%Y-%m-%d}.", as_json=as_json)

@@ -66,10 +66,10 @@ def compare_choices(
     """
     written = study.table
     _check_targets(written, targets)
-    named = list(dict.fromkeys([*written.targets, *targets]))
+    target_names = list(dict.fromkeys([*written.targets, *targets]))
     before = _product_noise(written, requested, owner_rows)
     choices: dict[str, Choice] = {}
-    for words, table in ((AS_WRITTEN, written), *_variants(written, named)):
+    for words, table in ((AS_WRITTEN, written), *_variants(written, target_names)):
         if table.digest not in choices:
             product = _product_noise(table, requested, owner_rows)
             choices[table.digest] = _choice(
@@ -117,7 +117,7 @@ def _check_targets(table: Schema, names: Sequence[str]) -> None:
         raise SettingError(f"--target: a schema has at most {MAX_TARGETS} targets")
 
 
-def _variants(written: Schema, named: Sequence[str]) -> Iterator[tuple[str, Schema]]:
+def _variants(written: Schema, target_names: Sequence[str]) -> Iterator[tuple[str, Schema]]:
     """Yield alternatives one at a time, then together all that help synthetic rows."""
     together: dict[str, Any] = {}
     if written.layout.with_sums:
@@ -136,9 +136,9 @@ def _variants(written: Schema, named: Sequence[str]) -> Iterator[tuple[str, Sche
             yield words, _changed(written, binned=[])
         if more := [name for name in cut if name not in binned]:
             yield f"products: bins, {', '.join(more)}", _changed(written, binned=cut)
-    if named:
-        together["targets"] = named
-        for names in ([], *([name] for name in named), named):
+    if target_names:
+        together["targets"] = target_names
+        for names in ([], *([name] for name in target_names), target_names):
             raised = ", sum_weight: 0.5" if names and written.sum_weight < 0.5 else ""
             yield f"targets: [{', '.join(names)}]{raised}", _changed(written, targets=names)
     if len(together) > 1:

@@ -252,10 +252,10 @@ def _choose_delta(study: Study, law: type[NoiseLaw], delta: Decimal | None) -> D
     """Delta for a law's forecasts; None leaves them out."""
     if not law.needs_delta:
         return Decimal(0)
-    said = study.privacy.delta
-    if said is not None and delta not in (None, said):
-        raise SettingError(f"study {study.name} says delta {said}: leave --delta out")
-    return delta if said is None else said
+    study_delta = study.privacy.delta
+    if study_delta is not None and delta not in (None, study_delta):
+        raise SettingError(f"study {study.name} says delta {study_delta}: leave --delta out")
+    return delta if study_delta is None else study_delta
 
 
 def _check_rows(study: Study, rows: Mapping[str, int]) -> None:

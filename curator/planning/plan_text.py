@@ -136,8 +136,8 @@ def _table(plan: StudyPlan, width: int | None) -> list[str]:
                 if plan.study.n_honest_owners is None
                 else ", or its noise is too small for shares"
             )
-            said = f"{line.verdict.value}: its integers could leave their range{why}"
-            rows.append((*start, *[""] * (len(names) - 3), said))
+            note = f"{line.verdict.value}: its integers could leave their range{why}"
+            rows.append((*start, *[""] * (len(names) - 3), note))
             continue
         rows.append(
             (

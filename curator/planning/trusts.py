@@ -47,10 +47,10 @@ def compare_trusts(
     advance: Callable[[], None],
 ) -> tuple[PlanTrust, ...]:
     """Compare both kinds of trust, the study's own first; only that one without colluders."""
-    said = study.privacy.colluders
+    study_colluders = study.privacy.colluders
     if colluders is not None:
         _check_colluders(study, colluders)
-    kinds: list[tuple[Trust, int | None]] = [(study.trust, said)]
+    kinds: list[tuple[Trust, int | None]] = [(study.trust, study_colluders)]
     if study.trust is Trust.AGGREGATE:
         kinds.append((Trust.OWNER, None))
     elif colluders is not None:
@@ -93,9 +93,11 @@ def _forecast(
 
 
 def _check_colluders(study: Study, colluders: int) -> None:
-    said, most = study.privacy.colluders, study.required_contributions - 2
-    if said is not None and colluders != said:
-        raise SettingError(f"study {study.name} says colluders {said}: leave --colluders out")
+    study_colluders, most = study.privacy.colluders, study.required_contributions - 2
+    if study_colluders is not None and colluders != study_colluders:
+        raise SettingError(
+            f"study {study.name} says colluders {study_colluders}: leave --colluders out"
+        )
     if study.covariance is Covariance.WITHIN:
         raise SettingError(
             "--colluders: covariance within owners needs each owner's own sums, so trust: owner"

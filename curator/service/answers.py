@@ -79,7 +79,9 @@ def seen_owner(
     """Yield the record of an owner in pages, contributions in order of arrival."""
     length, head = chain_to_wire(history.chain)
     yield pb.ShowOwnerResponse(ledger_length=length, ledger_head=head)
-    held = [(r.study.name, c) for r in records if (c := r.find_contribution(owner)) is not None]
+    own_contributions = [
+        (r.study.name, c) for r in records if (c := r.find_contribution(owner)) is not None
+    ]
     contributions = [
         pb.SeenContribution(
             study=name,
@@ -87,7 +89,7 @@ def seen_owner(
             ledger_length=c.chain.length,
             ledger_head=c.chain.head,
         )
-        for name, c in sorted(held, key=lambda pair: pair[1].received_s)
+        for name, c in sorted(own_contributions, key=lambda pair: pair[1].received_s)
     ]
     settlements = [settlement_to_wire(each) for each in history.settlements]
     for at in range(0, max(len(contributions), len(settlements)), PAGE):

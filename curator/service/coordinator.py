@@ -215,13 +215,13 @@ class StudyCoordinator:
         return record, openings.admit_opening(record, opener, header, now=self._clock())
 
     async def open(
-        self, opener: str, header: OpeningHeader, said: SignedOpening, upload: Spool
+        self, opener: str, header: OpeningHeader, signed: SignedOpening, upload: Spool
     ) -> tuple[StudyRecord, OpeningDecision]:
         """Decide again on an opening whose bytes have all come, and store it."""
 
         def step() -> tuple[StudyRecord, OpeningDecision]:
             record, verdict = openings.store_opening(
-                self.require(header.study_digest), opener, header, said, now=self._clock()
+                self.require(header.study_digest), opener, header, signed, now=self._clock()
             )
             if verdict is OpeningDecision.ACCEPT:
                 self.store.save(record, upload)
@@ -270,11 +270,13 @@ class StudyCoordinator:
 
         def step() -> Settlement:
             history = self.store.history(owner)
-            made = settlement.settle_chain(history, owner, by=by, reason=reason, now=self._clock())
-            if made is None:
+            new_settlement = settlement.settle_chain(
+                history, owner, by=by, reason=reason, now=self._clock()
+            )
+            if new_settlement is None:
                 return history.settlements[-1]
-            self.store.settle(owner, made)
-            return made
+            self.store.settle(owner, new_settlement)
+            return new_settlement
 
         return await self._write(step)
 
@@ -285,10 +287,12 @@ class StudyCoordinator:
 
         def step() -> Settlement | None:
             history = self.store.history(owner)
-            made = settlement.continue_chain(history, owner, chain, known, now=self._clock())
-            if made is not None:
-                self.store.settle(owner, made)
-            return made
+            new_settlement = settlement.continue_chain(
+                history, owner, chain, known, now=self._clock()
+            )
+            if new_settlement is not None:
+                self.store.settle(owner, new_settlement)
+            return new_settlement
 
         return await self._write(step)
 

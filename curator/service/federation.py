@@ -210,8 +210,8 @@ class FederationService(rpc.FederationServicer):
                     await receive_chunks(
                         parts, verifier, opening, limits=self._limits, threads=self._threads
                     )
-                    said = opening.read(record.study)
-                    record, verdict = await self._studies.open(caller.name, header, said, spool)
+                    signed = opening.read(record.study)
+                    record, verdict = await self._studies.open(caller.name, header, signed, spool)
         else:
             require_sealed(record)
         wanted = wanted_streams(record, caller.name)
@@ -357,13 +357,13 @@ class FederationService(rpc.FederationServicer):
                 f"a chain's head has {DIGEST_BYTES} bytes, not {len(request.ledger_head)}"
             )
         chain = LedgerHead(request.ledger_length, request.ledger_head)
-        made = await self._studies.continue_ledger(caller.name, chain, request.accounts_for)
-        if made is not None:
+        settlement = await self._studies.continue_ledger(caller.name, chain, request.accounts_for)
+        if settlement is not None:
             log_event(
                 "ledger recovered",
                 limit=(caller.identity, "ledger recovered"),
                 owner=caller.name,
-                seen_length=made.seen.length,
+                seen_length=settlement.seen.length,
                 ledger_length=chain.length,
             )
         return pb.ContinueLedgerResponse()

@@ -61,10 +61,10 @@ class OpeningSpool:
 
     def read(self, study: Study) -> SignedOpening:
         """Return the complete opening; raise `UploadError` or `LimitError` if it does not fit."""
-        said = SignedOpening.read_head(self.head, make_terms(study))
-        if said.total_sha256 != self.spool.sha256:
-            raise UploadError(f"the sum of {said.opener} is not the one that it signed")
-        return said
+        signed = SignedOpening.read_head(self.head, make_terms(study))
+        if signed.total_sha256 != self.spool.sha256:
+            raise UploadError(f"the sum of {signed.opener} is not the one that it signed")
+        return signed
 
 
 def require_identity(study: Study, owner: str, certificate: bytes) -> None:

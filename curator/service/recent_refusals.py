@@ -72,11 +72,11 @@ class RecentRefusals:
             error=kind.__name__,
             sentence=kind.public,
         )
-        held = Counter(each.party for each in self._entries.values())
-        if held[party] > MOST_PER_PARTY:
+        counts = Counter(each.party for each in self._entries.values())
+        if counts[party] > MOST_PER_PARTY:
             self._drop_oldest(party)
         elif len(self._entries) > MOST:
-            self._drop_oldest(held.most_common(1)[0][0])
+            self._drop_oldest(counts.most_common(1)[0][0])
 
     def newest(self, study: str = "") -> list[Refusal]:
         """Refusals of one study or of all, newest first."""

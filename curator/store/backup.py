@@ -84,7 +84,7 @@ def back_up(state: Path, to: Path, *, now_s: int, advance: Advance = lambda _: N
     try:
         draft.mkdir(mode=0o700, parents=True)
         (draft / _BLOBS).mkdir(mode=0o700)
-        made = _fill(state, draft, now_s, advance)
+        backup = _fill(state, draft, now_s, advance)
         for folder in (draft / _BLOBS, draft):
             sync(folder)
         draft.rename(to)
@@ -97,7 +97,7 @@ def back_up(state: Path, to: Path, *, now_s: int, advance: Advance = lambda _: N
         raise StoreError(f"the backup cannot be written: {error}: see to that disk") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return made
+    return backup
 
 
 def restore(backup: Path, state: Path, *, advance: Advance = lambda _: None) -> Backup:
@@ -162,7 +162,7 @@ def _fill(state: Path, draft: Path, now_s: int, advance: Advance) -> Backup:
                 f"{state / _BLOBS / name} is damaged: its bytes do not have the digest in its name"
             )
         n_bytes += (draft / _BLOBS / name).stat().st_size
-    made = Backup(
+    backup = Backup(
         version=STORE_VERSION,
         created_s=now_s,
         studies=studies,
@@ -172,21 +172,21 @@ def _fill(state: Path, draft: Path, now_s: int, advance: Advance) -> Backup:
         database_sha256=hashlib.sha256((draft / DATABASE).read_bytes()).hexdigest(),
     )
     manifest = draft / MANIFEST
-    manifest.write_text(json.dumps(asdict(made), indent=2) + "\n")
+    manifest.write_text(json.dumps(asdict(backup), indent=2) + "\n")
     sync(manifest)
-    return made
+    return backup
 
 
 def _manifest(backup: Path) -> Backup:
     path = backup / MANIFEST
     try:
         document = json.loads(path.read_text())
-        made = Backup(**{field.name: document[field.name] for field in fields(Backup)})
+        manifest = Backup(**{field.name: document[field.name] for field in fields(Backup)})
     except FileNotFoundError as error:
         raise ArtefactError(f"{backup} is no backup: it has no {MANIFEST}") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ArtefactError(f"{path} is damaged: use another backup") from error
-    return made
+    return manifest
 
 
 def _referred(database: sqlite3.Connection) -> list[bytes]:

@@ -101,8 +101,8 @@ def load_histories(database: sqlite3.Connection) -> dict[str, OwnerHistory]:
         ):
             seen = LedgerHead(*heads[:2])
             chain = None if heads[2] is None else LedgerHead(*heads[2:])
-            made = Settlement(settled_s, by, reason, seen, chain, releases)
-            settlements[owner].append(made)
+            settlement = Settlement(settled_s, by, reason, seen, chain, releases)
+            settlements[owner].append(settlement)
     except sqlite3.Error as error:
         raise StoreError(
             f"the database cannot be read: {error}: restore the state folder from a copy"

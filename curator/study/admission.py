@@ -210,8 +210,8 @@ def require_masked(study: Study, header: Header, upload: Upload, payload_sha256:
         raise UploadError(f"an upload of {upload.statement.owner} came from {owner}")
     require_upload(make_terms(study), upload, payload_sha256)
     claims = header.release.receipt.claims
-    named = claims.statement_sha256 if isinstance(claims, MaskedClaims) else None
-    if named != statement_sha256(upload):
+    digest = claims.statement_sha256 if isinstance(claims, MaskedClaims) else None
+    if digest != statement_sha256(upload):
         raise UploadError(f"the receipt of {owner} names another statement than its upload has")
 
 
@@ -239,17 +239,17 @@ def _is_stored(record: StudyRecord, header: Header, history: OwnerHistory) -> bo
     return False
 
 
-def _check_chain(owner: str, said: LedgerHead, seen: LedgerHead | None) -> None:
-    if not 1 <= said.length <= MAX_LEDGER_LENGTH:
+def _check_chain(owner: str, head: LedgerHead, seen: LedgerHead | None) -> None:
+    if not 1 <= head.length <= MAX_LEDGER_LENGTH:
         raise UploadError(
-            f"a ledger of {said.length} entries; {owner} must have at least its charge in it"
+            f"a ledger of {head.length} entries; {owner} must have at least its charge in it"
         )
-    if seen is None or said.length > seen.length or said == seen:
+    if seen is None or head.length > seen.length or head == seen:
         return
-    if said.length < seen.length:
-        message = f"the ledger of {owner} has {said.length} entries; it had {seen.length} before"
+    if head.length < seen.length:
+        message = f"the ledger of {owner} has {head.length} entries; it had {seen.length} before"
     else:
-        message = f"the ledger of {owner} ends otherwise than it did with {said.length} entries"
+        message = f"the ledger of {owner} ends otherwise than it did with {head.length} entries"
     raise ChainError(message)
 
 

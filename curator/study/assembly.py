@@ -50,8 +50,8 @@ def _read_part(content: str, source: str, study: str) -> Mapping[str, dict[str, 
     document = _mapping(content, source)
     if document.get("command") == "identity":
         if document.get("study") != study:
-            said = one_line(str(document.get("study")))
-            raise StudyError(f"{source}: these keys are for study {said}, not for {study}")
+            stated_study = one_line(str(document.get("study")))
+            raise StudyError(f"{source}: these keys are for study {stated_study}, not for {study}")
         owner, opener = str(document.get("owner")), document.get("opener")
         part = {"identities": {owner: document.get("key")}}
         if isinstance(opener, dict):

@@ -100,7 +100,7 @@ def store_opening(
     record: StudyRecord,
     opener: str,
     header: OpeningHeader,
-    said: SignedOpening,
+    signed: SignedOpening,
     *,
     now: datetime,
 ) -> tuple[StudyRecord, OpeningDecision]:
@@ -114,24 +114,24 @@ def store_opening(
     if _find_message(record, opener, header.sha256) is not None:
         return record, OpeningDecision.ALREADY_STORED
     sealing = require_sealed(record)
-    _require_own("an opening", said.opener, opener)
-    require_opening(terms, sealing.set_digest.hex(), said)
-    if not said.streams:
+    _require_own("an opening", signed.opener, opener)
+    require_opening(terms, sealing.set_digest.hex(), signed)
+    if not signed.streams:
         raise UploadError(f"the opening of {opener} names no stream")
     for stored in record.openings:
-        if (stored.opener, stored.streams) == (opener, said.streams):
-            if stored.sha256 == said.total_sha256:
+        if (stored.opener, stored.streams) == (opener, signed.streams):
+            if stored.sha256 == signed.total_sha256:
                 return record, OpeningDecision.ALREADY_STORED
             raise ConflictError(f"{opener} has opened the same streams with another sum")
     _require_time(record, now)
-    if said.streams != wanted_streams(record, opener):
+    if signed.streams != wanted_streams(record, opener):
         return record, OpeningDecision.NOT_WANTED
     accepted = StoredOpening(
         opener=opener,
-        streams=said.streams,
+        streams=signed.streams,
         n_bytes=8 * terms.n_words,
-        sha256=said.total_sha256,
-        signature=said.signature,
+        sha256=signed.total_sha256,
+        signature=signed.signature,
         message_sha256=header.sha256,
         received_s=int(now.timestamp()),
     )
@@ -165,9 +165,9 @@ def _find_message(record: StudyRecord, opener: str, sha256: bytes) -> StoredOpen
     return next((o for o in record.openings if (o.opener, o.message_sha256) == same), None)
 
 
-def _require_own(what: str, said: str, opener: str) -> None:
-    if said != opener:
-        raise UploadError(f"{what} of {said} came from {opener}")
+def _require_own(what: str, stated_opener: str, opener: str) -> None:
+    if stated_opener != opener:
+        raise UploadError(f"{what} of {stated_opener} came from {opener}")
 
 
 def _require_votes(terms: Terms, opener: str) -> None:

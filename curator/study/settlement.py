@@ -59,7 +59,7 @@ def continue_chain(
         raise ChainError(f"the ledger of {owner} does not account for every release that is held")
     if history.chain is None or history.chain == chain:
         return None
-    made = Settlement(
+    settlement = Settlement(
         int(now.timestamp()),
         f"owner:{owner}",
         CONTINUED,
@@ -67,5 +67,7 @@ def continue_chain(
         chain,
         len(history.releases),
     )
-    before = next((each for each in history.settlements if each.kind == made.kind), made)
-    return replace(made, seen=before.seen)
+    before = next(
+        (each for each in history.settlements if each.kind == settlement.kind), settlement
+    )
+    return replace(settlement, seen=before.seen)

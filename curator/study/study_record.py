@@ -245,9 +245,9 @@ class OwnerHistory:
     ) -> Self:
         """Build a history from releases with chains and settlements, in order; linear time."""
         chain, waiting = None, deque(settlements)
-        for held, (_, said) in enumerate(contributed, 1):
-            chain = _longer(chain, said)
-            while waiting and waiting[0].releases == held:
+        for count, (_, head) in enumerate(contributed, 1):
+            chain = _longer(chain, head)
+            while waiting and waiting[0].releases == count:
                 chain = waiting.popleft().chain
         return cls(chain, frozenset(each for each, _ in contributed), tuple(settlements))
 
@@ -263,5 +263,5 @@ class OwnerHistory:
         return replace(self, chain=settlement.chain, settlements=(*others, settlement))
 
 
-def _longer(seen: LedgerHead | None, said: LedgerHead) -> LedgerHead:
-    return said if seen is None or said.length >= seen.length else seen
+def _longer(seen: LedgerHead | None, head: LedgerHead) -> LedgerHead:
+    return head if seen is None or head.length >= seen.length else seen

@@ -43,8 +43,10 @@ def choose_aggregation(
         if any(number is not None for number in numbers):
             raise SettingError("--colluders, --openers and --spares belong to --trust aggregate")
         return None
-    said = study.privacy.colluders, len(study.openers or {}) or None, study.spares
-    chosen = [own if own is not None else there for own, there in zip(numbers, said, strict=True)]
+    study_numbers = study.privacy.colluders, len(study.openers or {}) or None, study.spares
+    chosen = [
+        own if own is not None else there for own, there in zip(numbers, study_numbers, strict=True)
+    ]
     if chosen[0] is None or chosen[1] is None:
         raise SettingError(
             "--trust aggregate needs --colluders, how many owners may work together with the "

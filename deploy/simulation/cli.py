@@ -207,13 +207,13 @@ def run_command(
 
     if keep and runtime == "containers":
         raise SettingError("--keep is for processes: leave out --runtime containers")
-    said = study_from_yaml(read_text(study_file))
-    rows, names, split = _choose_rows(said, own, data, owners, split, rename=rename_owners)
+    original = study_from_yaml(read_text(study_file))
+    rows, names, split = _choose_rows(original, own, data, owners, split, rename=rename_owners)
     request = ExperimentRequest(
         command="run",
-        study=with_owners(said, names),
+        study=with_owners(original, names),
         aggregation=choose_aggregation(
-            said, trust=trust, colluders=colluders, openers=openers, spares=spares
+            original, trust=trust, colluders=colluders, openers=openers, spares=spares
         ),
         data=rows,
         target=target,
@@ -327,29 +327,29 @@ def compose_command(
     from dppca.deploy.simulation.containers.topology import Topology
     from dppca.deploy.simulation.experiment import with_owners
 
-    said = study_from_yaml(read_text(study_file))
-    files, names, split = _choose_rows(said, own, data, owners, split, rename=rename_owners)
-    study = with_owners(said, names)
+    original = study_from_yaml(read_text(study_file))
+    files, names, split = _choose_rows(original, own, data, owners, split, rename=rename_owners)
+    study = with_owners(original, names)
     aggregation = choose_aggregation(
-        said, trust=trust, colluders=colluders, openers=openers, spares=spares
+        original, trust=trust, colluders=colluders, openers=openers, spares=spares
     )
     topology = Topology(study, target, image=image, aggregation=aggregation)
     with telling_full_disk(output, instead=ANOTHER_OUTPUT):
-        held = write_study(output, topology, data=files, seed=seed, split=split)
-    made = ComposedFolder(
+        holdings = write_study(output, topology, data=files, seed=seed, split=split)
+    composed_folder = ComposedFolder(
         study=study.name,
         digest=study.digest if aggregation is None else None,
         folder=str(output),
-        owners=[ComposedOwner(name, table.num_rows) for name, table in held.owners.items()],
-        alarms=[*held.alarms],
+        owners=[ComposedOwner(name, table.num_rows) for name, table in holdings.owners.items()],
+        alarms=[*holdings.alarms],
     )
-    rows = ", ".join(f"{each.name} {each.rows:,}" for each in made.owners)
+    rows = ", ".join(f"{each.name} {each.rows:,}" for each in composed_folder.owners)
     lines = [
-        *held.alarms,
+        *holdings.alarms,
         f"wrote {output}; rows: {rows}",
         f"next: cd {output} && docker compose up && dppca-simulate report .",
     ]
-    emit(made, "\n".join(lines), as_json=as_json)
+    emit(composed_folder, "\n".join(lines), as_json=as_json)
 
 
 @cli.command("report")

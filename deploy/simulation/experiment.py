@@ -175,7 +175,7 @@ def _run_once(
     if request.target is not None:
         check_target(schema, request.target)
     check_report()
-    held = hold_rows(
+    holdings = hold_rows(
         request.data,
         study.owners,
         schema=schema,
@@ -183,15 +183,15 @@ def _run_once(
         split=request.split,
     )
     if request.target is not None:
-        _require_two_labels(schema, request.target, held)
+        _require_two_labels(schema, request.target, holdings)
     _require_writable(output)
     instead = ANOTHER_OUTPUT if request.keep else ANOTHER_TMPDIR
     with _folder_of_parties(request) as folder, telling_full_disk(folder, instead=instead):
         rows = {
-            owner: write_table(table, folder, stem=owner, like=held.like)
-            for owner, table in held.owners.items()
+            owner: write_table(table, folder, stem=owner, like=holdings.like)
+            for owner, table in holdings.owners.items()
         }
-        held_out = write_table(held.held_out, folder, stem="held-out", like=held.like)
+        held_out = write_table(holdings.held_out, folder, stem="held-out", like=holdings.like)
         run = federation(
             study,
             aggregation=request.aggregation,
@@ -203,11 +203,11 @@ def _run_once(
             on_step=_one_at_a_time(on_step),
         )
     (output / "study.json").write_bytes(run.study.canonical_bytes() + b"\n")
-    return write_report(request, run, held, started=started)
+    return write_report(request, run, holdings, started=started)
 
 
 def write_report(
-    request: ExperimentRequest, run: FederationRun, held: Holdings, *, started: float
+    request: ExperimentRequest, run: FederationRun, holdings: Holdings, *, started: float
 ) -> SimulationReport:
     """Compare a run's results with the rows and write the report; ``started`` is monotonic."""
     schema, output = request.study.table, request.output
@@ -218,11 +218,11 @@ def write_report(
         training=[
             np.concatenate(parts)
             for parts in zip(
-                *(read_columns(schema, table) for table in held.owners.values()), strict=True
+                *(read_columns(schema, table) for table in holdings.owners.values()), strict=True
             )
         ],
-        held_out=read_columns(schema, held.held_out),
-        alarms=held.alarms,
+        held_out=read_columns(schema, holdings.held_out),
+        alarms=holdings.alarms,
         started=started,
     )
     _save_report(report, output)
@@ -281,7 +281,7 @@ def read_columns(schema: Schema, table: Any) -> list[Column]:
     return [parse_column(a, table[a.name].combine_chunks()) for a in schema.attributes]
 
 
-def _require_two_labels(schema: Schema, target: str, held: Holdings) -> None:
+def _require_two_labels(schema: Schema, target: str, holdings: Holdings) -> None:
     """Refuse a division in which an owner could not train its model, or no model could be tested.
 
     Only a simulation, which has all rows, can check this: in the field, an owner's decision to
@@ -290,21 +290,21 @@ def _require_two_labels(schema: Schema, target: str, held: Holdings) -> None:
     from dppca.common.schema.columns import parse_column
 
     attribute = schema.attributes[schema.find_index(target)]
-    if isinstance(attribute, Numeric) or target not in held.held_out.column_names:
+    if isinstance(attribute, Numeric) or target not in holdings.held_out.column_names:
         return  # `check_target` and the parties report these
 
     def codes(table: Any) -> NDArray[np.int64]:
         labels = known_labels(attribute, parse_column(attribute, table[target].combine_chunks()))
         return labels[labels >= 0]
 
-    for name, table in held.owners.items():
+    for name, table in holdings.owners.items():
         if len(np.unique(codes(table))) < 2:
             raise SettingError(
                 f"{name} would hold fewer than two labels of {target}, so it could not train the "
                 "model that each owner makes at the end: name another --target or none, or divide "
                 "the rows in another way"
             )
-    if not codes(held.held_out).size:
+    if not codes(holdings.held_out).size:
         raise SettingError(
             f"no row that is held out has a label of {target}: take another seed or target"
         )

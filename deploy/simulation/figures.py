@@ -101,8 +101,8 @@ def component_figures(
         )
     }
     if len(result.vectors) > 1:
-        named = [("synthetic rows", rows)]
-        figures["biplot"] = biplot_figure(schema, result.vectors, result.mean, named)
+        tables = [("synthetic rows", rows)]
+        figures["biplot"] = biplot_figure(schema, result.vectors, result.mean, tables)
     return figures
 
 

@@ -210,10 +210,10 @@ def _by_group(
         raise SettingError(
             f"split {split}: {len(values)} values cannot be divided among {owners} owners"
         )
-    held = np.zeros(owners, dtype=np.int64)
+    owner_sizes = np.zeros(owners, dtype=np.int64)
     owner_of = np.zeros(int(values.max()) + 1, dtype=np.int64)
     for index in np.argsort(-sizes, kind="stable"):
-        least = int(held.argmin())
+        least = int(owner_sizes.argmin())
         owner_of[values[index]] = least
-        held[least] += sizes[index]
+        owner_sizes[least] += sizes[index]
     return [rows[owner_of[groups] == owner] for owner in range(owners)]

@@ -177,10 +177,10 @@ def _openings(parties: Parties, uploads: list[Upload]) -> list[Opening]:
         if not wanted:
             continue
         sums = open_set(terms, shown, votes, opener=name, secret=parties.secrets[name], bound=None)
-        made = answer(terms, sums, wanted, opener=name, key=parties.keys[name])
-        require_opening(terms, shown.digest, made)
+        opening = answer(terms, sums, wanted, opener=name, key=parties.keys[name])
+        require_opening(terms, shown.digest, opening)
         opened.update(wanted)
-        openings.append(made)
+        openings.append(opening)
     return openings
 
 

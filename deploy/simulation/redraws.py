@@ -53,17 +53,19 @@ def draw_again(
     assert target is not None  # noqa: S101 - see the docstring
     entropy = OperatingSystemEntropy()
     parties = make_parties(study, None, entropy=entropy)
-    held = hold_rows(
+    holdings = hold_rows(
         request.data, study.owners, schema=schema, seed=request.seed, split=request.split
     )
-    rows = {owner: read_columns(schema, table) for owner, table in held.owners.items()}
+    rows = {owner: read_columns(schema, table) for owner, table in holdings.owners.items()}
     sums = {owner: accumulate_moments(schema, columns) for owner, columns in rows.items()}
-    pooled, held_out = join_columns([*rows.values()]), read_columns(schema, held.held_out)
+    pooled, held_out = join_columns([*rows.values()]), read_columns(schema, holdings.held_out)
     draws = []
     with tempfile.TemporaryDirectory(prefix="dppca-draws-") as folder:
         sites = {
-            owner: open_table(write_table(table, Path(folder), stem=owner, like=held.like), schema)
-            for owner, table in held.owners.items()
+            owner: open_table(
+                write_table(table, Path(folder), stem=owner, like=holdings.like), schema
+            )
+            for owner, table in holdings.owners.items()
         }
         for _ in range(count):
             result, _ = run_study(parties, sums, entropy=entropy, now=utc_now())

@@ -151,7 +151,7 @@ def run_federation(
         given = live.each(sites, lambda site: site.contribute(study, rows[site.name]))
         # All at once: with spares, openers wait for each other's votes.
         opened = live.each(sites, lambda site: site.open_sum(study), at_once=len(sites))
-        made = live.each(sites, lambda site: site.use_result(study, target))
+        outcomes = live.each(sites, lambda site: site.use_result(study, target))
         owners = tuple(
             owner_run(
                 site.name,
@@ -161,7 +161,7 @@ def run_federation(
                 else judge(site.model, held_out, folder / f"judged-{site.name}.csv"),
             )
             for site, answers, contribution, opening, results in zip(
-                sites, joined, given, opened, made, strict=True
+                sites, joined, given, opened, outcomes, strict=True
             )
         )
         components, coded, decoded = live.each(

@@ -48,13 +48,13 @@ class RecoveredContribution:
 
 
 def examine(
-    held: HeldContribution, study: Study, history: History, *, owner: str, ca: bytes
+    contribution: HeldContribution, study: Study, history: History, *, owner: str, ca: bytes
 ) -> RecoveredContribution:
     """Check a contribution that a curator holds against its study and this site's signature.
 
     Raise `ReceiptError`, which names the fault, if it is no contribution to this study.
     """
-    receipt = held.receipt
+    receipt = contribution.receipt
     if receipt.study_digest != study.digest:
         raise ReceiptError(
             f"the curator holds a contribution to another document of study {study.name}"
@@ -66,21 +66,21 @@ def examine(
         study=study,
         release_id=release_id,
         receipt=receipt,
-        received_s=held.received_s,
-        unproved=_unproved(held, owner=owner, ca=ca),
+        received_s=contribution.received_s,
+        unproved=_unproved(contribution, owner=owner, ca=ca),
         data_set=None if reserved is None else reserved.request.data_set,
     )
 
 
 def acknowledgements(
-    held: Iterable[HeldContribution], history: History, *, owner: str, ca: bytes
+    contributions: Iterable[HeldContribution], history: History, *, owner: str, ca: bytes
 ) -> dict[str, bytes]:
     """The curator's signed acknowledgements of recovered contributions, by study.
 
     Raise `ReceiptError` or `SignatureError` if one is invalid, or is of another contribution than
     the ledger recovered.
     """
-    signed = {each.release_id: each.acknowledgement for each in held}
+    signed = {each.release_id: each.acknowledgement for each in contributions}
     by_study = {}
     for release_id, recovered in history.recoveries.items():
         if release_id not in signed:
@@ -97,26 +97,26 @@ def acknowledgements(
     return by_study
 
 
-def _unproved(held: HeldContribution, *, owner: str, ca: bytes) -> str:
+def _unproved(contribution: HeldContribution, *, owner: str, ca: bytes) -> str:
     try:
-        open_release(held.envelope, owner, KnownParties(ca))
+        open_release(contribution.envelope, owner, KnownParties(ca))
     except SignatureError as error:
         return str(error)
     return ""
 
 
 def assign_data_sets(
-    found: Iterable[RecoveredContribution], said: Iterable[str], policy: Policy
+    found: Iterable[RecoveredContribution], assignments: Iterable[str], policy: Policy
 ) -> dict[str, DataSet]:
     """Data set of each study's contribution, according to the steward.
 
-    An item of ``said`` is ``NAME`` for every study that this site's signature proves, or
+    An item of ``assignments`` is ``NAME`` for every study that this site's signature proves, or
     ``STUDY=NAME`` for one. Raise `SettingError`, naming all of them, if studies are left without;
     raise `NoPolicyError` if the policy does not name a data set.
     """
     by_study: dict[str, str] = {}
     for_all: str | None = None
-    for each in said:
+    for each in assignments:
         study, equals, given = each.rpartition("=")
         if equals:
             by_study[study] = given
@@ -166,7 +166,7 @@ def disownings(
     ``unknown`` gives by study its digest, and the release that a curator holds and the ledger does
     not know. Raise `SettingError` without a reason, or for a study without such a release.
     """
-    made = []
+    entries = []
     for study in dict.fromkeys(studies):
         if study not in unknown:
             raise SettingError(
@@ -175,5 +175,5 @@ def disownings(
         if not reason or not reason.isprintable():
             raise SettingError("--disown needs --reason: one line, which the ledger keeps")
         digest, release_id = unknown[study]
-        made.append(Disowning(0, time_text(now), release_id, study, digest, reason))
-    return made
+        entries.append(Disowning(0, time_text(now), release_id, study, digest, reason))
+    return entries

@@ -60,9 +60,9 @@ def compare_ledger(site: Site, client: CuratorClient) -> CuratorView:
     may send a release in between. If the ledger is not the newest, the site is locked; the
     `ChainError` says what to do.
     """
-    held = client.held()
-    database.compare_ledger(site.ledger, held, lock=site.lock)
-    return held
+    view = client.held()
+    database.compare_ledger(site.ledger, view, lock=site.lock)
+    return view
 
 
 def require_newest_ledger(site: Site) -> None:

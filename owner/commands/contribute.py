@@ -133,7 +133,7 @@ def contribute(
     with connect(site) as client:
         study, state = agreed_study(site, client, study_name, study_file=study_file)
         require_digest(study, digest)
-        held = compare_ledger(site, client)
+        view = compare_ledger(site, client)
         history = read_history(site.ledger)
         if decide_step(history, study.digest) is NextStep.SEND:
             if data_set_name is not None:
@@ -141,7 +141,7 @@ def contribute(
             with open_ledger(site.ledger, lock=site.lock) as ledger:
                 stored = ledger.stored(study.digest)
                 recovered = ledger.history().recoveries
-                if recovered and all(each.study_digest != study.digest for each in held.releases):
+                if recovered and all(each.study_digest != study.digest for each in view.releases):
                     data_set = load_policy(site).data_set(stored.reservation.request.data_set)
                     require_sendable(ledger.history(), stored.reservation, data_set.account)
                 try:

@@ -108,12 +108,12 @@ def diagnose(folder: Path, *, offline: bool, now: datetime) -> list[Diagnosis]:
     if not offline:
         findings += _proxy(site)
     accepted = all(finding.state is not State.BROKEN for finding in findings)
-    connection, waiting, held = _connection(site, offline=offline, accepted=accepted)
+    connection, waiting, view = _connection(site, offline=offline, accepted=accepted)
     contributing = {
         name: each.study for name, each in waiting.items() if not each.contributed and each.is_open
     }
     policy_findings, policy = _policy(site)
-    ledger_findings, history = _ledger(site, held)
+    ledger_findings, history = _ledger(site, view)
     served = _data(site, policy, contributing, history)
     engines = _engines(site, policy, offline=offline)
     findings += [*connection, *policy_findings, *served, *engines, *ledger_findings]
@@ -176,7 +176,7 @@ def _connection(
     try:
         with open_client(site, load_site_credentials(site)) as client:
             client.require_serving()
-            studies, held = client.studies(), client.held()
+            studies, view = client.studies(), client.held()
             for each in studies:
                 if each.state not in (StudyState.OPEN, StudyState.SEALED):
                     continue
@@ -193,7 +193,7 @@ def _connection(
     open_studies = [n for n, each in awaited.items() if each.is_open and not each.contributed]
     waiting = f"; waiting for this site: {', '.join(open_studies)}" if open_studies else ""
     message = f"the curator serves calls; studies that name this owner: {len(studies)}{waiting}"
-    return [Diagnosis("connection", State.OK, message), *refused], awaited, held
+    return [Diagnosis("connection", State.OK, message), *refused], awaited, view
 
 
 def _policy(site: Site) -> tuple[list[Diagnosis], Policy | None]:
@@ -300,10 +300,10 @@ def _refusals(
     return find_refusals(planned, StudyState.OPEN, data_set, history)
 
 
-def _ledger(site: Site, held: CuratorView) -> tuple[list[Diagnosis], History | None]:
+def _ledger(site: Site, view: CuratorView) -> tuple[list[Diagnosis], History | None]:
     try:
         history = read_archive(site.ledger).history
-        require_consistent(held, history)
+        require_consistent(view, history)
         newest = require_newest(site.ledger)
     except DppcaError as error:
         return [_broken("ledger", error)], None
@@ -369,7 +369,7 @@ def _budgets(policy: Policy, history: History) -> Iterator[Diagnosis]:
         require_claimed(history, policy.populations)
     except DppcaError as error:
         yield _broken("budget", error)
-    said: set[str] = set()
+    reported_names: set[str] = set()
     for each in policy.populations:
         total = history.total(each.name, policy.populations)
         used, left = spent(each.budget, total), remaining(each.budget, total)
@@ -383,8 +383,8 @@ def _budgets(policy: Policy, history: History) -> Iterator[Diagnosis]:
             message = f"population {each.name} has spent its lifetime budget"
             yield Diagnosis("budget", State.WARNING, message)
         tied = [p.name for p in history.tied_to(each.name, policy.populations)]
-        if tied and each.name not in said and (total.epsilon or total.rho):
-            said.update(tied)
+        if tied and each.name not in reported_names and (total.epsilon or total.rho):
+            reported_names.update(tied)
             message = (
                 f"populations {', '.join((each.name, *tied))} have their charges in common: a data "
                 "set or a source of one was charged for another, so every charge counts for all"

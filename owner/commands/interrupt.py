@@ -89,17 +89,17 @@ def known_history(site: Site) -> History | None:
         return None
 
 
-def _describe_charge(made: Reservation | Recovery) -> str:
-    request = made.request
+def _describe_charge(entry: Reservation | Recovery) -> str:
+    request = entry.request
     return (
         f"{request.title} was charged to population {request.account.population.name} (epsilon "
         f"{decimal_text(request.epsilon)}, delta {decimal_text(request.delta)})"
     )
 
 
-def _describe_progress(made: Reservation, history: History) -> str:
-    request = made.request
-    if made.release_id not in history.commitments:
+def _describe_progress(reservation: Reservation, history: History) -> str:
+    request = reservation.request
+    if reservation.release_id not in history.commitments:
         return (
             f"Nothing of {request.title} was kept or sent yet: run {request.resume_command}, at no "
             "further charge"
@@ -109,7 +109,7 @@ def _describe_progress(made: Reservation, history: History) -> str:
             f"The ledger holds {request.title}: run {request.resume_command}, which writes its "
             "file at no further charge"
         )
-    if made.release_id in history.deliveries:
+    if reservation.release_id in history.deliveries:
         return f"The contribution to {request.title} has arrived at the curator"
     return (
         f"The contribution to {request.title} is in the ledger and may have arrived at the "

@@ -86,20 +86,20 @@ def recover(
     """
     site = load_site(folder)
     with report_entries_on_interrupt(site), connect(site) as client:
-        held = client.held()
+        view = client.held()
         history, policy = read_history(site.ledger), load_policy(site)
         mark = read_mark(site.ledger)
         before = CuratorView() if mark is None else mark.held
         theirs = {
             each.study: (each.study_digest, each.release_id)
-            for each in (*before.unknown_to(history), *held.unknown_to(history))
+            for each in (*before.unknown_to(history), *view.unknown_to(history))
         }
         refused = disownings(disown, theirs, reason=reason, now=utc_now())
         missing = _found(site, client, history, disowned=set(disown))
         chosen = assign_data_sets(missing, data_sets, policy)
         entries = [make_recovery(each, chosen[each.study.name], now=utc_now()) for each in missing]
         known = 0 if mark is None or history.has_prefix(mark.length, mark.head) else mark.length
-        wrong = not_borne_out(held, history)
+        wrong = not_borne_out(view, history)
         recovery = replace(
             _describe(site, missing, entries, refused, history, policy),
             entries_known=max(known, wrong.length),

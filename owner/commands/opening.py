@@ -281,9 +281,9 @@ def _send(opener: Opener, client: CuratorClient) -> tuple[OpenAnswer, tuple[int,
         if not answer.wanted:
             break
         with open_ledger(site.ledger, lock=site.lock) as ledger:
-            made = make_answer(opener, ledger, answer.wanted)
-        sent = made.streams
-        answer = client.open(opener.study, opener.terms, opening=made)
+            opening = make_answer(opener, ledger, answer.wanted)
+        sent = opening.streams
+        answer = client.open(opener.study, opener.terms, opening=opening)
     else:
         raise PeerError(
             f"the curator does not store the opening of study {opener.study.name}: run the command "

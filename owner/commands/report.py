@@ -208,9 +208,9 @@ def _compare(
         return pictures
 
     panels = marginal_panels(schema, real, synthetic, quality)
-    said = "" if relations is None else relations.summary
+    summary = "" if relations is None else relations.summary
     faults = real.faults.under(study.faults)
-    compared = Compared(quality, faults, panels, data_set.name, source.name, figures, said)
+    compared = Compared(quality, faults, panels, data_set.name, source.name, figures, summary)
     return compared, draw
 
 

@@ -46,7 +46,7 @@ def command(site: Path, name: str, curator: str, proxy: str | None, *, as_json: 
       dppca-owner --site hospital init --name hospital --curator hub.example:7443
       dppca-owner init --name hospital --curator hub.example:7443 --proxy proxy.example:3128
     """
-    made = enrol(site, name=name, curator=curator, proxy=proxy)
+    paths = enrol(site, name=name, curator=curator, proxy=proxy)
     fingerprint = read_request(site / "request.pem").fingerprint
     steps = [
         f"send {site / 'request.pem'} to the operator (dppca-curator pki sign); compare the "
@@ -62,10 +62,10 @@ def command(site: Path, name: str, curator: str, proxy: str | None, *, as_json: 
         curator=curator,
         proxy=proxy,
         fingerprint=fingerprint,
-        files=made,
+        files=paths,
         next=steps,
     )
-    lines = [f"Made site {name} in {site}:", *(f"  {path.name}" for path in made)]
+    lines = [f"Made site {name} in {site}:", *(f"  {path.name}" for path in paths)]
     lines += [f"Key fingerprint (SHA-256): {fingerprint}", "Now:"]
     lines += [f"  {number}. {step}" for number, step in enumerate(steps, start=1)]
     emit(document, "\n".join(lines), as_json=as_json)

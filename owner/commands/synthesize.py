@@ -79,9 +79,9 @@ def command(
     target = site.study_folder(study_name) if output is None else output
     make_folder(target)
     paths = forms_at(target, forms)
-    made = draw_forms(site, study, result, components_sha256, signer, paths, n_rows=n_rows)
+    rows_by_form = draw_forms(site, study, result, components_sha256, signer, paths, n_rows=n_rows)
     sizes = _publish(site, study, paths, n_rows, components_sha256) if publish else {}
-    last = made[forms[-1]]
+    last = rows_by_form[forms[-1]]
     document = SynthesisDocument(
         study=study.name,
         digest=study.digest,
@@ -112,14 +112,14 @@ def draw_forms(
 ) -> dict[Form, SyntheticRows]:
     """Draw synthetic rows of each form and write them, signed, to its path."""
     total = n_rows * len(paths) + (_FIT_ROWS if Form.DECODED in paths else 0)
-    made: dict[Form, SyntheticRows] = {}
+    rows_by_form: dict[Form, SyntheticRows] = {}
     with progress("Drawing synthetic rows", total, enabled=not quiet) as bar:
         for form, path in paths.items():
 
-            def fitted(share: float, before: int = n_rows * len(made)) -> None:
+            def fitted(share: float, before: int = n_rows * len(rows_by_form)) -> None:
                 bar.reach(before + round(_FIT_ROWS * share))
 
-            drawn = made[form] = synthesize(
+            drawn = rows_by_form[form] = synthesize(
                 result,
                 study,
                 form,
@@ -135,7 +135,7 @@ def draw_forms(
                 claims=drawn.claims,
                 progress=bar.advance,
             )
-    return made
+    return rows_by_form
 
 
 def default_rows(owner: str, result: Result) -> int:

@@ -80,16 +80,16 @@ def make_manifest(
 def _pack(pieces: Sequence[Piece], part_bytes: int) -> Iterator[Part]:
     """Parts of about ``part_bytes``, each of consecutive pieces."""
     index = first_row = held_bytes = 0
-    held: list[Piece] = []
+    part_pieces: list[Piece] = []
     for number, piece in enumerate(pieces, start=1):
-        held.append(piece)
+        part_pieces.append(piece)
         held_bytes += piece.n_bytes
         following = pieces[number].n_bytes if number < len(pieces) else 0
         # A part ends if it is nearer to its size without the next piece than with it.
         if number == len(pieces) or held_bytes + following / 2 > part_bytes:
-            n_rows = sum(each.n_rows for each in held)
-            yield Part(index, first_row, n_rows, tuple(_joined(held)))
-            index, first_row, held_bytes, held = index + 1, first_row + n_rows, 0, []
+            n_rows = sum(each.n_rows for each in part_pieces)
+            yield Part(index, first_row, n_rows, tuple(_joined(part_pieces)))
+            index, first_row, held_bytes, part_pieces = index + 1, first_row + n_rows, 0, []
 
 
 def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:

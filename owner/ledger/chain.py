@@ -307,12 +307,12 @@ def _require_account(reserved: ReleaseRequest, account: Account) -> None:
     if before.source != account.source:
         changed.append("lies at another place")
     if changed:
-        named = account.data_set == before.data_set
+        same = account.data_set == before.data_set
         raise SettingError(
             f"{reserved.title} was charged to data set {before.data_set} of population "
             f"{before.population.name}, and nothing was drawn yet. Data set {account.data_set} "
-            f"{' and '.join(changed)}{' now' if named else ''}, so nothing is drawn from its rows "
-            f"under that charge: {'' if named else f'use --data-set {before.data_set}, or '}put "
+            f"{' and '.join(changed)}{' now' if same else ''}, so nothing is drawn from its rows "
+            f"under that charge: {'' if same else f'use --data-set {before.data_set}, or '}put "
             "policy.yaml back as it was until the release is stored"
         )
 
@@ -330,10 +330,13 @@ def require_claimed(history: History, populations: Collection[Population]) -> No
         )
 
 
-def is_finished(history: History, made: Reservation) -> bool:
+def is_finished(history: History, reservation: Reservation) -> bool:
     """Return True if a contribution has arrived or is settled, or if a file's bytes are stored."""
-    done = history.commitments if made.request.makes_file else history.deliveries
-    return made.release_id in done or history.settled_for(made.request.request_digest) is not None
+    done = history.commitments if reservation.request.makes_file else history.deliveries
+    return (
+        reservation.release_id in done
+        or history.settled_for(reservation.request.request_digest) is not None
+    )
 
 
 def verify_chain(rows: Iterable[LedgerRow]) -> History:

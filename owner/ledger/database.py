@@ -157,9 +157,9 @@ class Ledger:
             reserved = admit_charge(history, request)
             if reserved is not None:
                 return reserved
-            made = Reservation(history.length + 1, time_text(now), release_id, request)
-            self._append(history, made)
-            return made
+            reservation = Reservation(history.length + 1, time_text(now), release_id, request)
+            self._append(history, reservation)
+            return reservation
 
     def commit(self, release: NoisedRelease, *, now: datetime) -> StoredRelease:
         """Store the bytes of a release that was reserved; durable on return.
@@ -181,7 +181,7 @@ class Ledger:
                 (release.release_id, receipt, payload),
             )
             checkpoint("store")
-            made = commitment(
+            committed = commitment(
                 sequence=history.length + 1,
                 now=now,
                 release_id=release.release_id,
@@ -189,8 +189,8 @@ class Ledger:
                 payload=payload,
                 receipt=receipt,
             )
-            self._append(history, made)
-        return StoredRelease(reservation, made, payload, receipt)
+            self._append(history, committed)
+        return StoredRelease(reservation, committed, payload, receipt)
 
     def stored(self, request_digest: str) -> StoredRelease:
         """Return the release committed under a digest, with the bytes that may leave.
@@ -218,8 +218,8 @@ class Ledger:
         `ChainError` if the site is locked, `LedgerError` if the key was offered before or the file
         cannot be written.
         """
-        made = Offer(0, time_text(now), key_id, study)
-        return self._enter(made)
+        offer = Offer(0, time_text(now), key_id, study)
+        return self._enter(offer)
 
     def vote(self, study: Study, key_id: str, set_digest: str, *, now: datetime) -> None:
         """Bind an opener key to a set, before its vote is sent; durable on return.
@@ -228,8 +228,8 @@ class Ledger:
         bound to another set or key, or the key was never offered here; `ChainError` and
         `LedgerError` as `reserve`.
         """
-        made = Ballot(0, time_text(now), key_id, study.name, study.digest, set_digest)
-        self._enter(made)
+        ballot = Ballot(0, time_text(now), key_id, study.name, study.digest, set_digest)
+        self._enter(ballot)
 
     def open_set(
         self, study: Study, key_id: str, sums: Sums, *, n_owners: int, now: datetime
@@ -239,7 +239,7 @@ class Ledger:
         Durable on return. The same set again has no effect. Raises as `vote`; nothing is stored
         then.
         """
-        made = SetOpening(
+        entry = SetOpening(
             0,
             time_text(now),
             key_id,
@@ -249,7 +249,7 @@ class Ledger:
             n_owners,
             digest_sums(sums.totals),
         )
-        self._enter(made, sums)
+        self._enter(entry, sums)
 
     def sums(self, key_id: str) -> Sums:
         """Return the sums that an opener key has opened; raises as `stored`."""
@@ -264,14 +264,14 @@ class Ledger:
         """Record once that the curator needs no further part of an opening."""
         self._enter(OpeningDelivery(0, time_text(now), key_id))
 
-    def compare(self, held: CuratorView) -> None:
+    def compare(self, view: CuratorView) -> None:
         """Compare the ledger with a curator's record; durable on return.
 
         Raise `ChainError` if the ledger lacks part of the record, or entries that this site has
         written: the site is locked, now and for later commands. The message says what to do.
         """
         history = self.history()
-        mark = merge_view(self._mark, held, history)
+        mark = merge_view(self._mark, view, history)
         if (mark.length, mark.head) == (history.length, history.head):
             self._leave(mark)
         else:
@@ -291,8 +291,8 @@ class Ledger:
                 self._append(history, replace(entry, sequence=history.length + 1))
             checkpoint("store")
         checkpoint("commit")
-        held = CuratorView() if self._mark is None else self._mark.held
-        self._leave(Mark(history.length, history.head, 0, 0, held))
+        view = CuratorView() if self._mark is None else self._mark.held
+        self._leave(Mark(history.length, history.head, 0, 0, view))
 
     def close(self) -> None:
         """Close the file; mark it as closed if it is the newest as far as is known."""
@@ -442,17 +442,17 @@ def _same_before(openers: Openers, entry: OpenerEntryT) -> OpenerEntryT | None:
     return None
 
 
-def compare_ledger(path: Path, held: CuratorView, *, lock: Path) -> None:
+def compare_ledger(path: Path, view: CuratorView, *, lock: Path) -> None:
     """Compare a ledger, or its absence, with a curator's record (`Ledger.compare`).
 
     A missing ledger is not created. Raises as `open_ledger` and `Ledger.compare` do.
     """
     if path.exists():
         with open_ledger(path, lock=lock) as ledger:
-            ledger.compare(held)
+            ledger.compare(view)
         return
     with lock_site(lock, wait_s=LOCK_WAIT_S):
-        mark = merge_view(read_mark(path), held, History())
+        mark = merge_view(read_mark(path), view, History())
         write_mark(path, mark_closed(mark, path))
     require_no_missing_entries(mark, History())
     require_consistent(mark.held, History())

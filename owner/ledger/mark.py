@@ -127,7 +127,7 @@ def read_mark(ledger: Path) -> Mark | None:
 def write_mark(ledger: Path, mark: Mark) -> None:
     """Replace the mark atomically; durable on return."""
     path = mark_path(ledger)
-    held = mark.held
+    view = mark.held
     content = json.dumps(
         {
             "version": _VERSION,
@@ -137,10 +137,10 @@ def write_mark(ledger: Path, mark: Mark) -> None:
             "changed_ns": mark.changed_ns,
             "missing": [
                 {"study": c.study, "study_digest": c.study_digest, "release_id": c.release_id.hex()}
-                for c in held.releases
+                for c in view.releases
             ],
-            "seen_length": held.length,
-            "seen_head": held.head.hex(),
+            "seen_length": view.length,
+            "seen_head": view.head.hex(),
         },
         indent=1,
     )
@@ -172,22 +172,22 @@ def _witness(ledger: Path) -> Path:
     return ledger if ledger.exists() else ledger.with_name(LOCK_FILE)
 
 
-def not_borne_out(held: CuratorView, history: History) -> CuratorView:
+def not_borne_out(view: CuratorView, history: History) -> CuratorView:
     """The part of a curator's record that the ledger does not contain; empty if none."""
-    missing = held.unknown_to(history)
-    good = history.has_prefix(held.length, held.head)
-    return CuratorView(missing) if good else CuratorView(missing, held.length, held.head)
+    missing = view.unknown_to(history)
+    good = history.has_prefix(view.length, view.head)
+    return CuratorView(missing) if good else CuratorView(missing, view.length, view.head)
 
 
-def merge_view(mark: Mark | None, held: CuratorView, history: History) -> Mark:
+def merge_view(mark: Mark | None, view: CuratorView, history: History) -> Mark:
     """Mark of a ledger after a comparison with a curator's record.
 
     A contribution that was missing stays missing, whichever curator answers now, until the ledger
     knows it; entries that the mark knows stay known.
     """
     before = CuratorView() if mark is None else mark.held
-    releases = dict.fromkeys((*before.releases, *held.releases))
-    wrong = not_borne_out(replace(held, releases=tuple(releases)), history)
+    releases = dict.fromkeys((*before.releases, *view.releases))
+    wrong = not_borne_out(replace(view, releases=tuple(releases)), history)
     if mark is not None and not history.has_prefix(mark.length, mark.head):
         return replace(mark, held=wrong)
     return Mark(history.length, history.head, 0, 0, wrong)
@@ -203,9 +203,9 @@ def require_no_missing_entries(mark: Mark, history: History) -> None:
         ) from error
 
 
-def require_consistent(held: CuratorView, history: History) -> None:
+def require_consistent(view: CuratorView, history: History) -> None:
     """Raise `ChainError` unless the ledger contains all of a curator's record."""
-    missing = held.unknown_to(history)
+    missing = view.unknown_to(history)
     if missing:
         names = [each.study for each in missing]
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
@@ -215,7 +215,7 @@ def require_consistent(held: CuratorView, history: History) -> None:
             f"or somebody else has used this site's key. {WHAT_TO_DO}"
         )
     try:
-        require_prefix(history, length=held.length, head=held.head)
+        require_prefix(history, length=view.length, head=view.head)
     except ChainError as error:
         raise ChainError(
             f"the curator has seen another ledger of this site: {error}. Either this ledger is an "

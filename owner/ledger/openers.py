@@ -56,8 +56,8 @@ Openers = Mapping[str, OpenerRecord]
 
 def record_for(openers: Openers, study: Study, owner: str) -> OpenerRecord | None:
     """Record of the key that a study names for an owner; None if it names none that is known."""
-    named = (study.openers or {}).get(owner)
-    return None if named is None else openers.get(hashlib.sha256(named.key).hexdigest())
+    opener = (study.openers or {}).get(owner)
+    return None if opener is None else openers.get(hashlib.sha256(opener.key).hexdigest())
 
 
 def misplaced(openers: Openers, entry: OpenerEntry) -> str | None:

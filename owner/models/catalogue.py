@@ -93,8 +93,8 @@ class TrainOptions:
             "--C": self.C,
             "--data-set": data_set,
         }
-        named = [(name, str(value)) for name, value in options.items() if value is not None]
-        return shlex.join(["train", study, *(word for pair in named for word in pair)])
+        arguments = [(name, str(value)) for name, value in options.items() if value is not None]
+        return shlex.join(["train", study, *(word for pair in arguments for word in pair)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,24 +143,24 @@ class DatabaseLocation(Location):
         """Remarks on the connection and on the role, from the database."""
         with _counting(self, *self.read_query()) as found:
             in_clear, n_writable = self.ask_about_role(found.connection)
-        said = f"{found.n_rows} rows and {len(found.names)} columns in the database"
+        text = f"{found.n_rows} rows and {len(found.names)} columns in the database"
         if in_clear is None:
-            said += "; what its role may do, and whether it is reached by TLS, is not seen"
+            text += "; what its role may do, and whether it is reached by TLS, is not seen"
         elif not in_clear and not n_writable:
-            said += ", which is reached safely, and nothing in it may be changed"
-        remarks = [Remark(said)]
+            text += ", which is reached safely, and nothing in it may be changed"
+        remarks = [Remark(text)]
         if in_clear:
-            said = (
+            text = (
                 "rows come from the database without TLS: set sslmode=verify-full in its service "
                 "or address, and TLS on the server"
             )
-            remarks.append(Remark(said, is_warning=True))
+            remarks.append(Remark(text, is_warning=True))
         if n_writable:
-            said = (
+            text = (
                 f"the role may change rows of tables or views ({n_writable}): "
                 "use one that may only read (docs/how-to/use-postgresql.md)"
             )
-            remarks.append(Remark(said, is_warning=True))
+            remarks.append(Remark(text, is_warning=True))
         return remarks
 
     def ask_about_role(self, connection: Any) -> tuple[bool | None, int | None]:
@@ -382,8 +382,8 @@ def _translated_errors(place: DatabaseLocation) -> Iterator[None]:
         state = str(getattr(error, "sqlstate", None) or "")
         # An error in the middle of the rows comes through Arrow, without a code.
         unknown = _NO_STATE if isinstance(error, adbc_driver_manager.Error) else _STOPPED
-        said = "" if state else str(error)
-        worded = next((reason for words, reason in _WORDS if re.search(words, said)), unknown)
+        message = "" if state else str(error)
+        worded = next((reason for words, reason in _WORDS if re.search(words, message)), unknown)
         reason = _STATES.get(state) or _STATES.get(state[:2]) or worded
     else:
         return

@@ -112,14 +112,14 @@ class File(Source):
         self, names: Sequence[str], batch_rows: int, *, labels: Collection[str] = ()
     ) -> Iterator[list[Any]]:
         """Read columns (`Rows.read`), and require an unchanged file at the end."""
-        said = dict(self.cells)
-        own = [name for name in names if name not in said]
+        constants = dict(self.cells)
+        own = [name for name in names if name not in constants]
         # If none of its own columns is read, its rows must still be counted.
         for arrays in self.rows.read(
             own or self.rows.names[:1], batch_rows, labels=[n for n in labels if n in own]
         ):
             n_batch, columns = len(arrays[0]), dict(zip(own, arrays, strict=False))
-            yield [columns[n] if n in columns else _repeated(said[n], n_batch) for n in names]
+            yield [columns[n] if n in columns else _repeated(constants[n], n_batch) for n in names]
         self.require_same()
 
     def require_same(self) -> None:
@@ -263,8 +263,8 @@ def locate_files(text: str, *, folder: Path, data_set: str) -> FileLocation:
     except ValueError as error:
         raise SettingError(f"the address of data set {data_set} is not a URI") from error
     # Only in Azure's addresses the text before the @ is the container's name.
-    named = at and (":" in user or not scheme.startswith("abfs"))
-    if named or parts.fragment or not options <= _OPTIONS[scheme]:
+    has_credentials = at and (":" in user or not scheme.startswith("abfs"))
+    if has_credentials or parts.fragment or not options <= _OPTIONS[scheme]:
         raise SettingError(
             f"the address of data set {data_set} may hold no user, password, key or token, and "
             f"after a ? only {', '.join(sorted(_OPTIONS[scheme]))}: give credentials by the "

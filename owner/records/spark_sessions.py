@@ -111,11 +111,11 @@ def open_session() -> Any:
 
 def start_settings(environment: Mapping[str, str]) -> dict[str, str]:
     """Settings of a new session; on loopback unless the environment names a cluster."""
-    named = _MASTER.search(environment.get("PYSPARK_SUBMIT_ARGS", ""))
-    if named is None:
+    master = _MASTER.search(environment.get("PYSPARK_SUBMIT_ARGS", ""))
+    if master is None:
         alone = not any(environment.get(name) for name in _ELSEWHERE)
     else:
-        alone = is_local(named[1])
+        alone = is_local(master[1])
     return _STARTED_WITH | (_ON_LOOPBACK if alone else {})
 
 

@@ -79,16 +79,16 @@ class Table:
                 1, min(1 << 16, _CODED_VALUES_PER_BATCH // self.schema.layout.n_columns)
             )
         parts: list[list[Column]] = []
-        held = 0
+        n_pending = 0
         for cells in self.cells(batch_rows):
             columns, start = cells.columns(), 0
-            if held + cells.n_rows >= batch_rows:
-                start = batch_rows - held
+            if n_pending + cells.n_rows >= batch_rows:
+                start = batch_rows - n_pending
                 yield _joined([*parts, [column[:start] for column in columns]])
-                parts, held = [], 0
+                parts, n_pending = [], 0
             if start < cells.n_rows:
                 parts.append([column[start:] for column in columns])
-                held += cells.n_rows - start
+                n_pending += cells.n_rows - start
         if parts:
             yield _joined(parts)
 
@@ -117,9 +117,9 @@ class Table:
             if n_batch == 0:
                 continue
             n_rows += n_batch
-            named = dict(zip((a.name for a in read), arrays, strict=False))
+            arrays_by_name = dict(zip((a.name for a in read), arrays, strict=False))
             keys = arrays[names.index(key)] if key else None
-            yield CellBatch(self.schema, n_batch, named, keys)
+            yield CellBatch(self.schema, n_batch, arrays_by_name, keys)
         self.source.require_rows(n_rows)
 
 

@@ -146,12 +146,12 @@ def choose_data_set(study: Study, history: History, policy: Policy, name: str | 
     if charged is None:
         return policy.data_set(name)
     account = charged.request.account
-    named = [each for each in policy.data_sets if each.name == account.data_set]
+    same_name = [each for each in policy.data_sets if each.name == account.data_set]
     moved = [each for each in policy.data_sets if account.has_rows_of(each.account)]
-    own = named or moved
+    own = same_name or moved
     if name is None and len(own) == 1:
         return own[0]
-    if name is not None and all(each.name != name for each in (*named, *moved)):
+    if name is not None and all(each.name != name for each in (*same_name, *moved)):
         require_data_set(charged.request, name)
     return policy.data_set(name or account.data_set)
 

@@ -136,7 +136,7 @@ def cast_vote(
     bound to another set.
     """
     bound = opener.record(ledger.history()).bound
-    made = vote(
+    ballot = vote(
         opener.terms,
         shown,
         opener=opener.name,
@@ -147,7 +147,7 @@ def cast_vote(
     checkpoint("check")
     ledger.vote(opener.study, opener.key_id, shown.digest, now=clock())
     checkpoint("vote")
-    return made
+    return ballot
 
 
 def open_once(

@@ -79,9 +79,9 @@ def standing_lines(status: BudgetStatus) -> list[str]:
             f"{' or of one of these' if lines else ''}, {whole}: it would be refused",
         ]
     left = [left_text(each) for each in (status.remaining_before, status.remaining_after)]
-    named = f"{status.population} ({status.who})" if status.who else status.population
+    population = f"{status.population} ({status.who})" if status.who else status.population
     return [
-        f"  budget of population {named}, {whole}: {left[0]} left before, {left[1]} after",
+        f"  budget of population {population}, {whole}: {left[0]} left before, {left[1]} after",
         *lines,
     ]
 

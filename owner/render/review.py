@@ -108,18 +108,18 @@ def _histograms(study: Study) -> str:
 
 def _aggregate_lines(found: Review, agreement: Agreement) -> list[str]:
     """Against whom, as long as what, and what is left otherwise."""
-    said, claim = review_aggregate(found, agreement), found.calibration
+    terms, claim = review_aggregate(found, agreement), found.calibration
     against = foresee_collusion(found.study, claim)
     more = [] if against is None else [f"  {against.words}"]
-    spares = f", {said.spares} of whom may be gone for good" if said.spares else ""
+    spares = f", {terms.spares} of whom may be gone for good" if terms.spares else ""
     return [
         "Against whom (trust: aggregate):",
         f"  epsilon {decimal_text(claim.epsilon)}, delta {decimal_text(claim.delta)} against the "
-        f"curator together with any {other_owners(said.colluders)}, as long as "
-        f"{said.honest} owners, this one among them, run this software",
+        f"curator together with any {other_owners(terms.colluders)}, as long as "
+        f"{terms.honest} owners, this one among them, run this software",
         *more,
         "  computational: rests on X25519 or ML-KEM-768, on AES-256, HKDF-SHA256 and ECDSA P-256",
-        f"  openers, who come back once by {said.open_by}: {', '.join(said.openers)}{spares}",
+        f"  openers, who come back once by {terms.open_by}: {', '.join(terms.openers)}{spares}",
         f"  {_verified_line(agreement)}",
         "  digest of the document that this site was sent, to be read to other owners' stewards, "
         f"who compare it with theirs: {found.study.digest}",

@@ -194,9 +194,9 @@ def signing_key(site: Site, terms: Terms) -> ec.EllipticCurvePrivateKey:
     Raise `IdentityError` if neither matches, `PermissionDeniedError` if the study does not name
     this site.
     """
-    named = key_bytes(terms.public_key(site.name))
+    study_key = key_bytes(terms.public_key(site.name))
     for path in (site.key, site.previous / KEY):
-        if path.exists() and key_bytes((certificate := _load(path)).public_key()) == named:
+        if path.exists() and key_bytes((certificate := _load(path)).public_key()) == study_key:
             return certificate
     raise IdentityError(_ANOTHER_KEY)
 
@@ -225,8 +225,8 @@ def require_sending_key(site: Site, study: Study) -> None:
 
 
 def _require_own_key(site: Site, terms: Terms) -> None:
-    named = key_bytes(terms.public_key(site.name))
-    if named != key_bytes(own_key(site).public_key()):
+    study_key = key_bytes(terms.public_key(site.name))
+    if study_key != key_bytes(own_key(site).public_key()):
         raise IdentityError(f"{_ANOTHER_KEY}. Nothing was drawn or charged")
 
 

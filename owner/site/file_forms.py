@@ -54,8 +54,8 @@ def parse_document(text: str, kind: type[_Document], name: str) -> _Document:
     try:
         return kind.model_validate(dict(document))
     except ValidationError as error:
-        said = explain_faults(error, document, kind=kind, title=name, text=text)
-        raise SettingError(said) from None  # pydantic's own message may quote a password
+        explanation = explain_faults(error, document, kind=kind, title=name, text=text)
+        raise SettingError(explanation) from None  # pydantic's own message may quote a password
 
 
 def require_address(value: str) -> str:

@@ -323,7 +323,7 @@ class PlaceDocument(StrictDocument):
 
 def _one_of(**given: object) -> str:
     """Name of the one field that is given; raise `ValueError` if there are none or several."""
-    named = [name for name, value in given.items() if value is not None]
-    if len(named) != 1:
+    names = [name for name, value in given.items() if value is not None]
+    if len(names) != 1:
         raise ValueError(f"give one of {', '.join(given)}")
-    return named[0]
+    return names[0]

@@ -106,18 +106,18 @@ def judge_result(result: Result, study: Study) -> VisibleRelations | None:
 def _sentences(pairs: int, above: int, attributes: Sequence[VisibleAttribute]) -> list[str]:
     alone = [each for each in attributes if each.alone]
     by_chance = f" (up to {FALSE_SHARE:.0%} of these by chance)" if above else ""
-    said = [
+    sentences = [
         f"Relations of {above} of {pairs} pairs of attributes stand above the noise{by_chance}."
     ]
     if not alone:
-        return said
+        return sentences
     if len(alone) == len(attributes):
-        said.append(
+        sentences.append(
             "THE NOISE HIDES RELATIONS: rows that are drawn from the field have each attribute on "
             "its own."
         )
     else:
-        said.append(
+        sentences.append(
             "The release shows no relation of these with others, and rows that are drawn from the "
             f"field have them on their own: {_names([each.attribute for each in alone])}."
         )
@@ -127,11 +127,11 @@ def _sentences(pairs: int, above: int, attributes: Sequence[VisibleAttribute]) -
         if each.noise > LOST_FROM and each.spread is not None and each.spread < _LITTLE
     ]
     if narrow:
-        said.append(
+        sentences.append(
             f"The values of these fill little of their bounds: {_names(narrow)}. In another study, "
             "`score: log` or closer bounds, if such are known, would show more."
         )
-    return said
+    return sentences
 
 
 def _names(names: Sequence[str]) -> str:

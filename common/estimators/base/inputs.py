@@ -178,9 +178,9 @@ def _require_table(rows: NDArray[np.float64], *, row_norm: object, allow_constan
     if not allow_constant:
         constant = np.flatnonzero(np.ptp(rows, axis=0) == 0)
         if len(constant):
-            named = ", ".join(str(column) for column in constant[:_NAMED_COLUMNS])
+            names = ", ".join(str(column) for column in constant[:_NAMED_COLUMNS])
             more = ", ..." if len(constant) > _NAMED_COLUMNS else ""
             raise DataError(
-                f"column {named}{more} of X is constant (n_samples={len(rows)}): drop it, or say "
+                f"column {names}{more} of X is constant (n_samples={len(rows)}): drop it, or say "
                 "allow_constant=True if it is meant, as in a table of indicators"
             )

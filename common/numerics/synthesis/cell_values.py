@@ -151,11 +151,11 @@ def draw_in_cells(
     ):
         if cells is None or kind is not ColumnKind.INDICATOR:
             continue
-        held = CellValues.of(cells)
-        last = len(held.kept) - 1
-        codes = np.searchsorted(held.kept, columns[index]).clip(max=last).astype(np.int32)
+        cell_values = CellValues.of(cells)
+        last = len(cell_values.kept) - 1
+        codes = np.searchsorted(cell_values.kept, columns[index]).clip(max=last).astype(np.int32)
         shares = np.bincount(codes, minlength=last + 1) + 1e-6
-        drawn[index] = held.spread(shares / shares.sum()).draw(codes, rng)
+        drawn[index] = cell_values.spread(shares / shares.sum()).draw(codes, rng)
     return drawn
 
 

@@ -152,8 +152,8 @@ def field_targets(
     variance = np.maximum(squares, _LEAST_VARIANCE)
     reach = np.sqrt(np.maximum(fourths / variance, _LEAST_VARIANCE))
     attribute = np.asarray(layout.attribute_of)
-    held = np.concatenate([each.any(axis=0) for each in values])  # else a bin without a number
-    between = np.not_equal.outer(attribute, attribute) & np.outer(held, held)
+    occupied = np.concatenate([each.any(axis=0) for each in values])  # else a bin without a number
+    between = np.not_equal.outer(attribute, attribute) & np.outer(occupied, occupied)
     real = np.concatenate(means)
     crossed = np.outer(real**2, variance_of_mean)
     noise_variance = entry_variance + crossed + crossed.T

@@ -109,8 +109,8 @@ def bound_text(kind: EntryType, value: object) -> str | None:
 
 def name_labels(pairs: Sequence[tuple[str, str]]) -> str:
     """Meanings of codes, for a note; empty if each code stands for itself."""
-    named = [f"{code} = {meaning}" for code, meaning in pairs if meaning not in ("", code)]
-    return "; ".join(named)
+    labels = [f"{code} = {meaning}" for code, meaning in pairs if meaning not in ("", code)]
+    return "; ".join(labels)
 
 
 def join_notes(*notes: str) -> str:

@@ -36,7 +36,7 @@ def report_folder(folder: Path) -> SimulationReport:
     files = {owner: _find_rows(folder / ROWS / owner) for owner in study.owners}
     held_out = folder / ROWS / (HELD_OUT + files[study.owners[0]].suffix)
     read = {owner: read_cells(path, study.table) for owner, path in files.items()}
-    held = Holdings(
+    holdings = Holdings(
         {owner: table for owner, (table, _) in read.items()},
         read_cells(held_out, study.table)[0]
         if held_out.exists()
@@ -54,7 +54,7 @@ def report_folder(folder: Path) -> SimulationReport:
         output=results,
     )
     with telling_full_disk(results, instead="move the folder to another disk"):
-        return write_report(request, run, held, started=started)
+        return write_report(request, run, holdings, started=started)
 
 
 def read_run(folder: Path, *, target: str | None) -> FederationRun:

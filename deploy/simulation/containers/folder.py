@@ -155,7 +155,7 @@ def write_study(
     study = topology.study
     if topology.target is not None:
         check_target(study.table, topology.target)
-    held = hold_rows(
+    holdings = hold_rows(
         data,
         study.owners,
         schema=study.table,
@@ -166,12 +166,12 @@ def write_study(
     with tempfile.TemporaryDirectory(prefix="dppca-compose-") as name:
         with telling_full_disk(Path(name), instead=ANOTHER_TMPDIR):
             rows = {
-                owner: write_table(table, Path(name), stem=owner, like=held.like)
-                for owner, table in held.owners.items()
+                owner: write_table(table, Path(name), stem=owner, like=holdings.like)
+                for owner, table in holdings.owners.items()
             }
             held_out = (
-                write_table(held.held_out, Path(name), stem=HELD_OUT, like=held.like)
-                if held.held_out.num_rows
+                write_table(holdings.held_out, Path(name), stem=HELD_OUT, like=holdings.like)
+                if holdings.held_out.num_rows
                 else None
             )
         write_folder(folder, topology, rows, held_out=held_out)
@@ -181,15 +181,15 @@ def write_study(
     keys = "" if topology.aggregation is None else "; the owners' keys are added in the run"
     readme = _README.format(
         held_out="\n| `rows/held-out.*` | rows that no owner has, for the answer; **not** public |"
-        if held.held_out.num_rows
+        if holdings.held_out.num_rows
         else "",
         keys=keys,
         judged="\n| `OWNER/predict.json` | how often the owner's own model is right on `held-out` |"
-        if held.held_out.num_rows
+        if holdings.held_out.num_rows
         else "",
         study=study.name,
         n_owners=len(study.owners),
         image=topology.image,
     )
     (folder / "README.md").write_text(readme)
-    return held
+    return holdings

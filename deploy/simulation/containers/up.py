@@ -138,10 +138,10 @@ class _Watch:
 
 def _host_failure(host: Any) -> DppcaError:
     with _translated("reading a log"):
-        said = host.logs().decode(errors="replace")
-    told = re.findall(r"^error: (.*)", said, re.MULTILINE)
+        cause = host.logs().decode(errors="replace")
+    told = re.findall(r"^error: (.*)", cause, re.MULTILINE)
     party, code = parse_party(host.labels[_SERVICE]), int(host.attrs["State"]["ExitCode"])
-    return failure(party, code, b"", (told or [said])[-1].encode())
+    return failure(party, code, b"", (told or [cause])[-1].encode())
 
 
 def _up(compose: list[str], folder: Path, watch: _Watch) -> None:
@@ -167,8 +167,8 @@ def _up(compose: list[str], folder: Path, watch: _Watch) -> None:
             if watch.have_ended() and code == 0:
                 return
             if code:
-                said = " ".join(log.read_text(errors="replace").split())[-2000:]
-                raise _refusal(said, "Compose failed")
+                cause = " ".join(log.read_text(errors="replace").split())[-2000:]
+                raise _refusal(cause, "Compose failed")
             if time.monotonic() > deadline:
                 raise UnreachableError(f"the study took more than {UP_TIMEOUT_S:.0f} s")
             time.sleep(POLL_S)
@@ -215,10 +215,10 @@ def _down(
             ]
         if not left:
             return
-    said = " ".join(done.stderr.decode(errors="replace").split())
+    cause = " ".join(done.stderr.decode(errors="replace").split())
     raise EngineError(
         f"{failed}{len(left)} containers, networks and volumes of {name} could not be "
-        f"removed ({said}): `docker compose --project-name {name} down --volumes` tries again"
+        f"removed ({cause}): `docker compose --project-name {name} down --volumes` tries again"
     )
 
 
@@ -258,31 +258,31 @@ def _translated(doing: str) -> Iterator[None]:
         raise EngineError(f"{doing}: it was removed meanwhile, by somebody else") from error
     except _FAILURES as error:
         text = error.explanation if isinstance(error, APIError) else None
-        said = " ".join(str(text or error).split())
+        cause = " ".join(str(text or error).split())
         if isinstance(error, APIError):
-            raise _refusal(said, f"{doing}: the engine refused") from error
+            raise _refusal(cause, f"{doing}: the engine refused") from error
         advice = (
             "this user may not use it: join its group (docker), or use rootless Docker"
-            if "permission denied" in said.lower()
+            if "permission denied" in cause.lower()
             else "start it, or set DOCKER_HOST to where it listens"
         )
-        raise EngineError(f"{doing}: no Docker engine answers: {advice}; {said}") from error
+        raise EngineError(f"{doing}: no Docker engine answers: {advice}; {cause}") from error
 
 
-def _refusal(said: str, doing: str) -> DppcaError:
+def _refusal(cause: str, doing: str) -> DppcaError:
     """Return the error for an engine's message, direct or through Compose; its words decide."""
-    low = said.lower()
+    low = cause.lower()
     if any(words in low for words in _NO_SPACE):
         return DiskSpaceError(
-            f"{doing}: the engine's disk is full ({said}); free some of it, for instance with "
+            f"{doing}: the engine's disk is full ({cause}); free some of it, for instance with "
             "`docker system prune`, and run the command again"
         )
     if any(words in low for words in _NO_ADDRESSES):
         return AddressSpaceError(
-            f"{doing}: no free addresses for networks ({said}); remove networks that are not used "
+            f"{doing}: no free addresses for networks ({cause}); remove networks that are not used "
             "(`docker network prune`), or give the engine more (default-address-pools)"
         )
-    return EngineError(f"{doing}: {said}")
+    return EngineError(f"{doing}: {cause}")
 
 
 @contextmanager

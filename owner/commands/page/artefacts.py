@@ -102,10 +102,10 @@ def _describe(path: Path, ca: bytes | None) -> Artefact:
     try:
         return Artefact(path, what, Label(verify_file(path, ca=ca).label))
     except DppcaError as error:
-        said = _model_label(path)
-        if said in (None, Label.RELEASED):
+        label = _model_label(path)
+        if label in (None, Label.RELEASED):
             return Artefact(path, what, Label.SITE_ONLY, wrong=str(error))
-        return Artefact(path, what, said)
+        return Artefact(path, what, label)
 
 
 def _describe_paper(path: Path, ca: bytes | None) -> Artefact:

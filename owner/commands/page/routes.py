@@ -87,7 +87,7 @@ class StewardApp(PageApp):
 
     def finish(self) -> str:
         """Stop work that has changed nothing yet, wait for other work, and say what was charged."""
-        job, said = self._jobs.running(), ""
+        job, job_text = self._jobs.running(), ""
         if job is not None:
             if not job.stop():
                 say(f"{job.title} is being finished. Ctrl-C again leaves it as it is.", err=True)
@@ -95,9 +95,9 @@ class StewardApp(PageApp):
                 job.wait()
             except KeyboardInterrupt:
                 raise KeyboardInterrupt(f"interrupted: {self._charges()}") from None
-            said = f"{job.title}: {job.error or 'done'}. "
+            job_text = f"{job.title}: {job.error or 'done'}. "
         charges = self._charges()
-        return f"{said}{charges[0].upper()}{charges[1:]}."
+        return f"{job_text}{charges[0].upper()}{charges[1:]}."
 
     def _charges(self) -> str:
         return charges_text(self._before, known_history(self._site))

@@ -288,9 +288,12 @@ def _accuracy(
     fold = rng.permutation(len(real)) % _FOLDS
     correct = 0.0
     for number in range(_FOLDS):
-        held = fold == number
-        correct += float(held.sum()) * svm_accuracy(
-            features[~held], labels[~held], test=features[held], truth=labels[held]
+        test_rows = fold == number
+        correct += float(test_rows.sum()) * svm_accuracy(
+            features[~test_rows],
+            labels[~test_rows],
+            test=features[test_rows],
+            truth=labels[test_rows],
         )
     from_coded = None
     if coded is not None:
