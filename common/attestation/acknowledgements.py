@@ -51,7 +51,7 @@ class AcknowledgedContribution:
 
 
 def acknowledge(contribution: AcknowledgedContribution, signer: Signer) -> bytes:
-    """The envelope in which a curator says so; the same bytes each time."""
+    """Envelope in which a curator acknowledges a contribution; the same bytes each time."""
     name = f"contribution of {contribution.owner}"
     return sign_statement(
         name, contribution.payload_sha256, Claim.ACKNOWLEDGEMENT, asdict(contribution), signer
@@ -61,7 +61,7 @@ def acknowledge(contribution: AcknowledgedContribution, signer: Signer) -> bytes
 def read_acknowledgement(
     content: bytes, parties: KnownParties
 ) -> tuple[AcknowledgedContribution, Identity]:
-    """What was acknowledged, and by which curator.
+    """Return the acknowledged contribution, and the curator that signed.
 
     Raises
     ------

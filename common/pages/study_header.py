@@ -14,7 +14,7 @@ def study_header(study: Study, state: StudyState | None = None) -> list[tuple[st
     """Return names and values, the study's name first, without empty values."""
     cost = calibrate(study)
     whole = compose_guarantee(study, cost)
-    face = [
+    rows = [
         ("Study", study.name),
         ("State", "" if state is None else show_state(state)),
         (
@@ -27,4 +27,4 @@ def study_header(study: Study, state: StudyState | None = None) -> list[tuple[st
         ("Trust", study.trust.value),
         ("Digest", study.digest),
     ]
-    return [(name, value) for name, value in face if value]
+    return [(name, value) for name, value in rows if value]

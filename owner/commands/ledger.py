@@ -89,7 +89,7 @@ def recover(
         view = client.held()
         history, policy = read_history(site.ledger), load_policy(site)
         mark = read_mark(site.ledger)
-        before = CuratorView() if mark is None else mark.held
+        before = CuratorView() if mark is None else mark.missing
         theirs = {
             each.study: (each.study_digest, each.release_id)
             for each in (*before.unknown_to(history), *view.unknown_to(history))

@@ -50,7 +50,7 @@ class ContributionPreview:
     counted: CheckReport
 
     def document(self) -> ReviewDocument:
-        """What ``review --json`` prints."""
+        """Document that ``review --json`` prints."""
         found, request, noise = self.review, self.review.request, self.review.calibration
         return ReviewDocument(
             study=self.study.name,

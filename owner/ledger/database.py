@@ -137,7 +137,7 @@ class Ledger:
         self._left = self._mark is not None and self._mark.is_of(path)
         if fresh and (self._mark is None or not self._mark.length):
             self._leave(
-                Mark(0, FIRST, 0, 0, CuratorView() if self._mark is None else self._mark.held)
+                Mark(0, FIRST, 0, 0, CuratorView() if self._mark is None else self._mark.missing)
             )
 
     def history(self) -> History:
@@ -277,7 +277,7 @@ class Ledger:
         else:
             write_mark(self._path, mark)
         require_no_missing_entries(mark, history)
-        require_consistent(mark.held, history)
+        require_consistent(mark.missing, history)
 
     def recover(self, entries: Iterable[Recovery | Disowning]) -> None:
         """Add the steward's entries in one transaction; the ledger counts as the newest afterwards.
@@ -291,7 +291,7 @@ class Ledger:
                 self._append(history, replace(entry, sequence=history.length + 1))
             checkpoint("store")
         checkpoint("commit")
-        view = CuratorView() if self._mark is None else self._mark.held
+        view = CuratorView() if self._mark is None else self._mark.missing
         self._leave(Mark(history.length, history.head, 0, 0, view))
 
     def close(self) -> None:
@@ -325,7 +325,7 @@ class Ledger:
         if self._mark is None:
             return  # every command compares it before it charges anything
         require_no_missing_entries(self._mark, history)
-        require_consistent(self._mark.held, history)
+        require_consistent(self._mark.missing, history)
 
     def _enter(self, entry: OpenerEntryT, sums: Sums | None = None) -> OpenerEntryT:
         """Record a step of an opener key, unless the same step is already recorded."""
@@ -455,7 +455,7 @@ def compare_ledger(path: Path, view: CuratorView, *, lock: Path) -> None:
         mark = merge_view(read_mark(path), view, History())
         write_mark(path, mark_closed(mark, path))
     require_no_missing_entries(mark, History())
-    require_consistent(mark.held, History())
+    require_consistent(mark.missing, History())
 
 
 def require_newest(path: Path) -> bool:
@@ -467,5 +467,5 @@ def require_newest(path: Path) -> bool:
     if mark is None:
         return False
     require_no_missing_entries(mark, history)
-    require_consistent(mark.held, history)
+    require_consistent(mark.missing, history)
     return mark.is_of(path)

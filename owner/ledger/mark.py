@@ -73,7 +73,7 @@ class Mark:
     inode, changed_ns
         Inode and change time of ``ledger.sqlite`` (of ``site.lock`` while there is no ledger); the
         time is 0 while a command is at work, and stays 0 after a crash.
-    held
+    missing
         The part of a curator's record that the ledger does not contain.
     """
 
@@ -81,7 +81,7 @@ class Mark:
     head: bytes
     inode: int
     changed_ns: int
-    held: CuratorView = CuratorView()
+    missing: CuratorView = CuratorView()
 
     def is_of(self, ledger: Path) -> bool:
         """Return True if inode and change time match; after a crash only the inode is compared."""
@@ -107,7 +107,7 @@ def read_mark(ledger: Path) -> Mark | None:
             head=bytes.fromhex(document["head"]),
             inode=int(document["inode"]),
             changed_ns=int(document["changed_ns"]),
-            held=CuratorView(
+            missing=CuratorView(
                 tuple(
                     ListedContribution(study, digest, bytes.fromhex(i))
                     for study, digest, i in releases
@@ -127,7 +127,7 @@ def read_mark(ledger: Path) -> Mark | None:
 def write_mark(ledger: Path, mark: Mark) -> None:
     """Replace the mark atomically; durable on return."""
     path = mark_path(ledger)
-    view = mark.held
+    view = mark.missing
     content = json.dumps(
         {
             "version": _VERSION,
@@ -185,11 +185,11 @@ def merge_view(mark: Mark | None, view: CuratorView, history: History) -> Mark:
     A contribution that was missing stays missing, whichever curator answers now, until the ledger
     knows it; entries that the mark knows stay known.
     """
-    before = CuratorView() if mark is None else mark.held
+    before = CuratorView() if mark is None else mark.missing
     releases = dict.fromkeys((*before.releases, *view.releases))
     wrong = not_borne_out(replace(view, releases=tuple(releases)), history)
     if mark is not None and not history.has_prefix(mark.length, mark.head):
-        return replace(mark, held=wrong)
+        return replace(mark, missing=wrong)
     return Mark(history.length, history.head, 0, 0, wrong)
 
 

@@ -47,7 +47,7 @@ class Job:
     error
         Why it ended without a result.
     cancellable
-        Whether it is before its point of no return.
+        True until it passes its point of no return.
     """
 
     study: str
