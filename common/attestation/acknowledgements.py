@@ -1,15 +1,14 @@
-"""A curator's acknowledgement of a contribution, signed: what its owner can show to anybody.
+"""Signed acknowledgement of a contribution, which its owner can show to others.
 
-The curator signs that it has stored one release of one owner for one study. The result lists every
-release that it is of. Where a result leaves out a release that the same authority's curator
-acknowledged, or lists another in its place, both documents together are the evidence: no word of
-the owner or of the curator is needed.
+The curator signs that it has stored one release of one owner for one study. A result lists every
+release that it is made of. If it leaves out an acknowledged release, or lists another in its place,
+both documents together are the evidence; the owner's and the curator's word are not needed.
 
-There is no time in it, so the same contribution sent again is acknowledged with the same document.
+An acknowledgement holds no time, so the same contribution sent again gets the same document.
 
-Limits: a curator that signs nothing is refused, but has the release by then; the owner's own ledger
-is all there is, and `dppca-owner components` goes by that. What the curator added up cannot be seen
-in a result: a release may be listed and not used, or used and not listed.
+Limits: a curator that signs nothing is refused, but has the release by then. Only the owner's own
+ledger shows it, and `dppca-owner components` goes by that. A result does not show the releases that
+were added up: one may be listed and not used, or used and not listed.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class AcknowledgedContribution:
 
 
 def acknowledge(contribution: AcknowledgedContribution, signer: Signer) -> bytes:
-    """Envelope in which a curator acknowledges a contribution; the same bytes each time."""
+    """Return a curator's signed acknowledgement; the bytes are the same each time."""
     name = f"contribution of {contribution.owner}"
     return sign_statement(
         name, contribution.payload_sha256, Claim.ACKNOWLEDGEMENT, asdict(contribution), signer
@@ -61,14 +60,10 @@ def acknowledge(contribution: AcknowledgedContribution, signer: Signer) -> bytes
 def read_acknowledgement(
     content: bytes, parties: KnownParties
 ) -> tuple[AcknowledgedContribution, Identity]:
-    """Return the acknowledged contribution, and the curator that signed.
+    """Return the acknowledged contribution and the curator that signed.
 
-    Raises
-    ------
-    ReceiptError
-        The content is no acknowledgement.
-    SignatureError
-        It was not signed by a curator of the authority.
+    Raise `ReceiptError` if the content is no acknowledgement and `SignatureError` if no curator of
+    the authority signed it.
     """
     if len(content) > MAX_BYTES:
         raise ReceiptError(f"{_WHAT} has more than {MAX_BYTES} bytes")
@@ -87,7 +82,7 @@ def read_acknowledgement(
 
 
 def read_study_digest(content: bytes) -> str | None:
-    """Digest of the study that an acknowledgement says it is of; nothing is checked."""
+    """Return the digest of the study that an acknowledgement names; nothing is checked."""
     try:
         return str(unchecked_predicate(content)["study_digest"])
     except (SignatureError, ReceiptError, KeyError):
@@ -97,30 +92,16 @@ def read_study_digest(content: bytes) -> str | None:
 def require_acknowledged(
     content: bytes, contribution: AcknowledgedContribution, *, ca: bytes
 ) -> None:
-    """Raise unless a content acknowledges just this contribution.
-
-    Raises
-    ------
-    ReceiptError, SignatureError
-        As `read_acknowledgement`; or it is of something else.
-    """
+    """Raise `ReceiptError` or `SignatureError` unless a content acknowledges this contribution."""
     acknowledgement, _ = read_acknowledgement(content, KnownParties(ca))
     if acknowledgement != contribution:
         raise ReceiptError(f"{_WHAT} that the curator sent is of another contribution")
 
 
 def compare(content: bytes, report: Verification, parties: KnownParties) -> Acknowledged:
-    """Hold an acknowledgement against a result that has been verified.
+    """Compare an acknowledgement with a verified result, and return it if the result agrees.
 
-    Parameters
-    ----------
-    report
-        What `dppca.common.verification.files.verify_file` returned.
-
-    Returns
-    -------
-    Acknowledged
-        Who acknowledged whose contribution, which the result lists.
+    Raise as `read_acknowledgement`, and:
 
     Raises
     ------
@@ -128,8 +109,6 @@ def compare(content: bytes, report: Verification, parties: KnownParties) -> Ackn
         The result leaves the contribution out, or lists another in its place.
     SettingError
         They are of two studies, or there is no authority to tell who signed.
-    ReceiptError, SignatureError
-        As `read_acknowledgement`.
     """
     if parties.authority() is None:
         raise SettingError(

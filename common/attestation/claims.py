@@ -1,4 +1,4 @@
-"""What a study's document implies: the claims of a receipt, computed and never believed."""
+"""Claims of a receipt: they are computed from the study's document and never believed."""
 
 from __future__ import annotations
 
@@ -92,13 +92,7 @@ def describe_federation(study: Study, calibration: Calibration) -> ProvedGuarant
 
 
 def study_in(document: object, *, digest: object, schema_digest: object) -> Study:
-    """Return the study that a receipt holds.
-
-    Raises
-    ------
-    AlteredError
-        It is no study, or does not have its digests.
-    """
+    """Return the study in a receipt; `AlteredError` if it is none or does not have its digests."""
     try:
         study = study_from_canonical(canonical_json(document))
     except (StudyError, ValueError, TypeError, RecursionError) as error:
@@ -113,12 +107,9 @@ def study_in(document: object, *, digest: object, schema_digest: object) -> Stud
 def require_implied(
     study: Study, calibration: Calibration, receipt: MomentReceipt, *, owner: str
 ) -> None:
-    """Compute sensitivity, scale and charge of an owner's receipt again, and compare.
+    """Compute sensitivity, noise and charge of an owner's receipt again, and compare.
 
-    Raises
-    ------
-    ReceiptError
-        It is not the receipt that a release of this study has; names the fields at fault.
+    Raise `ReceiptError`, naming the fields, if a release of this study has another receipt.
     """
     claims = receipt.claims
     expected = receipt_for(
@@ -137,7 +128,7 @@ def require_implied(
 def require_equal(
     expected: Mapping[str, object], stated: Mapping[str, object], *, what: str
 ) -> None:
-    """Raise `ReceiptError`, naming the fields, unless a document says what follows."""
+    """Raise `ReceiptError`, naming the fields, unless a document states the expected values."""
     wrong = list(differing_keys(expected, stated))
     if wrong:
         raise ReceiptError(

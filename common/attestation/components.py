@@ -1,11 +1,11 @@
-"""The receipt of a study's components: made by the curator, checked by anybody.
+"""Receipt of a study's components: the curator makes it, and anyone can check it.
 
 The receipt holds the study's document, every owner's receipt in the envelope that the owner signed,
 and the federation's guarantee with its assumptions. The curator signs it together with the SHA-256
 of the result file, in the envelope of that file, which travels on with everything that is made of
 the components.
 
-For ``trust: aggregate`` it is of version 2, and holds what was signed of the masked sum
+For ``trust: aggregate`` its version is 2, and it holds the signatures on the masked sum
 (`dppca.common.attestation.sums`).
 """
 
@@ -66,9 +66,9 @@ class VerifiedReceipt:
     document
         The claims, computed again.
     statement
-        What the curator signed.
+        Signed by the curator.
     releases, evidence
-        What the owners and, with ``trust: aggregate``, the openers signed.
+        Signed by the owners and, with ``trust: aggregate``, by the openers.
     """
 
     document: Mapping[str, Any]
@@ -108,7 +108,7 @@ def sign_result(
     signer
         The curator.
     evidence
-        What proves the masked sum, for ``trust: aggregate``; `SettingError` otherwise.
+        Proof of the masked sum, for ``trust: aggregate`` only; `SettingError` otherwise.
     """
     if (evidence is None) != (study.trust is Trust.OWNER):
         raise SettingError("evidence of a masked sum belongs to trust: aggregate, which needs it")
@@ -127,17 +127,12 @@ def sign_result(
 def check_components(envelope: bytes | None, parties: KnownParties) -> VerifiedReceipt:
     """Check the envelope of a result by itself: signatures, digests and all claims.
 
-    Parameters
-    ----------
-    parties
-        Whose certificates count.
-
     Raises
     ------
     ReceiptError
-        There is none, or it claims what does not follow from its study.
+        The envelope is missing, or a claim does not follow from its study.
     SignatureError
-        The curator's or an owner's signature or certificate.
+        A signature or certificate of the curator or of an owner does not hold.
     AlteredError
         The study's document does not have its digest.
     """
@@ -183,7 +178,7 @@ def check_components(envelope: bytes | None, parties: KnownParties) -> VerifiedR
 
 
 def check_result(result: Result, checked: VerifiedReceipt) -> None:
-    """Raise `ReceiptError` where a result's header says something else than its receipt."""
+    """Raise `ReceiptError` if a result's header differs from its receipt."""
     header, document = result.header, checked.document
     stated = {
         "guarantee": {

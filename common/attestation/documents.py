@@ -1,4 +1,4 @@
-"""A verification's findings: what holds of a released file."""
+"""Findings of a verification."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The certificates of one verification: whose they must be, and which have been met.
+"""Certificates of one verification, and the authority that they must come from.
 
-A signature holds no trusted time. So a certificate that has ended is no fault of a file, it is only
-shown; and what the key of a *revoked* certificate signed is not believed, since anybody who took
-the key can sign and write any date. The one exception is a holder's own word: what has been held
-unchanged since before the revocation was signed before it. That the key was taken before it was
-revoked, neither list nor holder can exclude.
+A signature holds no trusted time. So a certificate that has ended is shown and is no fault of a
+file; and a signature by the key of a *revoked* certificate is refused, because a thief of the key
+can sign and write any date. The one exception is the holder's own word: a file that was held
+unchanged since before the revocation was signed before it. Neither the list nor the holder can
+exclude that the key was stolen before it was revoked.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class MetCertificate:
 
 
 class KnownParties:
-    """What is known of the parties, and the certificates of a file as they are met.
+    """Known facts about the parties, and the certificates of a file in the order they are met.
 
     Parameters
     ----------
     ca
         PEM of the authority that certified them; None to take certificates as they are.
     revoked
-        The authority's list; None where there is none.
+        The authority's list, if there is one.
     held_since
-        Aware: since when the holder has the file, by its own word.
+        Aware: time since which the holder has had the file, by its own word.
     """
 
     def __init__(
@@ -65,16 +65,14 @@ class KnownParties:
         self._met: dict[bytes, str] = {}
 
     def authority(self) -> VouchingAuthority | None:
-        """The authority that is compared with; `SignatureError` where it cannot be read."""
+        """Return the authority, if one was given; `SignatureError` if it cannot be read."""
         return None if self._ca is None else describe_authority(self._ca)
 
     def require(self, certificate: bytes, *, what: str) -> None:
-        """Take note of a certificate (PEM) whose key signed something.
+        """Note a certificate (PEM) whose key signed ``what``.
 
-        Raises
-        ------
-        SignatureError
-            It is not of the authority, or was revoked and nothing shows that it signed before.
+        Raise `SignatureError` if another authority issued it, or if it was revoked and nothing
+        shows that it signed before.
         """
         if self._ca is not None:
             require_issued(certificate, self._ca, what=what)
@@ -93,14 +91,10 @@ class KnownParties:
     def certificates(
         self, *, now: datetime, deadline: datetime | None
     ) -> tuple[MetCertificate, ...]:
-        """Every certificate that was met, with what is to be said of its dates.
+        """Return every certificate that was met, with remarks on its dates.
 
-        Parameters
-        ----------
-        now
-            Aware.
-        deadline
-            The study's; an owner's certificate cannot have signed a contribution before it began.
+        ``now`` is aware; ``deadline`` is the study's: an owner's certificate cannot have signed a
+        contribution before it began.
         """
         certificates = []
         for pem, what in self._met.items():

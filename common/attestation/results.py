@@ -1,6 +1,6 @@
-"""The result of a study: joint components, and the pooled moments they follow from.
+"""Result of a study: joint components, and the pooled moments they follow from.
 
-One file, byte for byte the same for all: an uncompressed NumPy ``.npz`` with a canonical JSON
+It is one file, byte for byte the same for all: an uncompressed NumPy ``.npz`` with a canonical JSON
 header. Everything in it is `released`: it is computed from the owners' noised releases alone.
 
 Arrays
@@ -18,7 +18,7 @@ eigenvalues
 vectors
     float64, shape (k, p): rows are the kept eigenvectors, largest entry by magnitude positive.
 
-What is claimed of the file is in its envelope (`dppca.common.attestation.components`).
+Claims about the file are in its envelope (`dppca.common.attestation.components`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class ResultHeader:
-    """What the numbers of a result mean.
+    """Meaning of a result's numbers.
 
     Attributes
     ----------
@@ -67,8 +67,8 @@ class ResultHeader:
         95 % quantile of the largest eigenvalue that the noise alone would give, in the units of
         the eigenvalues, from ``noise_edge_draws`` simulated draws.
     epsilon, delta
-        The federation's guarantee over all owners of the study: that of one owner, or the sum
-        where people overlap. Decimals as text.
+        Guarantee over all owners of the study: one owner's, or the sum where people overlap;
+        decimals as text.
     """
 
     study_digest: str
@@ -112,15 +112,15 @@ class Result:
     envelope: bytes | None = None
 
     def second_moment(self, study: Study) -> NDArray[np.float64]:
-        """Pooled second-moment matrix, shape (p, p), coded units."""
+        """Return the pooled second-moment matrix, shape (p, p), coded units."""
         return unpack(self.pooled, self.header.n_rows, study.table.layout)[1]
 
     def histograms(self, study: Study) -> tuple[NDArray[np.float64] | None, ...]:
-        """Released share of the rows in each cell of each attribute; None where there is none."""
+        """Return the released share of rows in each cell of each attribute, or None for it."""
         return unpack_histograms(self.pooled, self.header.n_rows, study.table.layout)
 
     def covariance(self, study: Study) -> NDArray[np.float64]:
-        """The matrix that was decomposed, shape (p, p): free post-processing."""
+        """Return the matrix that was decomposed, shape (p, p): free post-processing."""
         if self.within is not None:
             return self.within
         second = self.second_moment(study)
@@ -136,7 +136,7 @@ _CONTAINER_BYTES = 1 << 17
 
 
 def result_to_bytes(result: Result) -> bytes:
-    """The result file."""
+    """Return the result file."""
     arrays: dict[str, NDArray[Any]] = {
         "header": np.frombuffer(canonical_json(asdict(result.header)), np.uint8),
         "pooled": result.pooled.astype("<i8", copy=False),
@@ -153,7 +153,7 @@ def result_to_bytes(result: Result) -> bytes:
 
 
 def largest_result(study: Study) -> int:
-    """No result file of a study has more bytes than this."""
+    """Return the size in bytes that no result file of a study exceeds."""
     p = study.table.layout.n_columns
     numbers = study.table.layout.n_entries + 2 * p * p + 2 * p
     header = _HEADER_BYTES + _HEADER_BYTES_PER_OWNER * len(study.owners)
@@ -161,7 +161,7 @@ def largest_result(study: Study) -> int:
 
 
 def largest_envelope(study: Study) -> int:
-    """No envelope of a result of a study has more bytes than this."""
+    """Return the size in bytes that no envelope of a study's result exceeds."""
     of_owner = _RECEIPT_BYTES_PER_OWNER + _RECEIPT_BYTES_PER_SEAL * len(study.openers or ())
     claims = _HEADER_BYTES + len(study.canonical_bytes()) + of_owner * len(study.owners)
     return min(MAX_ENVELOPE_BYTES, 4 * claims // 3 + _CONTAINER_BYTES)
@@ -170,10 +170,8 @@ def largest_envelope(study: Study) -> int:
 def result_from_bytes(content: bytes, study: Study) -> Result:
     """Read and check a result file of ``study``.
 
-    Raises
-    ------
-    ArtefactError
-        Damaged, of another study, or with arrays of the wrong shape or not finite.
+    Raise `ArtefactError` if it is damaged, belongs to another study, or has an array of the wrong
+    shape or with entries that are not finite.
     """
     if len(content) > (most := largest_result(study)):
         raise ArtefactError(
@@ -197,9 +195,9 @@ def result_from_bytes(content: bytes, study: Study) -> Result:
 
 
 def released_spectrum(content: bytes) -> tuple[NDArray[np.float64], float]:
-    """Eigenvalues, shape (p,), and noise edge of a result file, without its study.
+    """Return eigenvalues, shape (p,), and noise edge of a result file, to plan another study.
 
-    For planning another study. `ArtefactError` where the file is not a result.
+    Raise `ArtefactError` if the file is no result.
     """
     arrays = _arrays(content)
     try:
@@ -211,7 +209,7 @@ def released_spectrum(content: bytes) -> tuple[NDArray[np.float64], float]:
 
 
 def _arrays(content: bytes) -> dict[str, NDArray[Any]]:
-    """The arrays of a result file: of known names, and none larger than the file."""
+    """Return the arrays of a result file: known names only, and none larger than the file."""
     archive = read_archive(content)
     names = {name: name.removesuffix(".npy") for name in archive.members}
     strange = sorted(set(names.values()) - _NAMES)

@@ -1,9 +1,9 @@
 """Signatures with the keys of the parties' certificates.
 
-How they are made, and what they can be for, `dppca.common.signing` says.
+`dppca.common.signing` describes how they are made and their purposes.
 
-Limits: nothing here holds a trusted time; what that means for certificates that have ended or are
-revoked, `dppca.common.attestation.parties` says.
+Limits: nothing here holds a trusted time; `dppca.common.attestation.parties` describes the effect
+on certificates that have ended or are revoked.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class VouchingAuthority:
 
 
 def make_signer(credentials: Credentials) -> Signer:
-    """The party of some credentials; `IdentityError` where its key cannot sign."""
+    """Return the party of some credentials; `IdentityError` if its key cannot sign."""
     try:
         key = load_pem_private_key(credentials.key, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
@@ -69,7 +69,7 @@ def make_signer(credentials: Credentials) -> Signer:
 
 
 def party_of(certificate: bytes, *, what: str) -> Identity:
-    """The party that a certificate (PEM) names; `SignatureError` where it names none."""
+    """Return the party that a certificate (PEM) names; `SignatureError` if it names none."""
     try:
         return parse_identity(load_certificate(certificate, what=what))
     except IdentityError as error:
@@ -92,7 +92,7 @@ def require_issued(certificate: bytes, ca: bytes, *, what: str) -> None:
 
 
 def describe_authority(ca: bytes) -> VouchingAuthority:
-    """Name and fingerprint of an authority (PEM); `SignatureError` where it cannot be read."""
+    """Return name and fingerprint of an authority (PEM); `SignatureError` if it is unreadable."""
     document = _load_authority(ca)
     key = document.public_key()
     if not isinstance(key, ec.EllipticCurvePublicKey):
@@ -117,7 +117,7 @@ def _common_name(name: x509.Name) -> str:
 
 
 def load_certificate(pem: bytes, *, what: str) -> x509.Certificate:
-    """A certificate in PEM; `SignatureError` where it cannot be read."""
+    """Return a certificate that is given in PEM; `SignatureError` if it cannot be read."""
     try:
         document = parse_certificate(pem)
         document.public_key()

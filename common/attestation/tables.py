@@ -1,9 +1,9 @@
 """Synthetic tables: their claims, and the file whose SHA-256 was signed together with them.
 
-What a table claims stands in its envelope, and the envelope of the components that it was drawn
-from stands there too. In the file itself are its label and its form, as JSON under the key
-``dppca`` of its metadata. The envelope is signed by who wrote the file: the owner that drew the
-rows, or the operator that joined those of several.
+A table's envelope holds its claims, and the envelope of the components that its rows were drawn
+from. The file itself holds its label and its form, as JSON under the key ``dppca`` of its metadata.
+The writer of the file signs the envelope: the owner that drew the rows, or the operator that joined
+those of several.
 """
 
 from __future__ import annotations
@@ -68,10 +68,9 @@ def make_claims(
     count: int,
     envelope: bytes | None,
 ) -> dict[str, Any]:
-    """Claims of synthetic rows that follow from the components they were drawn from.
+    """Return the claims of synthetic rows that follow from the components they were drawn from.
 
-    ``shares``, ``missing``, ``count`` and ``envelope`` are those of the components; the envelope is
-    None if there is none.
+    ``shares``, ``missing``, ``count`` and ``envelope``, if there is one, are the components'.
     """
     return {
         "kind": KIND,
@@ -91,26 +90,17 @@ def make_claims(
 
 
 def label_inside(claims: Mapping[str, object]) -> dict[str, object]:
-    """What a file says of itself, whatever becomes of its envelope."""
+    """Return the claims that stand in the file too, in case it loses its envelope."""
     return {key: claims[key] for key in _INSIDE if key in claims}
 
 
 def verify_table(
     path: Path, statement: FileStatement, parties: KnownParties
 ) -> tuple[VerifiedReceipt, Mapping[str, Any]]:
-    """Check a synthetic table whose bytes are those that were signed.
+    """Check a table whose signed bytes are unchanged; return the components' receipt, and claims.
 
-    Returns
-    -------
-    tuple
-        The components' receipt, and what the table claims.
-
-    Raises
-    ------
-    ArtefactError
-        The container cannot be read.
-    ReceiptError, SignatureError, AlteredError
-        Names what does not hold.
+    Raise `ArtefactError` if the container cannot be read, and `ReceiptError`, `SignatureError` or
+    `AlteredError`, which names the failed check.
     """
     document, who = statement.predicate, statement.signed_by
     checked = require_claims(document, parties)
@@ -123,7 +113,7 @@ def verify_table(
 
 
 def require_claims(document: Mapping[str, Any], parties: KnownParties) -> VerifiedReceipt:
-    """Check what a table claims, whether it is a file or not; raises as `verify_table` does."""
+    """Check a table's claims, also before they are in a file; raise as `verify_table`."""
     if document.get("label") != Label.RELEASED.value or document.get("kind") != KIND:
         raise ReceiptError(
             "the table carries no receipt of synthetic rows: it is "
@@ -145,7 +135,7 @@ def require_claims(document: Mapping[str, Any], parties: KnownParties) -> Verifi
 
 
 def _check_rows(path: Path, document: Mapping[str, Any], schema: Schema) -> None:
-    """Columns and number of rows."""
+    """Check columns and number of rows."""
     try:
         form = Form(document["form"])
     except (KeyError, ValueError) as error:
@@ -175,7 +165,7 @@ def _check_rows(path: Path, document: Mapping[str, Any], schema: Schema) -> None
 
 
 def _longest_labels(schema: Schema, form: Form) -> dict[str, int]:
-    """Bytes of the longest label of every column that holds labels."""
+    """Return the bytes of the longest label of every column that holds labels."""
     if form is Form.CODED:
         return {}
     return {
@@ -215,11 +205,11 @@ _READING = (
     MemoryError,
     UnicodeDecodeError,
 )
-"""What Arrow's readers raise on damaged files."""
+"""Errors of Arrow's readers on damaged files."""
 
 
 def _opened(path: Path, schema: Schema, form: Form) -> tuple[Any, Iterator[Any]]:
-    """Arrow schema, and the batches still to be read."""
+    """Return the Arrow schema, and the batches still to be read."""
     try:
         if path.suffix == ".csv":
             reader = _csv_reader(path, schema, form)
@@ -247,7 +237,7 @@ def _opened(path: Path, schema: Schema, form: Form) -> tuple[Any, Iterator[Any]]
 
 
 def _csv_reader(path: Path, schema: Schema, form: Form) -> Any:
-    """A CSV file as our writer makes it; numbers, dates and labels by the study's schema."""
+    """Open a CSV file of our writer, with numbers, dates and labels by the study's schema."""
     kinds = dict.fromkeys(_list_columns(schema, form), pa.float64())
     for attribute in schema.attributes if form is Form.DECODED else ():
         if isinstance(attribute, Date):
@@ -278,7 +268,7 @@ def _unreadable(path: Path, error: Exception) -> ArtefactError:
 
 
 def _require_label(fields: Any) -> None:
-    """Refuse a file that says of itself that it may not leave; a CSV file cannot say it."""
+    """Refuse a file whose own label says that it may not leave; a CSV file has none."""
     try:
         inside = json.loads((fields.metadata or {}).get(METADATA_KEY, b"{}"))
         label = inside.get("label", Label.RELEASED.value)

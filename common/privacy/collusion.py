@@ -1,4 +1,4 @@
-"""What is left of a masked contribution's privacy if more owners collude than the study assumes.
+"""Privacy of a masked contribution if more owners collude than the study assumes.
 
 The noise of a sum comes from ``honest`` owners, h = quorum - colluders, of whom each adds a share.
 If so many more collude that h' < h shares are left, Gaussian noise has h'/h of its variance (a
