@@ -179,28 +179,15 @@ def check_components(envelope: bytes | None, parties: KnownParties) -> VerifiedR
 
 def check_result(result: Result, checked: VerifiedReceipt) -> None:
     """Raise `ReceiptError` if a result's header differs from its receipt."""
-    header, document = result.header, checked.document
-    stated = {
-        "guarantee": {
-            "epsilon": header.epsilon,
-            "delta": header.delta,
-            "relation": header.relation,
-            "max_rows_per_person": header.max_rows_per_person,
-            "assumptions": list(header.assumptions),
-        },
-        "releases": [asdict(share) for share in header.shares],
-        "missing": list(header.missing),
-        "count": header.count,
-        "label": header.label,
-    }
+    header, document = asdict(result.header), checked.document
     follows = {
-        "guarantee": document["guarantee"],
-        "releases": [asdict(each.share) for each in checked.releases],
+        **asdict(checked.guarantee),
+        "shares": [asdict(each.share) for each in checked.releases],
         "missing": document["missing"],
         "count": document["count"],
         "label": document["label"],
     }
-    require_equal(follows, stated, what="the header of the result")
+    require_equal(follows, {key: header[key] for key in follows}, what="the header of the result")
 
 
 def _document(

@@ -205,7 +205,7 @@ def test_only_a_curator_countersigns(proved: ProvedSite, claims: dict[str, Any])
 def test_a_header_that_says_something_else_is_found(proved: ProvedSite, result: Result) -> None:
     checked = check_components(proved.signed.envelope, KnownParties(proved.ca))
     check_result(result, checked)
-    with pytest.raises(ReceiptError, match=r"guarantee\.epsilon"):
+    with pytest.raises(ReceiptError, match=r"in: epsilon"):
         check_result(replace(result, header=replace(result.header, epsilon="0.1")), checked)
 
 
