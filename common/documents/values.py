@@ -1,4 +1,4 @@
-"""What commands print or write as JSON: the kinds of values that keys of such documents hold.
+"""JSON documents that commands print or write, and the kinds of values that their keys hold.
 
 A document is a dataclass that `to_document` writes by its `keys`, or a ``TypedDict``: the
 dictionary that is written. Each key has its meaning as the last text of its ``Annotated`` type; a

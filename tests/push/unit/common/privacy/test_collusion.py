@@ -41,6 +41,7 @@ def test_a_promise_that_is_hardly_one_has_its_figures_too() -> None:
 def test_a_quorum_and_not_the_number_of_owners_says_how_many_are_honest() -> None:
     study = make_masked_study(10, quorum=6, deadline="2090-01-01T00:00:00Z", colluders=1).study
     found = foresee_collusion(study, calibrate(study))
+    assert found is not None
     assert calibrate(study).honest == 5
     assert found.words.startswith("with any 2: epsilon")
 
