@@ -5,9 +5,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -186,13 +185,6 @@ def test_a_failed_transaction_leaves_the_store_as_it_was(
     for found in (store, opener()):
         assert found.study(again.digest) == again
         assert found.study(one.digest) == one
-
-
-def test_an_upload_that_is_not_kept_leaves_nothing(store: SqliteStore, tmp_path: Path) -> None:
-    with suppress(ZeroDivisionError), store.spool() as spool:
-        spool.write(b"half of it")
-        raise ZeroDivisionError
-    assert list((tmp_path / "state" / "incoming").iterdir()) == []
 
 
 def test_what_nothing_refers_to_is_removed_at_the_start(
@@ -387,14 +379,6 @@ def test_a_full_disk_is_a_store_error_and_nothing_is_lost(
     store.check()
     two = keep(store, one, "owner-2", 1)
     assert opener().study(OPEN.digest) == two
-
-
-def test_questions_may_be_asked_from_any_thread(store: SqliteStore) -> None:
-    found: list[StudyRecord | None] = []
-    thread = threading.Thread(target=lambda: found.append(store.named("census")))
-    thread.start()
-    thread.join()
-    assert found == [OPEN]
 
 
 def test_the_size_of_a_store_is_that_of_its_files(store: SqliteStore) -> None:

@@ -83,11 +83,6 @@ def test_what_a_revoked_certificate_signed_is_not_believed(proved: ProvedSite, w
             verify_file(proved.components, **since, held_since=day)
 
 
-def test_another_serial_number_revokes_nothing(proved: ProvedSite) -> None:
-    report = verify_file(proved.components, ca=proved.ca, revoked=_revoked("123"))
-    assert not any(each.remarks for each in report.certificates)
-
-
 def test_a_certificate_that_has_ended_is_shown_and_decides_nothing(proved: ProvedSite) -> None:
     for now, says in (
         (datetime.now(UTC) + 4000 * DAY, "ended on"),

@@ -49,6 +49,9 @@ def test_a_receipt_is_read_as_it_was_written(name: str) -> None:
 def test_the_noise_stands_among_the_other_fields() -> None:
     flat = RECEIPTS["one law"].document()
     assert (flat["parameters"], flat["charged_epsilon"]) == ({"scale": 16}, "0.5")
+    gaussian = RECEIPTS["Gaussian"].document()
+    assert (gaussian["epsilon"], gaussian["charged_epsilon"]) == ("0.5", "0")
+    assert gaussian["delta"] == "0.000000001" != gaussian["charged_rho"] != "0"
 
 
 def test_an_epsilon_of_many_digits_is_not_rounded() -> None:

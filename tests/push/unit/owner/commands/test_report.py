@@ -44,10 +44,6 @@ def test_a_report_is_a_page_at_the_site_and_charges_nothing(site: OwnerSite) -> 
     assert all(each["trained_on_coded"] is not None for each in quality["accuracies"])
     assert len(quality["marginals"]) == 6
     assert len(quality["pairs"]) == 15
-    assert len(quality["pair_summary"]["worst"]) == 10
-    found = [each["found"] for each in quality["pairs"]]
-    assert quality["pair_summary"]["mean"] == pytest.approx(sum(found) / 15)
-    assert quality["pair_summary"]["worst"][0]["found"] == max(found)
     page = Path(document["page"])
     assert page.name == "report.html"
     assert stat.S_IMODE(page.stat().st_mode) == 0o600

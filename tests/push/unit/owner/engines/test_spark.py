@@ -23,7 +23,6 @@ from dppca.owner.engines.spark import (
     _answer,
     _answering,
     _looking,
-    _Shown,
 )
 from dppca.owner.records import FaultCounts, spark_sessions, spark_tables
 from tests.support.engines import MIXED
@@ -40,14 +39,6 @@ def test_nothing_but_dataframes_is_used(path: Path) -> None:
     used = {node.attr for node in ast.walk(ast.parse(path.read_text())) if hasattr(node, "attr")}
     assert used & FORBIDDEN == ALLOWED.get(path.stem, set())
     assert "getOrCreate" in used or "mapInArrow" in used, "this is the code that uses Spark"
-
-
-def test_rows_are_said_once_and_never_fewer() -> None:
-    said = list[int]()
-    shown = _Shown(said.append)
-    for n_rows in (0, 3, 2, 3, 10):
-        shown.reach(n_rows)
-    assert said == [3, 7]
 
 
 class _Lost(Exception):  # noqa: N818 - as Py4J would raise it

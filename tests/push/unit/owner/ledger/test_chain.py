@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from dppca.common.errors import BudgetExceededError, LedgerCorruptError, StudyStateError
+from dppca.common.errors import LedgerCorruptError, StudyStateError
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.owner.ledger.chain import FIRST, LedgerRow, admit_charge, is_finished, verify_chain
 from dppca.owner.ledger.entries import (
@@ -157,11 +157,3 @@ def test_a_study_that_was_settled_is_not_drawn_again(entry: Entry, says: str) ->
     with pytest.raises(StudyStateError, match=says):
         admit_charge(history, ASKED)
     assert admit_charge(history, ASKED_OTHER) is None
-
-
-def test_who_asks_for_too_much_is_told_what_could_be_smaller() -> None:
-    dear = replace(ASKED, charge=PrivacyCost(Decimal(9), Decimal(0)))
-    with pytest.raises(BudgetExceededError, match="Ask for a study with a smaller epsilon"):
-        admit_charge(verify_chain([]), dear)
-    with pytest.raises(BudgetExceededError, match="Ask for a smaller epsilon"):
-        admit_charge(verify_chain([]), replace(dear, kind=ReleaseKind.MODEL, name="dp-svm"))

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from decimal import Decimal
 
-from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.release import calibrate
 from dppca.owner.ledger.entries import Commitment, ReleaseKind, ReleaseRequest, commitment
 from tests.support.ledgers import account_of, request_of
 from tests.support.masked import make_masked_study
 from tests.support.studies import make_study
 
-DELTA = Decimal("1e-6")
 STUDY = make_study("small", name="first")
 
 
@@ -68,21 +65,6 @@ def test_a_request_for_a_share_of_the_noise_names_the_owners_on_whom_it_rests() 
     )
     assert made.honest == 3
     assert (made.name, made.command, made.colluders) == ("", "", None)
-
-
-def test_documents_hold_the_claim_and_the_charge_apart() -> None:
-    charge = PrivacyCost(Decimal(0), Decimal("0.02"))
-    made = ReleaseRequest(
-        ReleaseKind.MODEL, account_of(), "s", "d" * 64, "gaussian", charge, Decimal(1), DELTA
-    )
-    assert made.cost_fields() == {
-        "epsilon": "1",
-        "delta": "0.000001",
-        "charged_epsilon": "0",
-        "charged_rho": "0.02",
-    }
-    assert (made.name, made.command, made.query_sha256, made.engine) == ("", "", "", "")
-    assert (made.colluders, made.honest) == (None, None)
 
 
 def test_a_steward_is_told_what_was_charged_and_how_to_go_on() -> None:
