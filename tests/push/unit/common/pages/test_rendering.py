@@ -13,14 +13,12 @@ from pathlib import Path
 import pytest
 from jinja2 import UndefinedError
 
-from dppca.common.documents.messages import StudyState
 from dppca.common.errors import SettingError
 from dppca.common.pages.rendering import (
     check_report,
     check_server,
     render,
     render_file,
-    show_state,
     show_time,
 )
 
@@ -154,9 +152,3 @@ def test_a_message_on_a_page_ends_once_and_shows_its_commands_as_code(tmp_path: 
         ("`\x1b[31m`!", "<code>\\x1b[31m</code>!"),
     ):
         assert render([tmp_path], "said.html", said=said) == shown
-
-
-@pytest.mark.parametrize("state", StudyState)
-def test_people_read_that_a_result_is_ready(state: StudyState) -> None:
-    assert (show_state(state) == state.value) == (state is not StudyState.DECOMPOSED)
-    assert show_state(StudyState.DECOMPOSED) == "result ready"

@@ -9,7 +9,6 @@ import pytest
 from dppca.common.privacy.composition import compose_guarantee
 from dppca.common.privacy.release import calibrate
 from tests.support.masked import make_masked_study
-from tests.support.studies import make_study
 
 PAIR = [["owner-1", "owner-3"]]
 THREE = [["owner-1", "owner-2"], ["owner-2", "owner-3", "owner-4"]]
@@ -75,23 +74,3 @@ def test_it_is_said_against_whom_and_under_which_assumptions(
     ):
         assert part in found
     assert "largest of the owners'" not in found
-
-
-@pytest.mark.parametrize(
-    ("overlap", "told"),
-    [
-        (False, "No person has rows at two owners: the figures are the largest of the owners'."),
-        (True, "People may have rows at several owners: the figures are the sums of the owners'."),
-        (PAIR, "(owner-1 + owner-3): the figures are the largest of the groups' sums"),
-        (
-            [["owner-1", "owner-2"], ["owner-3", "owner-4"]],
-            "(owner-1 + owner-2; owner-3 + owner-4)",
-        ),
-    ],
-)
-def test_of_releases_that_are_noised_alone_the_sums_are_spoken_of(overlap: Any, told: str) -> None:
-    owners = [f"owner-{place}" for place in range(1, 5)]
-    study = make_study("small", owners=owners, overlap=overlap)
-    found = compose_guarantee(study, calibrate(study))
-    assert told in "\n".join(found.assumptions)
-    assert not any("at once" in each or "computational" in each for each in found.assumptions)

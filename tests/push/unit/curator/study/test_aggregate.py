@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Context, Decimal
-from typing import Any
 
 import numpy as np
 import pytest
@@ -155,26 +154,7 @@ def test_the_federations_figure_is_one_owners_or_where_people_overlap_the_sum(
     for part in ("assert", "max_rows_per_person", "replace-one", "public", "owners"):
         assert part in told
     assert ("No person has rows at two owners" in told) is (overlap is not True)
+    assert "computational" not in told
     if isinstance(overlap, list):
         assert " + ".join(sorted(overlap[0])) in told
         assert "otherwise" in told
-
-
-@pytest.mark.parametrize("overlap", [True, [["owner-1", "owner-3"]]])
-def test_an_owner_that_is_missing_is_counted_because_nobody_can_check_an_absence(
-    overlap: bool | list[list[str]],
-) -> None:
-    study = make_study(overlap=overlap, quorum=2, deadline="2030-01-01T00:00:00Z")
-    record = contributed(study, (900, 1000))
-    result = aggregate(study, calibrate(study), record.contributions, vectors(study, (900, 1000)))
-    assert result.header.missing == ("owner-3",)
-    whole = compose_guarantee(study, calibrate(study))
-    assert result.header.epsilon == whole.epsilon == ("3" if overlap is True else "2")
-
-
-@pytest.mark.parametrize("changes", [{}, {"covariance": "within"}])
-def test_a_study_of_one_owner_is_its_own(changes: dict[str, Any]) -> None:
-    study = make_study(owners=["owner-1"], **changes)
-    record = contributed(study, (50,))
-    result = aggregate(study, calibrate(study), record.contributions, vectors(study, (50,)))
-    assert result.header.n_rows == 50

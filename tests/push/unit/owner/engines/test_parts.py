@@ -10,7 +10,7 @@ import pyarrow.csv
 import pytest
 
 from dppca.common.errors import DataError, SettingError
-from dppca.owner.engines.parts import PARTS_PER_SLOT, make_manifest
+from dppca.owner.engines.parts import make_manifest
 from dppca.owner.records import Table, open_table
 from dppca.owner.records.databases import SQLiteLocation
 from dppca.owner.records.files import local_files, open_files, read_by_suffix
@@ -25,27 +25,6 @@ def opened(folder: Path) -> Table:
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
     return opened(write_files(mixed_rows(2000), tmp_path / "rows", 7))
-
-
-@pytest.mark.parametrize("slots", [1, 2, 5])
-def test_parts_hold_every_row_once_in_order(table: Table, slots: int) -> None:
-    parts = make_manifest(table, slots=slots, least_bytes=1)
-    assert [part.index for part in parts] == list(range(len(parts)))
-    assert sum(part.n_rows for part in parts) == table.n_rows
-    first = 0
-    for part in parts:
-        assert part.first_row == first
-        assert part.n_rows == sum(piece.n_rows for piece in part.pieces) > 0
-        first += part.n_rows
-    groups = [
-        (piece.path, group)
-        for part in parts
-        for piece in part.pieces
-        for group in piece.groups or ()
-    ]
-    assert len(set(groups)) == len(groups)
-    assert groups == sorted(groups)
-    assert 0.5 < len(parts) / (PARTS_PER_SLOT * slots) < 2
 
 
 def test_small_tables_are_one_part_and_large_ones_no_larger_than_asked(table: Table) -> None:

@@ -6,20 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dppca.common.documents.values import to_document
 from dppca.common.errors import StudyError
-from dppca.common.numerics.moments.moments import compute_moments
 from dppca.common.schema import (
     MISSING,
     UNKNOWN,
     Schema,
-    encode,
     find_attribute_faults,
 )
 from dppca.common.study import FaultRule, Study, study_from_canonical, study_from_mapping
@@ -31,7 +27,6 @@ from dppca.owner.records import (
     FaultKind,
     LineFault,
     check_table,
-    moments_of_table,
     open_table,
 )
 from dppca.owner.records.faults import MALFORMED, FaultCount
@@ -147,26 +142,6 @@ def test_counts_are_those_of_the_slow_look_whatever_the_batches(
         assert report.by_rule == by_rule
         missing = report.found.get(FaultKind.MISSING)
         assert (missing.count if missing else 0) == slow.missing.sum()
-
-
-def test_counting_in_the_pass_of_the_sums_changes_no_sum(tmp_path: Path) -> None:
-    rng = np.random.default_rng(3)
-    n_rows = 5000
-    data = pa.table(
-        {
-            "age": rng.choice([1.0, 2.5, np.nan, np.inf, -np.inf, 200.0], n_rows),
-            "work": rng.choice(["private", "state", "?", "farm", ""], n_rows),
-        }
-    )
-    pq.write_table(data, tmp_path / "rows.parquet")
-    table = open_table(tmp_path / "rows.parquet", SCHEMA)
-    tally = FaultCounts(SCHEMA)
-    counted = moments_of_table(table, SCHEMA, tally=tally, batch_rows=97, workers=3)
-    plain = moments_of_table(table, SCHEMA, batch_rows=1000, workers=1)
-    assert np.array_equal(counted.packed, plain.packed)
-    slow = compute_moments(encode(SCHEMA, next(table.batches(n_rows))), SCHEMA.layout)
-    assert np.array_equal(counted.packed, slow.packed)
-    assert tally.report(table) == check_table(table, SCHEMA, limit=0)
 
 
 def test_a_rule_compares_each_attribute_and_malformed_rows(tmp_path: Path) -> None:
