@@ -68,18 +68,3 @@ def test_what_does_not_belong_together_is_refused(
 ) -> None:
     with pytest.raises(StudyError, match=message):
         assemble_study(text, parts)
-
-
-def test_an_opener_key_of_another_owner_is_refused() -> None:
-    stolen = answer("owner-2", opener=WHOLE["openers"]["owner-1"])
-    with pytest.raises(StudyError, match="two openers offer the same key"):
-        assemble_study(DRAFT, [PARTS[0], stolen, PARTS[2]])
-    with pytest.raises(StudyError, match="not signed by its own key"):
-        assemble_study(
-            DRAFT,
-            [
-                answer("owner-1", opener=None),
-                stolen,
-                answer("owner-3", opener=WHOLE["openers"]["owner-2"]),
-            ],
-        )
