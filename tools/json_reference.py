@@ -216,7 +216,10 @@ def _hints(kind: type) -> dict[str, Any]:
     if is_dataclass(kind):
         hints = {name: _hint(hints, key) for name, key in keys(kind).items()}
     if is_dataclass(kind) and any(kind in kinds for kinds in documents().values()):
-        return {**typing.get_type_hints(Document, include_extras=True), **hints}
+        named = typing.get_type_hints(Document, include_extras=True)
+        if kind in _nested():
+            named = {key: typing.NotRequired[hint] for key, hint in named.items()}
+        return {**named, **hints}
     return hints
 
 
@@ -226,6 +229,18 @@ def _hint(hints: Mapping[str, Any], key: Key) -> Any:
         return typing.get_type_hints(key.derived, include_extras=True)["return"]
     hint = hints[key.attribute]
     return typing.NotRequired[typing.get_args(hint)[0]] if key.optional else hint
+
+
+@functools.cache
+def _nested() -> set[type]:
+    """Kinds of documents within others: there they are printed without the command's name."""
+    left, found = [kind for kinds in documents().values() for kind in kinds], set[type]()
+    while left:
+        for hint in typing.get_type_hints(left.pop(), include_extras=True).values():
+            fresh = set(_documents_in(hint)) - found
+            found |= fresh
+            left += fresh
+    return found
 
 
 def _is_optional(kind: type, hint: object) -> bool:
