@@ -144,6 +144,11 @@ class Stage:
             components_sha256=lifecycle.require_result(record).sha256,
         )
         chunk = pb.PublishSyntheticRequest(chunk=pb.Chunk(content=rows))
+        drawn = pb.DownloadSyntheticRequest(study_digest=finished, form=header.form)
+        known = accounts_for(self._studies.store.history(ATTACKER).releases)
+        continued = pb.ContinueLedgerRequest(
+            ledger_length=7, ledger_head=bytes(32), accounts_for=known
+        )
         return [
             encode("Contribute", self._contribution(opened, ATTACKER)),
             encode("Contribute", self._contribution(done, ATTACKER)),
@@ -155,29 +160,13 @@ class Stage:
             encode("GetResult", [pb.GetResultRequest(study_digest=digest, wait_ms=1)]),
             encode("ListStudies", [pb.ListStudiesRequest()]),
             encode("DownloadComponents", [pb.DownloadComponentsRequest(study_digest=finished)]),
-            encode(
-                "DownloadSynthetic",
-                [
-                    pb.DownloadSyntheticRequest(
-                        study_digest=finished, form=form_to_wire(Form.DECODED)
-                    )
-                ],
-            ),
+            encode("DownloadSynthetic", [drawn]),
             encode("CreateStudy", [pb.CreateStudyRequest(document=opened.canonical_bytes())]),
             encode("ShowStudy", [pb.ShowStudyRequest(name="open")]),
             encode("CloseStudy", [pb.CloseStudyRequest(name="done")]),
             encode("AbortStudy", [pb.AbortStudyRequest(name="open", reason="mine")]),
             encode("ListContributions", [pb.ListContributionsRequest()]),
-            encode(
-                "ContinueLedger",
-                [
-                    pb.ContinueLedgerRequest(
-                        ledger_length=7,
-                        ledger_head=bytes(32),
-                        accounts_for=accounts_for(self._studies.store.history(ATTACKER).releases),
-                    )
-                ],
-            ),
+            encode("ContinueLedger", [continued]),
             encode("ShowOwner", [pb.ShowOwnerRequest(name="owner-2")]),
             encode("SettleLedger", [pb.SettleLedgerRequest(name="owner-2", reason="mine")]),
         ]

@@ -111,11 +111,8 @@ def messages(data: bytes) -> None:
             whole.finish()
         elif isinstance(message, pb.PublishSyntheticRequest):
             codec.form_from_wire(message.header.form)
-        elif isinstance(message, pb.GetResultResponse | pb.ListStudiesResponse):
-            for each in (
-                message.studies if isinstance(message, pb.ListStudiesResponse) else [message]
-            ):
-                codec.state_from_wire(each.state)
+        elif isinstance(message, pb.GetResultResponse):
+            codec.state_from_wire(message.state)
 
 
 def receipts(data: bytes) -> None:
@@ -191,11 +188,8 @@ def certificates(data: bytes) -> None:
 
 def _pem(der: bytes, what: str) -> bytes:
     """The search changes what is inside; the wrapping would stop nearly all of it."""
-    return b"-----BEGIN %b-----\n%b-----END %b-----\n" % (
-        what.encode(),
-        base64.encodebytes(der),
-        what.encode(),
-    )
+    name, text = what.encode(), base64.encodebytes(der)
+    return b"-----BEGIN %b-----\n%b-----END %b-----\n" % (name, text, name)
 
 
 def _der(path: Path) -> bytes:
@@ -267,11 +261,7 @@ TARGETS: dict[str, tuple[Target, Callable[[], list[bytes]], int]] = {
     "servicer": (servicer, lambda: _stage().seeds(), 4),
     "rows": (rows, _seeds_of_rows, 3),
     "messages": (messages, _seeds_of_messages, 1),
-    "receipts": (
-        receipts,
-        lambda: [make_release(STUDY).receipt.canonical_bytes()],
-        1,
-    ),
+    "receipts": (receipts, lambda: [make_release(STUDY).receipt.canonical_bytes()], 1),
     "studies": (studies, lambda: [STUDY.canonical_bytes()], 2),
     "results": (results, lambda: [result_to_bytes(_result())], 2),
     "envelopes": (envelopes, _seeds_of_envelopes, 1),

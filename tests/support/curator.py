@@ -12,8 +12,10 @@ from dppca.common.shell.clock import utc_now
 from dppca.common.study import Study
 from dppca.common.transport.testbed import CURATOR, LocalCurator, Processes
 from dppca.common.transport.tls import Credentials, Role
+from dppca.curator.cli import cli
 from tests.support import skewed
 from tests.support.certificates import Authority, new_authority, write_credentials
+from tests.support.commands import answer_of
 from tests.support.party import Party
 from tests.support.patience import wait_until
 from tests.support.studies import make_study
@@ -70,6 +72,23 @@ class Curator(LocalCurator):
             party = self.party("alice", Role.OPERATOR)
             self._operator = self.address, party
         return party
+
+    @property
+    def connection(self) -> tuple[object, ...]:
+        """Options with which an operator's command finds the daemon."""
+        folder = self.folder / "alice"
+        if not folder.exists():
+            write_credentials(folder, self.authority.issue(Role.OPERATOR, "alice"))
+        return ("--curator", self.address, "--credentials", folder)
+
+    def operate(self, *arguments: object) -> tuple[int, Any]:
+        """Exit code and document of an operator's command; see `answer_of`."""
+        return answer_of("dppca-curator", cli, *arguments, *self.connection)
+
+    def peak_kib(self) -> int:
+        """Most memory that the daemon has had so far."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.split("VmHWM:")[1].split()[0])
 
     def connect(self, credentials: Credentials) -> Party:
         party = Party(self.address, credentials)

@@ -28,7 +28,7 @@ from dppca.common.attestation.signatures import make_signer
 from dppca.common.attestation.sums import SignedStatement, SumEvidence
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.mechanisms import Calibration, add_noise
-from dppca.common.privacy.noise.entropy import SeededEntropy
+from dppca.common.privacy.noise.entropy import EntropySource, SeededEntropy
 from dppca.common.privacy.release import calibrate
 from dppca.common.signing import Purpose, sign
 from dppca.common.study import Study, study_from_mapping
@@ -59,6 +59,22 @@ OPEN_BY = "2100-01-01T00:00:00+00:00"
 @dataclass(frozen=True)
 class MaskedStudy(Secrets):
     study: Study
+
+    def draw(
+        self, owner: str, moments: Moments, name: str, entropy: EntropySource
+    ) -> MaskedRelease:
+        """Draw a masked release, identified by a name and repeatable but for the seals."""
+        return draw_masked(
+            self.study,
+            calibrate(self.study),
+            moments,
+            terms=self.terms,
+            owner=owner,
+            key=self.keys[owner],
+            release_id=hashlib.sha256(name.encode()).digest()[:16],
+            ledger_sequence=1,
+            entropy=entropy,
+        )
 
 
 def base64_text(content: bytes) -> str:
@@ -107,18 +123,10 @@ def make_masked_study(
 
 
 def make_masked_release(made: MaskedStudy, owner: str, *, seed: int = 0) -> MaskedRelease:
-    """Draw an owner's masked release from invented moments; repeatable except for the seals."""
-    return draw_masked(
-        made.study,
-        calibrate(made.study),
-        Moments(N_ROWS, _sums(made.study, owner, seed)),
-        terms=made.terms,
-        owner=owner,
-        key=made.keys[owner],
-        release_id=hashlib.sha256(f"{made.study.digest}{owner}{seed}".encode()).digest()[:16],
-        ledger_sequence=1,
-        entropy=SeededEntropy(_number(owner, seed)),
-    )
+    """Draw an owner's masked release from invented moments."""
+    moments = Moments(N_ROWS, _sums(made.study, owner, seed))
+    name, entropy = f"{made.study.digest}{owner}{seed}", SeededEntropy(_number(owner, seed))
+    return made.draw(owner, moments, name, entropy)
 
 
 def noised_sum(made: MaskedStudy, owners: Iterable[str], *, seed: int = 0) -> NDArray[np.int64]:
@@ -241,18 +249,9 @@ class CertifiedStudy:
         }
 
     def contribute(self, owner: str, packed: NDArray[np.int64], n_rows: int) -> MaskedRelease:
-        """Draw a masked contribution of exact sums, (D,); repeatable except for its seals."""
-        return draw_masked(
-            self.study,
-            self.calibration,
-            Moments(n_rows, packed),
-            terms=self.terms,
-            owner=owner,
-            key=self.masked.keys[owner],
-            release_id=hashlib.sha256(owner.encode()).digest()[:16],
-            ledger_sequence=1,
-            entropy=SeededEntropy(self.study.owners.index(owner)),
-        )
+        """Draw a masked contribution of exact sums, (D,)."""
+        entropy = SeededEntropy(self.study.owners.index(owner))
+        return self.masked.draw(owner, Moments(n_rows, packed), owner, entropy)
 
     def vote(self, uploads: Sequence[Upload], opener: str) -> Vote:
         return self.masked.vote(show_set(self.terms, uploads, opener=opener))

@@ -70,6 +70,27 @@ class Party:
             pb.CreateStudyRequest(document=study.canonical_bytes()), timeout=WAIT_S
         )
 
+    def find(self, **ask: Any) -> pb.GetStudyResponse:
+        """Ask for a study by ``name`` or ``digest``."""
+        return self.federation.GetStudy(pb.GetStudyRequest(**ask), timeout=WAIT_S)
+
+    def list_studies(self, **how: Any) -> pb.ListStudiesResponse:
+        return self.federation.ListStudies(pb.ListStudiesRequest(), timeout=WAIT_S, **how)
+
+    def show(self, study: str) -> pb.ShowStudyResponse:
+        return self.admin.ShowStudy(pb.ShowStudyRequest(name=study), timeout=WAIT_S)
+
+    def close_study(self, study: str) -> pb.CloseStudyResponse:
+        return self.admin.CloseStudy(pb.CloseStudyRequest(name=study), timeout=WAIT_S)
+
+    def abort(self, study: str, reason: str = "a test") -> pb.AbortStudyResponse:
+        request = pb.AbortStudyRequest(name=study, reason=reason)
+        return self.admin.AbortStudy(request, timeout=WAIT_S)
+
+    def refusals(self, study: str = "") -> list[pb.Refusal]:
+        request = pb.ListRefusalsRequest(study=study)
+        return list(self.admin.ListRefusals(request, timeout=WAIT_S).refusals)
+
     def send(self, parts: Iterable[pb.ContributeRequest]) -> pb.ContributeResponse:
         return self.federation.Contribute(self.signed(parts), timeout=WAIT_S)
 

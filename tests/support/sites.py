@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import shutil
+import sqlite3
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.csv
-import pytest
 
 from dppca.common.attestation.components import sign_result
 from dppca.common.attestation.envelopes import SignedFile, read_signed
@@ -24,7 +23,6 @@ from dppca.common.attestation.results import Result
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import calibrate, draw, receipt_for
-from dppca.common.shell.console import run
 from dppca.common.study import Study
 from dppca.common.transport.testbed import environment
 from dppca.common.transport.tls import Credentials, Role
@@ -38,8 +36,10 @@ from dppca.owner.records import moments_of_table, open_table
 from dppca.owner.site.config import load_site
 from dppca.owner.site.enrolment import enrol
 from dppca.owner.site.kept_studies import components_path, keep_study, save
+from dppca.owner.site.opener_keys import list_opener_keys
 from tests.support.census import census_rows
 from tests.support.certificates import Authority, new_authority, sign_release, write_credentials
+from tests.support.commands import answer_of
 from tests.support.curator import Curator
 from tests.support.documents import require_documented
 from tests.support.latent_rows import make_result, make_rows
@@ -63,9 +63,10 @@ class OwnerSite:
         A command that is to die has a separate process; the others run in this one, without
         repeating the imports.
         """
-        line = ["--site", str(self.folder), *arguments, "--json"]
-        code, printed = _in_process(line) if die_at is None else _in_its_own(line, die_at)
-        return code, require_documented("dppca-owner", json.loads(printed)) if printed else None
+        line = ["--site", str(self.folder), *arguments]
+        if die_at is None:
+            return answer_of("dppca-owner", cli, *line)
+        return _in_its_own([*line, "--json"], die_at)
 
     def copied_to(self, folder: Path) -> OwnerSite:
         """Copy the site, which has charged nothing yet, for a test that changes it."""
@@ -73,10 +74,27 @@ class OwnerSite:
         compare_ledger(at.ledger, CuratorView(), lock=at.lock)  # else a copy is locked
         return OwnerSite(folder, self.name)
 
+    def state_policy(self, populations: list[str], data_sets: list[str]) -> None:
+        """Write a policy of these lines of YAML."""
+        lines = ["populations:", *(f"  {each}" for each in populations)]
+        lines += ["data_sets:", *(f"  {each}" for each in data_sets), ""]
+        (self.folder / "policy.yaml").write_text("\n".join(lines))
+
     @property
     def history(self) -> History:
         """Verified history of the ledger."""
         return read_history(self.folder / "ledger.sqlite")
+
+    @property
+    def entries(self) -> list[str]:
+        """Kind of each entry of the ledger, in order."""
+        with closing(sqlite3.connect(self.folder / "ledger.sqlite")) as direct:
+            rows = direct.execute("SELECT document FROM entries ORDER BY sequence").fetchall()
+        return [json.loads(document)["kind"] for (document,) in rows]
+
+    @property
+    def opener_keys(self) -> tuple[str, ...]:
+        return list_opener_keys(self.folder / "openers")
 
 
 def error_of(answer: tuple[int, Any]) -> tuple[int, str]:
@@ -85,16 +103,7 @@ def error_of(answer: tuple[int, Any]) -> tuple[int, str]:
     return code, document["error"]["message"]
 
 
-def _in_process(line: list[str]) -> tuple[int, str]:
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as left:
-        run(cli, line)
-    code = left.value.code
-    assert isinstance(code, int)
-    return code, out.getvalue()
-
-
-def _in_its_own(line: list[str], die_at: str) -> tuple[int, str]:
+def _in_its_own(line: list[str], die_at: str) -> tuple[int, Any]:
     done = subprocess.run(
         [sys.executable, "-m", "dppca.owner.cli", *line],
         capture_output=True,
@@ -104,7 +113,8 @@ def _in_its_own(line: list[str], die_at: str) -> tuple[int, str]:
         env=environment(f"kill@{die_at}"),
     )
     assert "Traceback" not in done.stderr, done.stderr
-    return done.returncode, done.stdout
+    found = require_documented("dppca-owner", json.loads(done.stdout)) if done.stdout else None
+    return done.returncode, found
 
 
 def make_site(

@@ -14,9 +14,13 @@ import contextlib
 import ssl
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from dppca.common.transport.tls import Credentials
+from dppca.common.transport.tls import Credentials, Role
+from tests.support.curator import Curator
+from tests.support.sites import OwnerSite, make_site
 from tests.support.tls import context_of
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -96,6 +100,25 @@ def contents(stream: bytes) -> Iterator[bytes]:
         if kind == _DATA:
             yield stream[at + _HEAD : at + _HEAD + size]
         at += _HEAD + size
+
+
+@contextmanager
+def tapped_site(
+    curator: Curator, folder: Path, *, name: str, **how: Any
+) -> Iterator[tuple[OwnerSite, Wiretap]]:
+    """A site whose curator is a relay, while the block runs."""
+    owner, hub = (
+        curator.authority.issue(Role.OWNER, name),
+        curator.authority.issue(Role.CURATOR, "hub"),
+    )
+    tap = Wiretap(curator.address, curator=hub, owner=owner, folder=folder / "tap")
+    try:
+        yield (
+            make_site(folder / name, name=name, curator=tap.address, credentials=owner, **how),
+            tap,
+        )
+    finally:
+        tap.close()
 
 
 async def _pump(

@@ -216,9 +216,7 @@ def test_a_daemon_without_a_proxy_bounds_handshakes_and_connections(
         shake = partial(Enrolled(attacker, tmp_path), bare.address)
         with Crowd(shake, size=4 * FEW, most=4 * FEW) as crowd:
             assert 0 < crowd.held <= FEW
-        assert bare.operator().federation.ListStudies(
-            pb.ListStudiesRequest(), timeout=WAIT_S, wait_for_ready=True
-        )
+        assert bare.operator().list_studies(wait_for_ready=True)
     finally:
         bare.stop()
 

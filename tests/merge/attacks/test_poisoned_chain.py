@@ -5,21 +5,16 @@ The curator then takes no contribution of the owner any more, with any key.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 from unittest import mock
 
 import pytest
-from click.testing import CliRunner
 
 from dppca.common.errors import SignatureError, UploadError
 from dppca.common.study import Study
-from dppca.common.transport.tls import Role
-from dppca.curator.cli import cli
 from dppca.curator.study.study_record import MAX_LEDGER_LENGTH
 from tests.support.callers import refused
 from tests.support.census import make_release
-from tests.support.certificates import write_credentials
 from tests.support.curator import Curator
 from tests.support.party import Party
 from tests.support.sites import OwnerSite
@@ -36,16 +31,6 @@ def thief(curator: Curator, site: OwnerSite) -> Party:
 
 def _contribute(site: OwnerSite, study: Study) -> tuple[int, Any]:
     return site.run("contribute", study.name, "--yes")
-
-
-def _operator(curator: Curator, *arguments: str) -> Any:
-    folder = write_credentials(
-        curator.folder / "alice", curator.authority.issue(Role.OPERATOR, "alice")
-    )
-    line = [*arguments, "--curator", curator.address, "--credentials", str(folder), "--json"]
-    done = CliRunner().invoke(cli, line, catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return json.loads(done.stdout)
 
 
 def _poison(thief: Party, study: Study, length: int = MAX_LEDGER_LENGTH) -> None:
@@ -76,7 +61,7 @@ def test_after_settlement_at_both_ends_the_owner_contributes_again(
     assert code == CHAIN
     for words in (stolen.name, "this site's key", "revoke", "owner settle", "--disown"):
         assert words in failed["error"]["message"]
-    settled = _operator(curator, "owner", "settle", site.name, "--reason", WHY)
+    settled = curator.operate("owner", "settle", site.name, "--reason", WHY)[1]
     assert (settled["by"], settled["reason"]) == ("operator:alice", WHY)
     assert settled["seen_length"] == MAX_LEDGER_LENGTH
     assert _contribute(site, own)[0] == CHAIN, "the steward has not said that it was not the site's"
@@ -94,7 +79,7 @@ def test_a_steward_who_disowns_needs_no_operator(
     assert site.history.total("survey").epsilon == 0
     assert _contribute(site, own)[0] == 0
     assert _contribute(site, stolen)[0] == 44, "the study has a release in this owner's name"
-    (settlement,) = _operator(curator, "owner", "show", site.name)["settlements"]
+    (settlement,) = curator.operate("owner", "show", site.name)[1]["settlements"]
     assert settlement["by"] == f"owner:{site.name}"
     assert settlement["seen_length"] == MAX_LEDGER_LENGTH
     budget = site.run("budget")[1]

@@ -51,26 +51,19 @@ SITE_TEST = ("site-test", "--data-set", "survey", "--epsilon", "1")
 MODEL = ("train", *SITE_TEST, "--target", "ill", "--method", "dp-svm")
 
 
-def _state(site: OwnerSite, policy: tuple[list[str], list[str]]) -> None:
-    populations, data_sets = policy
-    lines = ["populations:", *(f"  {each}" for each in populations)]
-    lines += ["data_sets:", *(f"  {each}" for each in data_sets)]
-    (site.folder / "policy.yaml").write_text("\n".join([*lines, ""]))
-
-
 def _attack(site: OwnerSite, *asked: str, step: str) -> None:
     """Die after the reservation, edit the policy in each way, and ask again; then put it back."""
     (site.folder / "staff.csv").write_bytes((site.folder / "rows.csv").read_bytes())
-    _state(site, BEFORE)
+    site.state_policy(*BEFORE)
     assert site.run(*asked, "--yes", die_at=step)[0] == KILLED
     died = site.history
     assert (len(died.reservations), len(died.commitments)) == (1, 0)
     for name, (policy, code, says) in EDITS.items():
-        _state(site, policy)
+        site.state_policy(*policy)
         refused, message = error_of(site.run(*asked, "--yes"))
         assert (refused, says in message) == (code, True), (name, message)
         assert site.history == died, name
-    _state(site, BEFORE)
+    site.state_policy(*BEFORE)
     assert site.run(*asked, "--yes")[0] == 0
     assert len(site.history.reservations) == len(site.history.commitments) == 1
 
@@ -92,14 +85,14 @@ def test_a_review_says_it_and_the_rows_under_another_name_are_taken(
 ) -> None:
     site = make_enrolled_site(curator, tmp_path)
     (site.folder / "staff.csv").write_bytes((site.folder / "rows.csv").read_bytes())
-    _state(site, BEFORE)
+    site.state_policy(*BEFORE)
     study = curator.begin(site.name, "absent", epsilon="1")
     assert site.run("contribute", study.name, "--yes", die_at="reserve")[0] == KILLED
-    _state(site, EDITED)
+    site.state_policy(*EDITED)
     code, reviewed = site.run("review", study.name)
     assert (code, "draws on population staff" in reviewed["refused"]) == (REFUSED, True)
     renamed = "crew: {population: staff, path: staff.csv}", EDITED[1][1]
-    _state(site, ([PATIENTS, STAFF], [*renamed]))
+    site.state_policy([PATIENTS, STAFF], [*renamed])
     code, done = site.run("contribute", study.name, "--yes")
     assert (code, done["population"]) == (0, "patients")
     assert (site.history.total("patients").epsilon, site.history.total("staff").epsilon) == (1, 0)

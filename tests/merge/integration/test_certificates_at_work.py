@@ -88,10 +88,6 @@ def curator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
     curator.stop()
 
 
-def listed(party: Party) -> object:
-    return party.federation.ListStudies(pb.ListStudiesRequest(), timeout=WAIT_S)
-
-
 def refusal(call: Callable[[], object]) -> str:
     """Name of the error that a call ends with; "" where it does not."""
     try:
@@ -123,7 +119,7 @@ def test_a_revoked_owner_is_refused_on_a_connection_that_was_open_before(
     alice.create(study)
     credentials = curator.enrol(tmp_path / "owner-9")
     bad = curator.connect(credentials)
-    assert refusal(lambda: listed(bad)) == ""
+    assert refusal(bad.list_studies) == ""
 
     # An upload that has begun before: its last message is held back until the list is in force.
     release = make_release(study)
@@ -155,19 +151,20 @@ def test_a_revoked_owner_is_refused_on_a_connection_that_was_open_before(
     )
     assert done.exit_code == 0, done.output
     assert json.loads(done.output)["revoked"] == [f"{serial_of(credentials):x}"]
-    wait_until(lambda: refusal(lambda: listed(bad)) == "IdentityError")
+    wait_until(lambda: refusal(bad.list_studies) == "IdentityError")
     held.set()
     uploading.join()
     assert ends == ["IdentityError"]
     assert not good.result(study, wait_s=0).contributed
-    assert refusal(lambda: listed(curator.connect(credentials))) == "IdentityError"
+    assert refusal(curator.connect(credentials).list_studies) == "IdentityError"
     health = bad.channel.unary_unary("/grpc.health.v1.Health/Check")
     assert refusal(lambda: health(b"", timeout=WAIT_S)) == "IdentityError"
-    assert refusal(lambda: listed(good)) == ""
+    assert refusal(good.list_studies) == ""
 
     # Operators are told of it, but not whom: the certificate is not good any more.
-    told = alice.admin.ListRefusals(pb.ListRefusalsRequest(), timeout=WAIT_S).refusals
-    unknown = [each for each in told if each.error == "IdentityError" and not each.party]
+    unknown = [
+        each for each in alice.refusals() if each.error == "IdentityError" and not each.party
+    ]
     assert {"ListStudies", "Check"} <= {each.method for each in unknown}
 
     # What is revoked stays so, whatever becomes of the file.
@@ -180,7 +177,7 @@ def test_a_revoked_owner_is_refused_on_a_connection_that_was_open_before(
                 for event in curator.events()[seen:]  # noqa: B023 - called at once
             )
         )
-        assert refusal(lambda: listed(bad)) == "IdentityError"
+        assert refusal(bad.list_studies) == "IdentityError"
 
 
 def test_lists_only_grow_and_revocations_are_remembered(tmp_path: Path) -> None:
@@ -231,7 +228,7 @@ def test_an_owners_new_certificate_is_accepted_while_the_old_one_still_is(
     new = credentials_of(site)
     assert new.key != old.key
     both = [curator.connect(credentials) for credentials in (old, new)]
-    assert [refusal(lambda: listed(party)) for party in both] == ["", ""]  # noqa: B023
+    assert [refusal(party.list_studies) for party in both] == ["", ""]
 
     # Then the old one is revoked, by its number, and the new one works on. The list is put in
     # place from a healthy authority's folder, whatever other tests left there.
@@ -241,8 +238,8 @@ def test_an_owners_new_certificate_is_accepted_while_the_old_one_still_is(
         serial=f"{serial_of(old):x}",
         outputs=(curator.credentials / "crl.pem",),
     )
-    wait_until(lambda: refusal(lambda: listed(both[0])) == "IdentityError")
-    assert refusal(lambda: listed(both[1])) == ""
+    wait_until(lambda: refusal(both[0].list_studies) == "IdentityError")
+    assert refusal(both[1].list_studies) == ""
 
 
 def test_the_curators_own_certificate_is_changed_without_a_restart(
@@ -250,7 +247,7 @@ def test_the_curators_own_certificate_is_changed_without_a_restart(
 ) -> None:
     owner = curator.enrol(tmp_path / "owner-5")
     open_before = curator.connect(owner)
-    assert refusal(lambda: listed(open_before)) == ""
+    assert refusal(open_before.list_studies) == ""
     curator.issue(tmp_path / "next", days=300)
     new = (tmp_path / "next/certificate.pem").read_bytes()
     old = (curator.credentials / "certificate.pem").read_bytes()
@@ -258,8 +255,8 @@ def test_the_curators_own_certificate_is_changed_without_a_restart(
     for name in ("key.pem", "certificate.pem"):
         shutil.copy(tmp_path / "next" / name, curator.credentials)
     wait_until(lambda: shown(curator, owner, tmp_path) == new)
-    assert refusal(lambda: listed(open_before)) == ""
-    assert refusal(lambda: listed(curator.connect(owner))) == ""
+    assert refusal(open_before.list_studies) == ""
+    assert refusal(curator.connect(owner).list_studies) == ""
     assert curator.process.poll() is None
 
     # A certificate without its key is not taken over.
@@ -284,7 +281,7 @@ def test_certificates_that_end_soon_are_logged_once(curator: Federation, tmp_pat
     short = curator.connect(curator.enrol(tmp_path / "owner-8", days=12))
     for _ in range(3):
         for party in (soon, later, short):
-            listed(party)
+            party.list_studies()
     warned = [event for event in curator.events() if event["event"] == "certificate ends soon"]
     assert {(event["party"], event["days"]) for event in warned} == {
         ("curator", 19),  # in its twentieth day from the end

@@ -3,13 +3,10 @@ from __future__ import annotations
 import json
 import re
 import stat
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet
-import pytest
 import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -20,47 +17,27 @@ from cryptography.x509.oid import NameOID
 from dppca.common.attestation.results import result_from_bytes
 from dppca.common.documents.messages import Form
 from dppca.common.transport.tls import Role
+from dppca.curator.cli import cli
 from tests.support.census import arrow, decoded_rows, make_release
 from tests.support.certificates import write_credentials
+from tests.support.commands import answer_of, run_here
 from tests.support.curator import Curator
-from tests.support.documents import require_documented
 from tests.support.federations import MaskedHub
-from tests.support.patience import WAIT_S
 from tests.support.studies import make_study
 
 STUDY = make_study()
+run_curator = partial(answer_of, "dppca-curator", cli)
 
 
-def run_curator(*arguments: object) -> tuple[int, Any]:
-    """Exit code and JSON document of one command."""
-    done = subprocess.run(
-        [sys.executable, "-m", "dppca.curator.cli", *map(str, arguments), "--json"],
-        capture_output=True,
-        text=True,
-        timeout=WAIT_S,
-    )
-    return done.returncode, require_documented("dppca-curator", json.loads(done.stdout))
-
-
-@pytest.fixture(scope="module")
-def connection(curator: Curator) -> tuple[object, ...]:
-    folder = write_credentials(
-        curator.folder / "alice", curator.authority.issue(Role.OPERATOR, "alice")
-    )
-    return ("--curator", curator.address, "--credentials", folder)
-
-
-def test_a_study_from_its_file_to_its_tables(
-    curator: Curator, connection: tuple[object, ...], tmp_path: Path
-) -> None:
+def test_a_study_from_its_file_to_its_tables(curator: Curator, tmp_path: Path) -> None:
     file = tmp_path / "study.yaml"
     file.write_text(yaml.safe_dump(json.loads(STUDY.canonical_bytes())))
-    code, made = run_curator("study", "create", file, *connection)
+    code, made = curator.operate("study", "create", file)
     assert (code, made["digest"], made["already_stored"]) == (0, STUDY.digest, False)
-    assert run_curator("study", "create", file, *connection)[1]["already_stored"]
+    assert curator.operate("study", "create", file)[1]["already_stored"]
 
     output = tmp_path / "components.npz"
-    code, failed = run_curator("study", "components", "census", "--output", output, *connection)
+    code, failed = curator.operate("study", "components", "census", "--output", output)
     assert (code, failed["error"]["class"]) == (50, "NotReadyError")
     for owner in STUDY.owners:
         assert owner in failed["error"]["message"]
@@ -69,17 +46,17 @@ def test_a_study_from_its_file_to_its_tables(
     for seed, owner in enumerate(STUDY.owners):
         curator.party(owner).contribute(make_release(STUDY, seed=seed))
     digest = curator.party("owner-1").result(STUDY).sha256
-    code, got = run_curator("study", "components", "census", "--output", output, *connection)
+    code, got = curator.operate("study", "components", "census", "--output", output)
     assert (code, got["bytes"]) == (0, output.stat().st_size)
     result_from_bytes(output.read_bytes(), STUDY)
 
     table = tmp_path / "rows.parquet"
-    code, failed = run_curator("study", "synthetic", "census", "--output", table, *connection)
+    code, failed = curator.operate("study", "synthetic", "census", "--output", table)
     assert (code, failed["error"]["class"]) == (50, "NotReadyError")
     rows = arrow(decoded_rows())
     curator.party("owner-1").publish(STUDY, Form.DECODED, rows, n_rows=3, components=digest)
-    code, got = run_curator(
-        "study", "synthetic", "census", "--form", "decoded", "--output", table, *connection
+    code, got = curator.operate(
+        "study", "synthetic", "census", "--form", "decoded", "--output", table
     )
     assert (code, got["rows"]) == (0, 3)
     assert pyarrow.parquet.read_table(table).column_names == ["age", "sex", "work"]
@@ -92,18 +69,18 @@ def test_a_study_from_its_file_to_its_tables(
         assert [each["owner"] for each in verified["owners"]] == list(STUDY.owners)
     ca.unlink()
 
-    code, shown = run_curator("study", "show", "census", *connection)
+    code, shown = curator.operate("study", "show", "census")
     assert (shown["summary"]["state"], shown["summary"]["contributions"]) == ("decomposed", 3)
     assert [owner["n_rows"] for owner in shown["owners"]] == [1000] * 3
-    assert run_curator("study", "list", *connection)[1]["studies"][0]["name"] == "census"
-    code, told = run_curator("refusals", "--study", "census", *connection)
+    assert curator.operate("study", "list")[1]["studies"][0]["name"] == "census"
+    code, told = curator.operate("refusals", "--study", "census")
     assert (code, told["dropped"]) == (0, 0)
     assert {(each["method"], each["error"]) for each in told["refusals"]} == {
         ("DownloadSynthetic", "NotReadyError")
     }
     assert [each["party"] for each in told["refusals"]] == ["operator:alice"]
-    assert run_curator("study", "close", "census", *connection)[1]["state"] == "closed"
-    code, failed = run_curator("study", "abort", "census", "--reason", "late", *connection)
+    assert curator.operate("study", "close", "census")[1]["state"] == "closed"
+    code, failed = curator.operate("study", "abort", "census", "--reason", "late")
     assert (code, failed["error"]["class"]) == (44, "StudyStateError")
     assert {path.name for path in tmp_path.iterdir()} == {
         "study.yaml",
@@ -113,9 +90,9 @@ def test_a_study_from_its_file_to_its_tables(
 
 
 def test_an_operator_is_told_how_to_find_a_study_and_in_what_another_differs(
-    tmp_path: Path, connection: tuple[object, ...]
+    curator: Curator, tmp_path: Path
 ) -> None:
-    code, failed = run_curator("study", "show", "nothing", *connection)
+    code, failed = curator.operate("study", "show", "nothing")
     assert (code, failed["error"]["class"]) == (43, "UnknownStudyError")
     assert "`dppca-curator study list`" in failed["error"]["message"]
     assert "list this owner" not in failed["error"]["message"]
@@ -123,32 +100,17 @@ def test_an_operator_is_told_how_to_find_a_study_and_in_what_another_differs(
     file = tmp_path / "twice.yaml"
     document = json.loads(make_study(name="twice").canonical_bytes())
     file.write_text(yaml.safe_dump(document))
-    assert run_curator("study", "create", file, *connection)[0] == 0
-    code, failed = run_curator("study", "show", "twise", *connection)
+    assert curator.operate("study", "create", file)[0] == 0
+    code, failed = curator.operate("study", "show", "twise")
     assert (code, failed["error"]["class"]) == (43, "UnknownStudyError")
     assert failed["error"]["message"].endswith("You asked for twise; did you mean twice?")
     document["privacy"]["epsilon"] = "0.123"
     document["schema"]["attributes"][0]["upper"] = 91.25
     file.write_text(yaml.safe_dump(document))
-    code, failed = run_curator("study", "create", file, *connection)
+    code, failed = curator.operate("study", "create", file)
     assert (code, failed["error"]["class"]) == (45, "ConflictError")
     assert "differs in: privacy.epsilon, attribute age. Nothing" in failed["error"]["message"]
     assert "0.123" not in failed["error"]["message"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "error"),
-    [
-        (("study", "create", "no-such-file.yaml"), 10, "SettingError"),
-        (("study", "synthetic", "census", "--output", "rows.xlsx"), 10, "SettingError"),
-        (("study", "abort", "census"), 2, "UsageError"),
-    ],
-)
-def test_what_is_wrong_is_said_by_class_and_exit_code(
-    arguments: tuple[str, ...], code: int, error: str, connection: tuple[object, ...]
-) -> None:
-    ended, document = run_curator(*arguments, *connection)
-    assert (ended, document["error"]["class"]) == (code, error)
 
 
 def test_an_owners_certificate_is_refused_before_it_is_shown_to_anybody(
@@ -214,11 +176,9 @@ def test_certificates_made_by_the_commands_carry_a_whole_study(tmp_path: Path) -
         assert curator.terminate() == 0
 
 
-def test_a_sealed_study_shows_who_has_voted_and_opened(
-    curator: Curator, connection: tuple[object, ...], tmp_path: Path
-) -> None:
+def test_a_sealed_study_shows_who_has_voted_and_opened(curator: Curator, tmp_path: Path) -> None:
     sites = MaskedHub(curator).join(4, 4, spares=1, name="masked")
-    code, shown = run_curator("study", "show", "masked", *connection)
+    code, shown = curator.operate("study", "show", "masked")
     summary = shown["summary"]
     assert (code, summary["state"], shown["sealed"], shown["set_digest"]) == (0, "open", None, None)
     sites.contribute()
@@ -227,7 +187,7 @@ def test_a_sealed_study_shows_who_has_voted_and_opened(
         opener.vote()
     sites.openers[1].open()
 
-    code, shown = run_curator("study", "show", "masked", *connection)
+    code, shown = curator.operate("study", "show", "masked")
     assert (code, shown["summary"]["state"]) == (0, "sealed")
     assert shown["set_digest"] == sites.openers[0].shown().digest
     assert shown["missing_openers"] == ["owner-1", "owner-3", "owner-4"]
@@ -239,7 +199,7 @@ def test_a_sealed_study_shows_who_has_voted_and_opened(
         (True, True, True),
     ]
     assert shown["sealed"].startswith("20")
-    text = run_plainly("study", "show", "masked", *connection)
+    _, text, _ = run_here(cli, "study", "show", "masked", *curator.connection)
     assert "Study masked is sealed: 4 of 4 owners have contributed." in text
     assert f"set {shown['set_digest']}" in text
     assert "Waits to be opened by: owner-1, owner-3, owner-4" in text
@@ -248,22 +208,10 @@ def test_a_sealed_study_shows_who_has_voted_and_opened(
     assert lines[3].endswith("  not yet")
 
     output = tmp_path / "components.npz"
-    code, refusal = run_curator("study", "components", "masked", "--output", output, *connection)
+    code, refusal = curator.operate("study", "components", "masked", "--output", output)
     assert (code, refusal["error"]["class"]) == (50, "NotReadyError")
     assert "waits to be opened by owner-1, owner-3, owner-4" in refusal["error"]["message"]
     sites.openers[0].open()
     assert sites.wait().total_bytes > 0
-    code, made = run_curator("study", "components", "masked", "--output", output, *connection)
+    code, made = curator.operate("study", "components", "masked", "--output", output)
     assert (code, made["bytes"]) == (0, output.stat().st_size)
-
-
-def run_plainly(*arguments: object) -> str:
-    """What a command prints for people."""
-    done = subprocess.run(
-        [sys.executable, "-m", "dppca.curator.cli", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=WAIT_S,
-        check=True,
-    )
-    return done.stdout

@@ -1,3 +1,5 @@
+"""How a daemon is watched: its metrics, its health, and what systemd is told."""
+
 from __future__ import annotations
 
 import json
@@ -5,6 +7,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -19,10 +22,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from dppca.common.documents.messages import Form
 from dppca.common.errors import DppcaError
 from dppca.common.transport.testbed import CURATOR, SERVE
+from dppca.curator.cli import cli
 from dppca.curator.observability.metrics_server import MAX_CONNECTIONS
 from tests.support.census import arrow, decoded_rows, make_release
+from tests.support.commands import answer_of
 from tests.support.curator import Curator
-from tests.support.documents import require_documented
 from tests.support.party import Party
 from tests.support.patience import WAIT_S, wait_until
 from tests.support.studies import make_study
@@ -212,15 +216,9 @@ def ready_by_grpc(party: Party) -> bool:
 
 def health(curator: Curator, *options: str) -> tuple[int, str]:
     """Exit code of ``dppca-curator health`` with the curator's own certificate, and its answer."""
-    asked = ("health", "--curator", curator.address, "--credentials", str(curator.credentials))
-    done = subprocess.run(
-        [sys.executable, "-m", CURATOR, *asked, "--json", *options],
-        capture_output=True,
-        text=True,
-        timeout=WAIT_S,
-    )
-    document = require_documented("dppca-curator", json.loads(done.stdout))
-    return done.returncode, document.get("status") or document["error"]["class"]
+    asked = ("health", "--curator", curator.address, "--credentials", curator.credentials)
+    code, document = answer_of("dppca-curator", cli, *asked, *options)
+    return code, document.get("status") or document["error"]["class"]
 
 
 def test_a_store_that_cannot_be_written_is_seen_before_anybody_uploads(curator: Watched) -> None:
@@ -250,3 +248,50 @@ def test_a_store_that_cannot_be_written_is_seen_before_anybody_uploads(curator: 
         other.execute("ROLLBACK")
     wait_until(is_ready)
     assert not party.contribute(make_release(STUDY)).already_stored
+
+
+@pytest.fixture
+def supervisor(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """The other end of ``NOTIFY_SOCKET``, as systemd holds it."""
+    with (
+        tempfile.TemporaryDirectory() as folder,  # a socket's path has 107 bytes at most
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver,
+    ):
+        receiver.bind(f"{folder}/notify")
+        receiver.settimeout(WAIT_S)
+        monkeypatch.setenv("NOTIFY_SOCKET", f"{folder}/notify")
+        yield receiver
+
+
+def test_systemd_is_told_the_truth(
+    supervisor: socket.socket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WATCHDOG_USEC", "120000000")
+    curator = Curator(tmp_path).start()
+    try:
+        said = supervisor.recv(100)
+        while said == b"WATCHDOG=1":
+            said = supervisor.recv(100)
+        assert said == b"READY=1"
+        stub = health_pb2_grpc.HealthStub(curator.operator().channel)
+        answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=WAIT_S, wait_for_ready=True)
+        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        assert supervisor.recv(100) == b"WATCHDOG=1"
+        assert curator.terminate() == 0
+        while said != b"STOPPING=1":
+            assert said in {b"WATCHDOG=1", b"READY=1"}
+            said = supervisor.recv(100)
+    finally:
+        curator.stop()
+
+
+def test_a_daemon_that_cannot_start_is_never_ready(
+    supervisor: socket.socket, tmp_path: Path
+) -> None:
+    curator = Curator(tmp_path)
+    curator.credentials.joinpath("key.pem").unlink()
+    with pytest.raises(DppcaError, match=r"key\.pem"):
+        curator.start()
+    supervisor.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        supervisor.recv(100)

@@ -23,11 +23,10 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from dppca.common.transport.tls import Role
 from tests.support.curator import Curator
 from tests.support.noise import seed_noise
-from tests.support.sites import OwnerSite, make_site
-from tests.support.wiretap import Wiretap
+from tests.support.sites import OwnerSite
+from tests.support.wiretap import tapped_site
 
 FALSE_ALARMS = 2e-6
 N_ROWS = 9000
@@ -62,21 +61,8 @@ def test_counts_are_shown_to_the_steward_and_never_leave(
     curator: Curator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seed_noise(monkeypatch)
-    owner = curator.authority.issue(Role.OWNER, "counting")
-    tap = Wiretap(
-        curator.address,
-        curator=curator.authority.issue(Role.CURATOR, "hub"),
-        owner=owner,
-        folder=tmp_path / "tap",
-    )
-    try:
-        site = make_site(
-            tmp_path / "counting",
-            name="counting",
-            curator=tap.address,
-            credentials=owner,
-            budget='epsilon: "5", delta: "0"',
-        )
+    budget = 'epsilon: "5", delta: "0"'
+    with tapped_site(curator, tmp_path, name="counting", budget=budget) as (site, tap):
         pa.csv.write_csv(_rows(), site.folder / "rows.csv")
         study = curator.begin(
             "counting",
@@ -85,8 +71,6 @@ def test_counts_are_shown_to_the_steward_and_never_leave(
             schema={"max_rows_per_person": 1, "resolution_bits": 6, "attributes": ATTRIBUTES},
         )
         _the_steward_sees_them(site, study.name)
-    finally:
-        tap.close()
     folder = site.folder / "studies" / study.name
     kept = [path for path in folder.iterdir() if path.name not in {"report.html"}]
     released = [path for path in kept if path.name != "model-ill-linear.skops"]

@@ -11,11 +11,9 @@ more, the 16 cells ten with a point among them.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import sys
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,20 +26,18 @@ import pytest
 import yaml
 
 from dppca.common.schema.coding import encode
-from dppca.common.shell.console import run
 from dppca.common.study import Study
-from dppca.common.transport.tls import Role
 from dppca.owner.cli import cli
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.records import moments_of_table, open_table
 from tests.support.checkout import ROOT
+from tests.support.commands import run_here
 from tests.support.curator import Curator
 from tests.support.documents import require_documented
 from tests.support.noise import seed_noise
 from tests.support.patience import run_watched
-from tests.support.sites import make_site
 from tests.support.studies import make_study
-from tests.support.wiretap import Wiretap
+from tests.support.wiretap import tapped_site
 
 FALSE_ALARMS = 1e-5
 N_ROWS = 240
@@ -136,16 +132,12 @@ class Site:
 
     def say(self, *arguments: str, as_json: bool = True) -> tuple[int, Any]:
         line = ["--site", str(self.folder), *arguments, *(["--json"] if as_json else [])]
-        out, err = io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as left:
-            run(cli, line)
+        code, out, err = run_here(cli, *line)
         where = f"{arguments[0]}{' --json' if as_json else ''}"
-        self._heap.add(where, out.getvalue() + err.getvalue())
-        code = left.value.code
-        assert isinstance(code, int)
-        if not (as_json and out.getvalue()):
+        self._heap.add(where, out + err)
+        if not (as_json and out):
             return code, None
-        return code, require_documented("dppca-owner", json.loads(out.getvalue()))
+        return code, require_documented("dppca-owner", json.loads(out))
 
     def both(self, *arguments: str) -> tuple[int, Any]:
         """As text and as JSON, which end alike."""
@@ -159,16 +151,8 @@ def test_no_marked_value_comes_out_of_a_site(
 ) -> None:
     seed_noise(monkeypatch)
     heap = Haystack()
-    owner = curator.authority.issue(Role.OWNER, "marked")
-    tap = Wiretap(
-        curator.address,
-        curator=curator.authority.issue(Role.CURATOR, "hub"),
-        owner=owner,
-        folder=tmp_path / "tap",
-    )
-    try:
-        folder = tmp_path / "marked"
-        make_site(folder, name="marked", curator=tap.address, credentials=owner)
+    with tapped_site(curator, tmp_path, name="marked") as (made, tap):
+        folder = made.folder
         rows, bad = folder / "rows.csv", folder / "faulty.csv"
         pa.csv.write_csv(make_rows(faulty=False), rows)
         pa.csv.write_csv(make_rows(faulty=True), bad)
@@ -193,8 +177,6 @@ def test_no_marked_value_comes_out_of_a_site(
         assert stored.payload in tap.seen
         assert study.name.encode() in tap.seen
         assert not any(entry in stored.payload for entry in needles.values())
-    finally:
-        tap.close()
     heap.add("wire", tap.seen)
     heap.add("curator's log", curator.log.read_bytes())
     assert heap.found(needles) == set()

@@ -14,13 +14,11 @@ import pytest
 import dppca
 from dppca.common.errors import BudgetExceededError, ChainError, StudyStateError
 from dppca.common.study import Study
-from dppca.common.wire import federation_pb2 as pb
 from dppca.owner.commands.consent import Terminal
 from dppca.owner.commands.contribute import contribute
 from dppca.owner.site.config import load_site
 from tests.support.curator import Curator
-from tests.support.patience import WAIT_S
-from tests.support.sites import OwnerSite, make_enrolled_site
+from tests.support.sites import OwnerSite, error_of, make_enrolled_site
 
 
 def _fails(answer: tuple[int, Any]) -> tuple[int, str, str]:
@@ -146,16 +144,12 @@ def test_a_study_that_does_not_name_this_owner_is_no_study(
 def test_a_study_that_ends_while_the_steward_is_asked_costs_nothing(
     curator: Curator, site: OwnerSite, study: Study
 ) -> None:
-    def abort() -> None:
-        request = pb.AbortStudyRequest(name=study.name, reason="x")
-        curator.operator().admin.AbortStudy(request, timeout=WAIT_S)
-
     with pytest.raises(StudyStateError, match="aborted and takes no contribution any more"):
-        _contribute_while(site, study, abort)
+        _contribute_while(site, study, lambda: curator.operator().abort(study.name))
     assert not (site.folder / "ledger.sqlite").exists()
 
 
-def _contribute_while(site: OwnerSite, study: Study, happens: Callable[[], None]) -> None:
+def _contribute_while(site: OwnerSite, study: Study, happens: Callable[[], object]) -> None:
     """Contribute as a steward who agrees once something has happened."""
 
     class Slow(Terminal):
@@ -287,3 +281,47 @@ def test_a_review_refuses_above_the_studys_share_and_a_contribution_does_not(
     assert "TOO MANY FAULTS" in shown[0]
     assert "choice made from data" in shown[0]
     assert site.run("contribute", study.name)[1]["coded_by_rule"] is None  # no row was read
+
+
+PATIENTS = 'patients: {who: Secret people of ward 7, epsilon: "3", delta: "0"}'
+
+
+def test_a_spent_budget_stays_spent_under_every_new_name(curator: Curator, site: OwnerSite) -> None:
+    site.state_policy([PATIENTS], ["survey: {population: patients, path: rows.csv}"])
+    first, second = curator.begin(site.name, epsilon="2"), curator.begin(site.name, epsilon="2")
+    code, reviewed = site.run("review", first.name)
+    assert (code, reviewed["budget"]["population"]) == (0, "patients")
+    code, done = site.run("contribute", first.name, "--yes")
+    assert (code, done["population"], done["remaining"]) == (0, "patients", "1")
+    for populations, data_set in (
+        ([PATIENTS], "visits: {population: patients, path: ./rows.csv}"),
+        ([PATIENTS.replace("patients", "people")], "visits: {population: people, path: rows.csv}"),
+        ([PATIENTS.replace("patients", "people")], "survey: {population: people, path: moved.csv}"),
+        ([PATIENTS], 'own: {path: rows.csv, epsilon: "3", delta: "0"}'),
+    ):
+        (site.folder / "moved.csv").write_bytes((site.folder / "rows.csv").read_bytes())
+        site.state_policy(populations, [data_set])
+        code, message = error_of(site.run("contribute", second.name, "--yes"))
+        assert (code, "2 is spent; with this release it would be 4" in message) == (21, True)
+    assert site.history.total("survey").epsilon == 2
+
+
+def test_what_the_policy_says_of_people_stays_at_the_site(tmp_path: Path) -> None:
+    curator = Curator(tmp_path).start()
+    try:
+        site = make_enrolled_site(curator, tmp_path)
+        site.state_policy([PATIENTS], ["hidden-survey: {population: patients, path: rows.csv}"])
+        study = curator.begin(site.name, epsilon="1")
+        assert site.run("contribute", study.name, "--yes")[0] == 0
+    finally:
+        curator.stop()  # so that its files are not moved while they are read
+    ledger = (site.folder / "ledger.sqlite").read_bytes()
+    assert b"Secret people" not in ledger
+    assert b"rows.csv" not in ledger
+    kept = [path for path in curator.state.rglob("*") if path.is_file()]
+    assert kept
+    for path in kept:
+        content = path.read_bytes()
+        assert not any(
+            word in content for word in (b"Secret people", b"hidden-survey", b"patients")
+        )

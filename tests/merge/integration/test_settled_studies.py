@@ -21,7 +21,7 @@ from dppca.owner.cli import cli
 from tests.support.census import make_release
 from tests.support.curator import Curator
 from tests.support.party import Party
-from tests.support.sites import OwnerSite, make_enrolled_site
+from tests.support.sites import OwnerSite, error_of, make_enrolled_site
 
 ARTEFACT, SIGNATURE, STATE, CHAIN = 15, 17, 44, 48
 RECOVER = ("ledger", "recover", "--data-set", "survey", "--yes")
@@ -44,11 +44,6 @@ def study(curator: Curator, site: OwnerSite) -> Study:
     return curator.begin(site.name, epsilon="0.5")
 
 
-def _refused(site: OwnerSite, *line: str) -> tuple[int, str]:
-    code, failed = site.run(*line)
-    return code, failed["error"]["message"]
-
-
 def _components(site: OwnerSite, study: Study) -> tuple[int, Any]:
     return site.run("components", study.name, "--wait", "300")
 
@@ -66,7 +61,7 @@ def test_a_recovered_contribution_has_all_that_comes_after_one(
 ) -> None:
     _contribute_and_lose(site, study, folder=False)
     assert site.run("contribute", study.name, "--yes")[0] == CHAIN
-    code, said = _refused(site, "components", study.name, "--wait", "300")
+    code, said = error_of(site.run("components", study.name, "--wait", "300"))
     assert code == ARTEFACT
     assert "ledger recover" in said
     assert site.run(*RECOVER)[0] == 0
@@ -79,7 +74,7 @@ def test_a_recovered_contribution_has_all_that_comes_after_one(
     assert site.run("train", study.name, *ask)[0] == 0
     assert site.run("report", study.name)[0] == 0
 
-    code, said = _refused(site, "contribute", study.name, "--yes")
+    code, said = error_of(site.run("contribute", study.name, "--yes"))
     assert code == STATE
     assert f"has contributed to study {study.name}" in said
     assert "nothing was drawn or charged" in said
@@ -121,7 +116,7 @@ def test_a_study_with_a_disowned_contribution_is_fetched_and_says_so(
 ) -> None:
     stolen = curator.authority.issue(Role.OWNER, site.name)
     curator.connect(stolen).contribute(make_release(study), ledger_length=5)
-    code, said = _refused(site, "components", study.name, "--wait", "300")
+    code, said = error_of(site.run("components", study.name, "--wait", "300"))
     assert code == ARTEFACT
     assert f"--disown {study.name}" in said
     disown = ("ledger", "recover", "--disown", study.name, "--reason", WHY, "--yes")
@@ -135,7 +130,7 @@ def test_a_study_with_a_disowned_contribution_is_fetched_and_says_so(
     assert WHY in printed
     assert site.run("synthesize", study.name)[0] == 0
     assert site.history.total("survey").epsilon == 0
-    code, said = _refused(site, "contribute", study.name, "--yes")
+    code, said = error_of(site.run("contribute", study.name, "--yes"))
     assert code == STATE
     assert "make a new one" in said
     code, doctor = site.run("doctor")
@@ -144,6 +139,6 @@ def test_a_study_with_a_disowned_contribution_is_fetched_and_says_so(
     serial = parse_certificate(stolen.certificate).serial_number
     revoked = RevocationList(1, {serial: datetime(2026, 5, 3, tzinfo=UTC)})
     with mock.patch("dppca.owner.commands.components.read_revoked", return_value=revoked):
-        code, said = _refused(site, "components", study.name)
+        code, said = error_of(site.run("components", study.name))
     assert code == SIGNATURE
     assert "was revoked on 2026-05-03" in said

@@ -1,4 +1,4 @@
-"""``dppca-owner studies`` against a curator."""
+"""A site's studies against a curator: listed, watched, and offered when Tab is pressed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
+from click.shell_completion import ShellComplete
 
 from dppca.common.shell.console import run
 from dppca.common.study import Study
+from dppca.curator.cli import cli as curator_cli
 from dppca.owner.cli import cli
+from dppca.owner.cli import cli as owner_cli
 from dppca.owner.commands import studies
 from tests.support.curator import Curator
 from tests.support.sites import OwnerSite, error_of, make_enrolled_site
@@ -47,16 +51,6 @@ def test_studies_come_with_cost_deadline_and_what_to_do(curator: Curator, site: 
     assert 2 * 86400 < found[shared.name]["seconds_left"] <= 51 * 3600
     assert not (site.folder / "ledger.sqlite").exists()
     assert not (site.folder / "studies").exists(), "nothing is kept, either"
-
-
-def test_a_policy_that_cannot_be_read_is_said_of_each_study_that_waits(
-    curator: Curator, site: OwnerSite
-) -> None:
-    name = curator.begin(site.name).name
-    (site.folder / "policy.yaml").write_text("data_sets: {survey: 5}\n")
-    assert "data_sets.survey: must be a mapping" in listed(site)[name]["next"]
-    (site.folder / "policy.yaml").unlink()
-    assert "without a policy there is no release" in listed(site)[name]["next"]
 
 
 def test_what_to_do_follows_the_course_of_a_study(curator: Curator, site: OwnerSite) -> None:
@@ -141,3 +135,43 @@ listing = studies.list_studies
 def test_a_watch_is_no_document(site: OwnerSite) -> None:
     code, said = error_of(site.run("studies", "--watch"))
     assert (code, "leave out --json" in said) == (10, True)
+
+
+def offer(group: click.Command, *line: str, begun: str = "") -> list[str]:
+    shell = ShellComplete(group, {}, "command", "_COMMAND_COMPLETE")
+    return [each.value for each in shell.get_completions(list(line), begun)]
+
+
+def begin(curator: Curator, site: OwnerSite, *names: str) -> None:
+    for name in names:
+        curator.begin(site.name, name=name)
+
+
+def test_a_steward_is_offered_the_curators_studies_that_name_the_site(
+    curator: Curator, site: OwnerSite, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begin(curator, site, "heart", "hearing", "lungs")
+    line = ("--site", str(site.folder), "review")
+    assert offer(owner_cli, *line, begun="hea") == ["hearing", "heart"]
+    assert "lungs" in offer(owner_cli, *line)
+    assert offer(owner_cli, "--site", str(site.folder), "check", begun="l") == ["lungs"]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_without_the_curator_those_that_the_site_keeps_are_offered(
+    curator: Curator, site: OwnerSite, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begin(curator, site, "kept", "unseen")
+    assert site.run("review", "kept")[0] == 0
+    certificate = site.folder / "certificate.pem"
+    certificate.rename(site.folder / "elsewhere.pem")
+    assert offer(owner_cli, "--site", str(site.folder), "components") == ["kept"]
+    assert offer(owner_cli, "--site", "/no/such/site", "components") == []
+    assert capsys.readouterr() == ("", "")
+
+
+def test_an_operator_is_offered_all_studies(curator: Curator, site: OwnerSite) -> None:
+    begin(curator, site, "sleep")
+    line = ("study", "show", *map(str, curator.connection))
+    assert offer(curator_cli, *line, begun="sle") == ["sleep"]
+    assert offer(curator_cli, "study", "show") == []

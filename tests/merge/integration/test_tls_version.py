@@ -18,43 +18,39 @@ from tests.support.patience import WAIT_S
 from tests.support.tls import listening, shake_hands
 
 
-def test_a_curator_speaks_tls_1_3(curator: Curator, tmp_path: Path) -> None:
+def test_a_curator_refuses_tls_1_2(curator: Curator, tmp_path: Path) -> None:
     owner = curator.authority.issue(Role.OWNER, "owner-1")
     version, _ = shake_hands(curator.address, owner, tmp_path, ssl.TLSVersion.TLSv1_3)
     assert version == "TLSv1.3"
-
-
-def test_a_curator_refuses_tls_1_2(curator: Curator, tmp_path: Path) -> None:
-    owner = curator.authority.issue(Role.OWNER, "owner-1")
     with pytest.raises((ssl.SSLError, ConnectionError)):
         shake_hands(curator.address, owner, tmp_path, ssl.TLSVersion.TLSv1_2)
 
 
+@pytest.mark.parametrize(
+    ("version", "error", "says", "end"),
+    [
+        (ssl.TLSVersion.TLSv1_2, IdentityError, r"TLS 1\.3", "NO_SHARED_CIPHER"),
+        # The control: by the version alone it fails; the server does not speak HTTP/2 either.
+        (ssl.TLSVersion.TLSv1_3, UnreachableError, ".", "TLSv1.3"),
+    ],
+)
 def test_an_owner_refuses_a_server_that_speaks_tls_1_2_only(
-    curator: Curator, tmp_path: Path
+    curator: Curator,
+    tmp_path: Path,
+    version: ssl.TLSVersion,
+    error: type[Exception],
+    says: str,
+    end: str,
 ) -> None:
     server = curator.authority.issue(Role.CURATOR, "hub")
     owner = curator.authority.issue(Role.OWNER, "owner-1")
     with (
-        listening(server, tmp_path, ssl.TLSVersion.TLSv1_2) as (address, ends),
+        listening(server, tmp_path, version) as (address, ends),
         CuratorClient(address, owner) as client,
-        pytest.raises(IdentityError, match=r"TLS 1\.3"),
+        pytest.raises(error, match=says),
     ):
         client.require_serving()
-    assert ends == ["NO_SHARED_CIPHER"]
-
-
-def test_an_owner_takes_the_same_server_with_tls_1_3(curator: Curator, tmp_path: Path) -> None:
-    """The control of the test above: there the version alone is what is wrong."""
-    server = curator.authority.issue(Role.CURATOR, "hub")
-    owner = curator.authority.issue(Role.OWNER, "owner-1")
-    with (
-        listening(server, tmp_path, ssl.TLSVersion.TLSv1_3) as (address, ends),
-        CuratorClient(address, owner) as client,
-        pytest.raises(UnreachableError),  # it does not speak HTTP/2
-    ):
-        client.require_serving()
-    assert ends == ["TLSv1.3"]
+    assert ends == [end]
 
 
 @pytest.mark.parametrize(("given", "refused"), [("", True), (NO_TLS_12, False)], ids=["late", "ok"])

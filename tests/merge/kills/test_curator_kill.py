@@ -1,3 +1,5 @@
+"""A curator that dies at a step goes on where it was, with the same set of owners."""
+
 from __future__ import annotations
 
 import threading
@@ -6,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import grpc
+import numpy as np
 import pytest
 
 from dppca.common.attestation.results import result_from_bytes
@@ -15,6 +18,8 @@ from dppca.common.transport.status import from_rpc_error
 from dppca.common.wire import federation_pb2 as pb
 from tests.support.census import header_of, make_release
 from tests.support.curator import Curator
+from tests.support.federations import MaskedHub, MaskedSites
+from tests.support.masked import noised_sum
 from tests.support.party import upload
 from tests.support.patience import WAIT_S, wait_until
 from tests.support.studies import make_study
@@ -119,3 +124,59 @@ def test_an_upload_that_is_cut_off_leaves_nothing(curator: Curator) -> None:
     cut.set()
     curator.until_nothing_arrives()
     assert not curator.party("owner-1").contribute(release).already_stored
+
+
+@pytest.fixture
+def hub(curator: Curator) -> MaskedHub:
+    return MaskedHub(curator.start())
+
+
+def go_on(sites: MaskedSites) -> None:
+    """All that is still to be done, by all owners and three of four openers."""
+    sites.contribute()
+    sites.until_sealed()
+    for opener in sites.openers[1:]:
+        opener.vote()
+    for opener in sites.openers[1:]:
+        if opener.ask().wanted:
+            opener.open()
+    assert state_from_wire(sites.wait().state) is StudyState.DECOMPOSED
+
+
+MASKED_STEPS = (
+    "receive",
+    "commit",
+    "seal",
+    "sealed",
+    "vote",
+    "opening",
+    "opened",
+    "result",
+    "serve",
+)
+
+
+@pytest.mark.parametrize("step", MASKED_STEPS)
+def test_a_curator_that_is_killed_goes_on_with_the_same_set(step: str, hub: MaskedHub) -> None:
+    curator, sites = hub.curator, hub.join(4, 4, spares=1, name="killed")
+    sites.contribute("owner-1", "owner-2", "owner-3")
+    curator.terminate()
+    curator.start(fault=f"kill@{step}")
+    hub.reconnect(sites)
+    with suppress(grpc.RpcError):
+        go_on(sites)
+    assert curator.process.wait(timeout=WAIT_S) == -9
+
+    curator.start()
+    hub.reconnect(sites)
+    go_on(sites)  # an opener refuses any set but the one that it has voted for
+    for owner in sites.sites.values():
+        assert owner.contribute().already_stored
+    content = sites.openers[0].party.components(sites.study)
+    result = result_from_bytes(content, sites.study)
+    np.testing.assert_array_equal(result.pooled, noised_sum(sites.made, sites.study.owners))
+    blobs = {path.name for path in (curator.state / "blobs").iterdir()}
+    uploads = {share.payload_sha256 for share in result.header.shares}
+    assert uploads < blobs
+    assert len(blobs) == len(uploads) + 2 + 1, "two openings, one result"
+    curator.until_nothing_arrives()

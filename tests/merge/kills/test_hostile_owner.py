@@ -7,12 +7,13 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dppca.common.attestation.signatures import make_signer
 from dppca.common.documents.messages import StudyState
+from dppca.common.transport.channels import with_retries
 from dppca.common.transport.codec import state_from_wire
 from dppca.common.transport.status import from_rpc_error
 from dppca.common.transport.testbed import SERVE
@@ -45,11 +46,6 @@ def curator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Curator]:
 @pytest.fixture(scope="module")
 def attacker(curator: Curator) -> Credentials:
     return curator.authority.issue(Role.OWNER, "owner-1")
-
-
-def peak_kib(curator: Curator) -> int:
-    status = Path(f"/proc/{curator.process.pid}/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0])
 
 
 def junk(size: int) -> bytes:
@@ -113,13 +109,13 @@ def connections_that_say_nothing(party: Party, address: str) -> None:
                 plain.sendall(
                     b"\x16\x03\x01\x40\x00" + bytes(200)
                 )  # a handshake that goes no further
-        party.federation.ListStudies(pb.ListStudiesRequest(), timeout=WAIT_S)
+        party.list_studies()
 
 
 def test_no_attack_fills_the_memory_or_stops_the_daemon(
     curator: Curator, attacker: Credentials
 ) -> None:
-    start = peak_kib(curator)
+    start = curator.peak_kib()
     party = curator.connect(attacker)
     attacks: dict[str, Callable[[], None]] = {
         "large messages": lambda: many_large_messages(party),
@@ -130,7 +126,7 @@ def test_no_attack_fills_the_memory_or_stops_the_daemon(
     grown = {}
     for name, attack in attacks.items():
         attack()
-        grown[name] = peak_kib(curator) - start
+        grown[name] = curator.peak_kib() - start
         assert curator.process.poll() is None, name
     assert max(grown.values()) < BOUND_KIB, grown
     curator.until_nothing_arrives()
@@ -142,49 +138,37 @@ def test_uploads_above_the_cap_wait_and_nobody_loses_one(
     """Two slow uploads take an owner's places; those of others are free, and taken in the end."""
     study = make_study(name="busy")
     curator.operator().create(study)
-    release = make_release(study)
-    held, begun = threading.Event(), threading.Semaphore(0)
+    begun = threading.Semaphore(0)
 
-    def slow(party: Party) -> Iterator[pb.ContributeRequest]:
-        first, *rest = party.signed(upload(header_of(release), release.payload()))
-        yield first
-        yield rest[0]
-        begun.release()
-        held.wait(WAIT_S)
-        yield from rest[1:]
+    def send(party: Party, *, seed: int = 0, until: threading.Event | None = None) -> Any:
+        """Begin an upload, which is held back in its middle until an event."""
 
-    party = curator.connect(attacker)
-    uploads = [
-        party.federation.Contribute.future(slow(party), timeout=WAIT_S)  # type: ignore[attr-defined] # stubs lack future
-        for _ in range(2)
-    ]
+        def parts() -> Iterator[pb.ContributeRequest]:
+            release = make_release(study, seed=seed)
+            first, second, *rest = party.signed(upload(header_of(release), release.payload()))
+            yield first
+            yield second
+            if until is not None:
+                begun.release()
+                until.wait(WAIT_S)
+            yield from rest
+
+        return party.federation.Contribute.future(parts(), timeout=WAIT_S)  # type: ignore[attr-defined] # stubs lack future
+
+    party, held = curator.connect(attacker), threading.Event()
+    uploads = [send(party, until=held) for _ in range(2)]
     for _ in uploads:
         assert begun.acquire(timeout=WAIT_S)
     _until_there(curator, 2)
-    third = party.federation.Contribute.future(  # type: ignore[attr-defined] # stubs lack future
-        party.signed(upload(header_of(release), release.payload())), timeout=WAIT_S
-    )
-    assert ends([third]) == {"BusyError": 1}
+    assert ends([send(party)]) == {"BusyError": 1}
 
     # The third place is another owner's; the fourth upload waits until one is free.
-    second = curator.party("owner-2")
-    contribution = make_release(study, seed=2)
-    waiting, places = threading.Event(), threading.Event()
-
-    def slower(party: Party) -> Iterator[pb.ContributeRequest]:
-        first, *rest = party.signed(upload(header_of(contribution), contribution.payload()))
-        yield first
-        yield rest[0]
-        waiting.set()
-        places.wait(WAIT_S)
-        yield from rest[1:]
-
-    other = second.federation.Contribute.future(slower(second), timeout=WAIT_S)  # type: ignore[attr-defined] # stubs lack future
-    assert waiting.wait(WAIT_S)
+    second, places = curator.party("owner-2"), threading.Event()
+    other = send(second, seed=2, until=places)
+    assert begun.acquire(timeout=WAIT_S)
     _until_there(curator, 3)
-    release_3 = make_release(study, seed=3)
-    done: list[bool] = []
-    honest = threading.Thread(target=lambda: done.append(_contribute(curator, release_3)))
+    release, done = make_release(study, seed=3), list[bool]()
+    honest = threading.Thread(target=lambda: done.append(_contribute(curator, release)))
     honest.start()
     _until_logged(curator, '"party": "owner:owner-3"', '"error": "BusyError"')
     places.set()
@@ -199,9 +183,6 @@ def test_uploads_above_the_cap_wait_and_nobody_loses_one(
 
 def _contribute(curator: Curator, release: Any) -> bool:
     """As the owner's command does it, with its patience; whether it was there already."""
-    from dppca.common.attestation.signatures import make_signer
-    from dppca.common.transport.channels import with_retries
-
     credentials = curator.authority.issue(Role.OWNER, "owner-3")
     header = to_wire(header_of(release))
     header.envelope = sign_for_nobody(header.envelope, make_signer(credentials))

@@ -12,7 +12,6 @@ from playwright.sync_api import Browser, expect
 from dppca.common.study import Study
 from dppca.common.transport.testbed import CURATOR, Processes
 from dppca.common.transport.tls import Role
-from dppca.common.wire import federation_pb2 as pb
 from tests.support.browser import (
     HOSTILE,
     Served,
@@ -91,14 +90,12 @@ def test_refusals_and_an_abort_are_shown_as_they_come_and_no_word_of_a_caller_is
         expect(row.get_by_role("cell", name="2", exact=True)).to_be_visible()
         require_accessible(page)
         page.get_by_role("link", name="Refusals").click()
-        ask = pb.GetStudyRequest(name=HOSTILE)
-        refused(lambda: stranger.federation.GetStudy(ask, timeout=WAIT_S))
+        refused(lambda: stranger.find(name=HOSTILE))
         row = page.get_by_role("row", name="owner:stranger-of-page")
         expect(row).to_contain_text("(UnknownStudyError)")
         assert "onerror" not in page.content()
         require_accessible(page)
-        request = pb.AbortStudyRequest(name=study.name, reason=HOSTILE[:200])
-        curator.operator().admin.AbortStudy(request, timeout=WAIT_S)
+        curator.operator().abort(study.name, HOSTILE[:200])
         page.get_by_role("link", name="Studies").click()
         page.get_by_role("link", name=study.name).click()
         assert HOSTILE in page.inner_text("main")

@@ -14,7 +14,6 @@ from playwright.sync_api import Browser, Page, expect
 from dppca.common.documents.amounts import spent_text
 from dppca.common.study import Study
 from dppca.common.transport.testbed import OWNER, Processes
-from dppca.common.wire import federation_pb2 as pb
 from tests.support.browser import (
     HOSTILE,
     Watched,
@@ -29,6 +28,7 @@ from tests.support.browser import (
     watched,
 )
 from tests.support.curator import Curator
+from tests.support.federations import MaskedFederation, make_masked_federation
 from tests.support.patience import WAIT_S
 from tests.support.sites import OwnerSite, make_enrolled_site
 from tests.support.studies import CENSUS
@@ -40,9 +40,9 @@ def _open_review(page: Page, address: str, study: str) -> None:
     look_at_review(page)
 
 
-def _agree(page: Page, study: str) -> None:
+def _agree(page: Page, study: str, button: str = "Contribute this") -> None:
     page.get_by_label("To agree, type the name").fill(study)
-    page.get_by_role("button", name="Contribute this").click()
+    page.get_by_role("button", name=button).click()
 
 
 def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_worth(
@@ -234,8 +234,7 @@ def test_names_of_a_study_and_reasons_of_a_curator_are_text(
     rows = f'40,{{% raw %}},javascript:alert(3)\n500,"{quoted}",?\n60,?,?\n'
     (site.folder / "rows.csv").write_text(header + "\n" + rows * 50)
     aborted = curator.begin(site.name, "absent")
-    request = pb.AbortStudyRequest(name=aborted.name, reason=HOSTILE[:200])
-    curator.operator().admin.AbortStudy(request)
+    curator.operator().abort(aborted.name, HOSTILE[:200])
     served = serve_site_page(live, site)
     with watched(browser) as seen:
         page = seen.page
@@ -317,3 +316,129 @@ def test_a_study_that_is_not_covered_is_told_with_the_reason_and_a_bad_column_fi
         assert "This cannot be contributed" in text
         assert reason in text
         assert not seen.page.get_by_role("button", name="Contribute this").count()
+
+
+@pytest.fixture
+def federation(curator: Curator, tmp_path: Path) -> MaskedFederation:
+    """Three sites, all of which have contributed; two are openers."""
+    made = make_masked_federation(curator, tmp_path)
+    made.contribute()
+    return made
+
+
+def _look(page: Page, address: str, study: str) -> None:
+    page.goto(address)
+    page.get_by_role("link", name=study).click()
+    page.get_by_role("link", name="Look at what would be opened").click()
+
+
+def test_two_openers_open_on_the_page_and_the_study_has_components(
+    federation: MaskedFederation, browser: Browser, live: Processes
+) -> None:
+    name, (first, second) = federation.study.name, federation.openers
+    for site in (first, second):
+        charges = site.history.charges
+        served = serve_site_page(live, site)
+        with watched(browser) as seen:
+            page = seen.page
+            page.goto(served.address)
+            expect(page.get_by_role("row", name=name)).to_contain_text("one of its openers")
+            page.get_by_role("link", name=name).click()
+            page.get_by_role("link", name="Look at what would be opened").click()
+            require_accessible(page)
+            text = page.inner_text("main")
+            for owner in federation.sites:
+                assert owner.name in text
+            assert "Nothing of any budget" in text
+            _agree(page, "another", "Open this")
+            expect(page.get_by_role("alert")).to_contain_text("Nothing was opened or sent")
+            require_told(page)
+            assert "open" not in site.entries
+            _agree(page, name, "Open this")
+            expect(page.get_by_text(f"The opening of {name} is done")).to_be_visible()
+            if site is first:
+                text = page.inner_text("main")
+                assert "This site has opened." in text
+                assert f"waits for its openers: {second.name}" in text
+                require_accessible(page)
+            else:
+                fetch = page.get_by_role("button", name="Fetch the components")
+                expect(fetch).to_be_visible()
+                fetch.click()
+                page.get_by_text("Largest loadings of component 1").wait_for()
+            seen.require_quiet_but("422 (Unprocessable Entity)")
+        assert site.entries.count("open") == site.entries.count("opened") == 1
+        assert site.opener_keys == ()
+        assert site.history.charges == charges
+        served.process.send_signal(2)
+        assert served.process.wait(WAIT_S) == 0
+        assert "Nothing was charged by this command" in served.said()
+
+
+@pytest.mark.parametrize("step", ["check", "open", "destroy", "acknowledge"])
+def test_a_page_that_is_killed_while_it_opens_goes_on(
+    federation: MaskedFederation, browser: Browser, live: Processes, step: str
+) -> None:
+    name, site = federation.study.name, federation.openers[0]
+    charges = site.history.charges
+    served = serve_site_page(live, site, fault=f"kill@{step}")
+    with watched(browser) as seen:
+        _look(seen.page, served.address, name)
+        _agree(seen.page, name, "Open this")
+        assert served.process.wait(WAIT_S) == -9
+    assert ("open" in site.entries) == (step != "check")
+    served = serve_site_page(live, site)
+    with watched(browser) as seen:
+        _look(seen.page, served.address, name)
+        if step != "check":
+            assert "It is not known whether that has arrived" in seen.page.inner_text("main")
+        _agree(seen.page, name, "Open this")
+        expect(seen.page.get_by_text("This site has opened.")).to_be_visible()
+    assert site.entries.count("open") == site.entries.count("opened") == 1
+    assert site.opener_keys == ()
+    assert site.history.charges == charges
+
+
+def test_with_spares_a_page_votes_and_opens_once_the_others_have_voted(
+    curator: Curator, tmp_path: Path, browser: Browser, live: Processes
+) -> None:
+    federation = make_masked_federation(curator, tmp_path, 4, n_openers=4, spares=1)
+    federation.contribute()
+    name, (site, *others) = federation.study.name, federation.openers
+    served = serve_site_page(live, site, fault="kill@vote")
+    with watched(browser) as seen:
+        _look(seen.page, served.address, name)
+        assert "votes for the set first" in seen.page.inner_text("main")
+        _agree(seen.page, name, "Open this")
+        assert served.process.wait(WAIT_S) == -9
+    served = serve_site_page(live, site)
+    with watched(browser) as seen:
+        _look(seen.page, served.address, name)
+        _agree(seen.page, name, "Open this")
+        expect(seen.page.get_by_text("this site has voted")).to_be_visible()
+        assert site.entries.count("vote") == 1
+        for other in others[:2]:
+            other.run("open", name)  # which votes
+        seen.page.get_by_role("link", name="Look at what would be opened").click()
+        _agree(seen.page, name, "Open this")
+        done = seen.page.get_by_text(f"The opening of {name} is done")
+        expect(done).to_be_visible()
+    assert site.entries.count("vote") == site.entries.count("open") == 1
+
+
+def test_an_opener_key_that_is_of_no_more_use_is_destroyed_on_the_page(
+    curator: Curator, tmp_path: Path, browser: Browser, live: Processes
+) -> None:
+    federation = make_masked_federation(curator, tmp_path)
+    site, name = federation.openers[0], federation.study.name
+    federation.contribute(site)
+    curator.operator().abort(name)
+    assert len(site.opener_keys) == 1
+    served = serve_site_page(live, site)
+    with watched(browser) as seen:
+        seen.page.goto(served.address)
+        seen.page.get_by_role("link", name=name).click()
+        seen.page.get_by_role("link", name="Destroy it").click()
+        _agree(seen.page, name, "Open this")
+        expect(seen.page.get_by_text("is destroyed")).to_be_visible()
+    assert site.opener_keys == ()

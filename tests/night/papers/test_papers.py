@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 
@@ -21,46 +21,20 @@ from benchmarks.papers.gu import compute as synthesised
 from benchmarks.papers.rows import PaperSource
 from benchmarks.papers.sun import PLAIN, compute, printed
 from benchmarks.papers.trials import PUBLISHED, SOUND, Scored, Trial
-from dppca.common.shell.console import run
+from tests.support.commands import run_here
 
 pytestmark = pytest.mark.filterwarnings("ignore::dppca.NoiseWarning")  # tables are tiny
 TINY = ("--quick", "--runs", "1", "--rows", "300", "--jobs", "1")
-
-
-@dataclass(frozen=True)
-class Done:
-    """What a command came to."""
-
-    code: int
-    out: str
-    err: str
-
-
-Papers = Callable[..., Done]
-
-
-@pytest.fixture
-def papers(capsys: pytest.CaptureFixture[str]) -> Papers:
-    """The command line in this process, where tables are read once for all tests."""
-
-    def called(*arguments: str) -> Done:
-        with pytest.raises(SystemExit) as stop:
-            run(cli, list(arguments))
-        captured = capsys.readouterr()
-        code = stop.value.code
-        return Done(code if isinstance(code, int) else 1, captured.out, captured.err)
-
-    return called
+papers = partial(run_here, cli)
 
 
 @pytest.mark.parametrize("name", sorted(EXPERIMENTS))
 def test_an_experiment_makes_runs_a_table_and_plots(
-    name: str, papers: Papers, tmp_path: Path, data_folder: Path
+    name: str, tmp_path: Path, data_folder: Path
 ) -> None:
-    done = papers(name, *TINY, "--output", str(tmp_path), "--json")
-    assert done.code == 0, done.err
-    assert done.err == ""
-    document = json.loads(done.out)
+    code, out, err = papers(name, *TINY, "--output", tmp_path, "--json")
+    assert (code, err) == (0, "")
+    document = json.loads(out)
     with Path(document["csv"]).open() as stream:
         rows = list(csv.DictReader(stream))
     assert len(rows) == document["runs"]
@@ -71,26 +45,24 @@ def test_an_experiment_makes_runs_a_table_and_plots(
 
 
 @pytest.mark.parametrize("name", ["gu-fig3", "huang-fig2", "sun-table4", "zhang-fig6"])
-def test_an_experiment_runs_on_any_file(name: str, papers: Papers, tmp_path: Path) -> None:
+def test_an_experiment_runs_on_any_file(name: str, tmp_path: Path) -> None:
     rows = tmp_path / "rows.csv"
     lines = [f"{n % 7},{n % 5},{n % 3},{'yes' if n % 7 > 3 else 'no'}" for n in range(200)]
     rows.write_text("a,b,c,answer\n" + "\n".join(lines) + "\n")
     given = ("--data", str(rows), "--label", "answer")
-    done = papers(name, *given, *TINY, "--output", str(tmp_path / "out"))
-    assert done.code == 0, done.err
-    assert "| rows-answer-" in done.out
-    assert "printed" not in done.out.splitlines()[4]
-    assert "holds only if they are public" in done.out
-    assert "Adult" not in done.out
+    code, out, err = papers(name, *given, *TINY, "--output", tmp_path / "out")
+    assert code == 0, err
+    assert "| rows-answer-" in out
+    assert "printed" not in out.splitlines()[4]
+    assert "holds only if they are public" in out
+    assert "Adult" not in out
 
 
-def test_processes_give_the_same_runs_as_one(
-    papers: Papers, tmp_path: Path, data_folder: Path
-) -> None:
+def test_processes_give_the_same_runs_as_one(tmp_path: Path, data_folder: Path) -> None:
     def accuracies(jobs: str) -> dict[str, str]:
         output = tmp_path / jobs
         given = (*TINY[:-1], jobs)
-        assert papers("zhang-fig6", *given, "--output", str(output)).code == 0
+        assert papers("zhang-fig6", *given, "--output", output)[0] == 0
         with (output / "zhang-fig6.csv").open() as stream:
             return {row["cell"]: row["accuracy"] for row in csv.DictReader(stream)}
 
@@ -110,15 +82,15 @@ def test_processes_give_the_same_runs_as_one(
     ],
 )
 def test_bad_names_and_options_are_named_errors(
-    arguments: tuple[str, ...], code: int, says: str, papers: Papers, tmp_path: Path
+    arguments: tuple[str, ...], code: int, says: str, tmp_path: Path
 ) -> None:
     rows = tmp_path / "rows.csv"
     rows.write_text("a,y\n1,0\n2,1\n")
     given = [argument.format(file=rows) for argument in arguments]
-    done = papers(*given, "--output", str(tmp_path / "out"))
-    assert done.code == code
-    assert says in done.err
-    assert "Traceback" not in done.err
+    ended, _, err = papers(*given, "--output", tmp_path / "out")
+    assert ended == code
+    assert says in err
+    assert "Traceback" not in err
     assert not (tmp_path / "out").exists()
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import grpc
 import pytest
@@ -33,16 +34,13 @@ def test_nobody_else_learns_that_a_study_exists(
         lambda: stranger.components(finished),
         lambda: stranger.synthetic(finished, Form.CODED),
         lambda: stranger.publish(finished, Form.CODED, b"x", n_rows=1, components=b"c" * 32),
-        lambda: stranger.federation.GetStudy(pb.GetStudyRequest(digest=digest), timeout=WAIT_S),
-        lambda: stranger.federation.GetStudy(
-            pb.GetStudyRequest(name=finished.name), timeout=WAIT_S
-        ),
-        lambda: stranger.federation.GetStudy(pb.GetStudyRequest(name="none"), timeout=WAIT_S),
+        lambda: stranger.find(digest=digest),
+        lambda: stranger.find(name=finished.name),
+        lambda: stranger.find(name="none"),
     ]
     for call in calls:
         assert refused(call) == ("NOT_FOUND", "UnknownStudyError")
-    listed = stranger.federation.ListStudies(pb.ListStudiesRequest(), timeout=WAIT_S)
-    assert list(listed.studies) == []
+    assert list(stranger.list_studies().studies) == []
     asked = pb.ListContributionsRequest()
     assert list(stranger.federation.ListContributions(asked, timeout=WAIT_S)) == []
 
@@ -54,11 +52,9 @@ def test_roles_may_do_what_is_theirs_only(
     hub = curator.connect(curator.authority.issue(Role.CURATOR, "hub"))
     calls: list[Callable[[], object]] = [
         lambda: owner.create(study),
-        lambda: owner.admin.ShowStudy(pb.ShowStudyRequest(name=study.name), timeout=WAIT_S),
-        lambda: owner.admin.CloseStudy(pb.CloseStudyRequest(name=study.name), timeout=WAIT_S),
-        lambda: owner.admin.AbortStudy(
-            pb.AbortStudyRequest(name=study.name, reason="mine"), timeout=WAIT_S
-        ),
+        lambda: owner.show(study.name),
+        lambda: owner.close_study(study.name),
+        lambda: owner.abort(study.name),
         lambda: owner.admin.SettleLedger(
             pb.SettleLedgerRequest(name="owner-1", reason="mine"), timeout=WAIT_S
         ),
@@ -67,7 +63,7 @@ def test_roles_may_do_what_is_theirs_only(
         lambda: hub.result(study, wait_s=0),
         lambda: hub.contribute(make_release(study)),
         lambda: hub.create(study),
-        lambda: hub.federation.ListStudies(pb.ListStudiesRequest(), timeout=WAIT_S),
+        hub.list_studies,
     ]
     for call in calls:
         assert refused(call) == ("PERMISSION_DENIED", "PermissionDeniedError")
@@ -85,17 +81,11 @@ def test_certificates_that_name_nobody_are_refused(curator: Curator) -> None:
     )
     for credentials in (foreign, expired):
         with pytest.raises(grpc.RpcError) as caught:
-            curator.connect(credentials).federation.ListStudies(
-                pb.ListStudiesRequest(), timeout=WAIT_S
-            )
+            curator.connect(credentials).list_studies()
         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE  # type: ignore[attr-defined]
     for credentials in (nameless, twofold):
         party = curator.connect(credentials)
-        assert refused(
-            lambda: party.federation.ListStudies(  # noqa: B023
-                pb.ListStudiesRequest(), timeout=WAIT_S
-            )
-        ) == ("UNAUTHENTICATED", "IdentityError")
+        assert refused(party.list_studies) == ("UNAUTHENTICATED", "IdentityError")
 
 
 def test_without_a_certificate_there_is_no_conversation(curator: Curator) -> None:
@@ -127,19 +117,14 @@ def test_hostile_bytes_do_not_stop_the_curator(
     assert owners["owner-1"].result(study, wait_s=0).missing
 
 
-def _refusals(operator: Party, study: str = "") -> list[pb.Refusal]:
-    request = pb.ListRefusalsRequest(study=study)
-    return list(operator.admin.ListRefusals(request, timeout=WAIT_S).refusals)
-
-
 def test_operators_see_who_was_refused_and_why(
     study: Study, owners: dict[str, Party], operator: Party
 ) -> None:
     owner = owners["owner-1"]
     for _ in range(3):
         refused(lambda: owner.components(study))
-    refused(lambda: operator.admin.CloseStudy(pb.CloseStudyRequest(name=study.name)))
-    newest, before = _refusals(operator, study.name)
+    refused(lambda: operator.close_study(study.name))
+    newest, before = operator.refusals(study.name)
     assert (newest.party[:9], newest.method, newest.error) == (
         "operator:",
         "CloseStudy",
@@ -153,27 +138,26 @@ def test_operators_see_who_was_refused_and_why(
     assert (before.error, before.sentence) == ("NotReadyError", NotReadyError.public)
     assert before.times == 3
     assert abs(before.time_s - datetime.now(UTC).timestamp()) < WAIT_S
-    assert refused(lambda: _refusals(owner)) == ("PERMISSION_DENIED", "PermissionDeniedError")
-    assert refused(lambda: _refusals(operator, "none")) == ("NOT_FOUND", "UnknownStudyError")
+    assert refused(lambda: owner.refusals()) == ("PERMISSION_DENIED", "PermissionDeniedError")
+    assert refused(lambda: operator.refusals("none")) == ("NOT_FOUND", "UnknownStudyError")
 
 
 def test_no_text_of_a_callers_choice_is_among_the_refusals(
     curator: Curator, study: Study, operator: Party
 ) -> None:
-    before = len(_refusals(operator, study.name))
+    before = len(operator.refusals(study.name))
     stranger, words = curator.party("stranger-of-words"), []
     for number in range(200):
         word = f"<script>{number}</script>"
         words.append(word)
-        request = pb.GetStudyRequest(name=word)
-        refused(lambda request=request: stranger.federation.GetStudy(request, timeout=WAIT_S))
+        refused(partial(stranger.find, name=word))
     # A study that does not name it is none, also here.
     refused(lambda: stranger.result(study, wait_s=0))
-    found = _refusals(operator)
+    found = operator.refusals()
     ours = [each for each in found if each.party == "owner:stranger-of-words"]
     assert sorted((each.method, each.study, each.times) for each in ours) == [
         ("GetResult", "", 1),
         ("GetStudy", "", 200),
     ]
     assert not [each for each in found if any(word in str(each) for word in words)]
-    assert len(_refusals(operator, study.name)) == before
+    assert len(operator.refusals(study.name)) == before

@@ -4,7 +4,6 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,7 @@ from dppca.common.study import Study
 from dppca.common.transport.tls import Identity, Role
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.study.study_record import Header, LedgerHead
-from tests.support.callers import refused
+from tests.support.callers import CONFLICT, TOO_LONG, UPLOAD, refused
 from tests.support.census import header_of, make_release, nobody, sign_document, with_receipt
 from tests.support.curator import Curator
 from tests.support.envelopes import claim
@@ -30,10 +29,7 @@ def test_a_second_release_is_refused(study: Study, owners: dict[str, Party]) -> 
     owner = owners["owner-1"]
     owner.contribute_next(make_release(study))
     other = make_release(study, seed=9)
-    assert refused(lambda: owner.contribute_next(other)) == (
-        "ALREADY_EXISTS",
-        "ConflictError",
-    )
+    assert refused(lambda: owner.contribute_next(other)) == CONFLICT
 
 
 def test_a_contribution_is_acknowledged_with_the_curators_signature_the_same_each_time(
@@ -67,20 +63,9 @@ def _with_document(header: Header, **fields: object) -> Header:
 
 UPLOADS: dict[str, Callable[[Header, bytes], list[pb.ContributeRequest]]] = {
     "no header": lambda header, payload: list(upload(None, payload)),
-    "truncated": lambda header, payload: list(upload(header, payload[:-8])),
-    "two headers": lambda header, payload: [
-        *upload(header, b""),
-        *upload(header, payload),
-    ],
-    "oversized chunk": lambda header, payload: [
-        *upload(header, b""),
-        pb.ContributeRequest(chunk=pb.Chunk(offset=0, content=bytes((1 << 20) + 1))),
-    ],
+    "two headers": lambda header, payload: [*upload(header, b""), *upload(header, payload)],
     "short head": lambda header, payload: list(
         upload(replace(header, chain=LedgerHead(2, b"short")), payload)
-    ),
-    "short release": lambda header, payload: list(
-        upload(_with_document(header, release_id="00"), payload)
     ),
     "other fields": lambda header, payload: list(
         upload(_with_document(header, comment="trust me"), payload)
@@ -95,7 +80,7 @@ def test_a_bad_upload_is_refused_and_a_good_one_then_taken(
     release = make_release(study)
     header = header_of(release, ledger_length=owners["owner-1"].next_ledger_length())
     bad = UPLOADS[kind](header, release.payload())
-    assert refused(lambda: owners["owner-1"].send(bad)) == ("INVALID_ARGUMENT", "UploadError")
+    assert refused(lambda: owners["owner-1"].send(bad)) == UPLOAD
     assert not owners["owner-1"].result(study, wait_s=0).contributed
     good = upload(header, release.payload())
     assert not owners["owner-1"].send(good).already_stored
@@ -106,22 +91,9 @@ def test_a_bad_upload_is_refused_and_a_good_one_then_taken(
     ("change", "expected"),
     [
         (lambda h: with_receipt(h, study_digest="0" * 64), ("NOT_FOUND", "UnknownStudyError")),
-        (
-            lambda h: replace(with_receipt(h, n_entries=1), n_bytes=8),
-            ("FAILED_PRECONDITION", "SchemaMismatchError"),
-        ),
-        (
-            lambda h: with_receipt(h, epsilon="0.1"),
-            ("FAILED_PRECONDITION", "SchemaMismatchError"),
-        ),
-        (
-            lambda h: replace(with_receipt(h, n_entries=1 << 40), n_bytes=1 << 43),
-            ("RESOURCE_EXHAUSTED", "LimitError"),
-        ),
-        (
-            lambda h: _with_document(h, software="x" * 70_000),
-            ("RESOURCE_EXHAUSTED", "LimitError"),
-        ),
+        (lambda h: with_receipt(h, epsilon="0.1"), ("FAILED_PRECONDITION", "SchemaMismatchError")),
+        (lambda h: replace(with_receipt(h, n_entries=1 << 40), n_bytes=1 << 43), TOO_LONG),
+        (lambda h: _with_document(h, software="x" * 70_000), TOO_LONG),
     ],
 )
 def test_a_header_is_refused_before_any_byte_is_taken(
@@ -178,10 +150,7 @@ def test_a_ledger_that_became_shorter_is_refused(
     for length, head in ((owner.ledger_length - 1, b"h"), (owner.ledger_length, b"i")):
         header = header_of(make_release(other), ledger_length=length, ledger_head=head * 32)
         parts = list(upload(header, make_release(other).payload()))
-        assert refused(partial(owner.send, parts)) == (
-            "FAILED_PRECONDITION",
-            "ChainError",
-        )
+        assert refused(partial(owner.send, parts)) == ("FAILED_PRECONDITION", "ChainError")
 
 
 def test_a_long_contribution_arrives_in_pieces_that_are_never_all_in_memory(
@@ -199,22 +168,8 @@ def test_a_long_contribution_arrives_in_pieces_that_are_never_all_in_memory(
     release = make_release(study)
     payload = release.payload()
     assert len(payload) > 9_000_000
-    before, length = _peak_kib(curator.process.pid), owners["owner-1"].next_ledger_length()
-    parts = upload(
-        header_of(release, ledger_length=length),
-        payload,
-        chunk_bytes=1 << 20,
-    )
-    owners["owner-1"].send(parts)
-    assert _peak_kib(curator.process.pid) - before < 40_000
-    again = upload(
-        header_of(release, ledger_length=length),
-        payload,
-        chunk_bytes=1 << 20,
-    )
-    assert owners["owner-1"].send(again).already_stored
-
-
-def _peak_kib(pid: int) -> int:
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0])
+    before, length = curator.peak_kib(), owners["owner-1"].next_ledger_length()
+    parts = partial(upload, header_of(release, ledger_length=length), payload, chunk_bytes=1 << 20)
+    owners["owner-1"].send(parts())
+    assert curator.peak_kib() - before < 40_000
+    assert owners["owner-1"].send(parts()).already_stored

@@ -21,7 +21,7 @@ from dppca.common.transport.codec import state_from_wire
 from dppca.common.transport.testbed import SERVE
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.study.admission import largest_contribution
-from tests.support.callers import CONFLICT, NOT_READY, OWNERS, STATE, TOO_LONG, refused
+from tests.support.callers import CONFLICT, NOT_READY, OWNERS, STATE, TOO_LONG, UPLOAD, refused
 from tests.support.census import arrow, decoded_rows, make_release
 from tests.support.curator import Curator, far_moment
 from tests.support.masked import make_masked_study
@@ -52,29 +52,44 @@ def test_owners_find_joint_components_and_publish_rows(
     for owner in ("owner-2", "owner-1"):
         answer = owners[owner].publish(finished, Form.DECODED, rows, n_rows=3, components=digest)
         assert not answer.already_stored
-    assert (
-        owners["owner-1"]
-        .publish(finished, Form.DECODED, rows, n_rows=3, components=digest)
-        .already_stored
-    )
+    again = owners["owner-1"].publish(finished, Form.DECODED, rows, n_rows=3, components=digest)
+    assert again.already_stored
     joined = pa.ipc.open_stream(operator.synthetic(finished, Form.DECODED)).read_all()
     assert joined.num_rows == 6
     assert joined.column_names == ["age", "sex", "work"]
     assert joined["work"].to_pylist() == ["state"] * 6
 
-    details = operator.admin.ShowStudy(pb.ShowStudyRequest(name=finished.name), timeout=WAIT_S)
+    details = operator.show(finished.name)
     assert [owner.n_rows for owner in details.owners] == [1000] * 3
     assert [owner.synthetic_decoded_rows for owner in details.owners] == [3, 3, 0]
-    operator.admin.CloseStudy(pb.CloseStudyRequest(name=finished.name), timeout=WAIT_S)
-    assert (
-        refused(
-            lambda: owners["owner-3"].publish(
-                finished, Form.DECODED, rows, n_rows=3, components=digest
-            )
-        )
-        == STATE
-    )
+    operator.close_study(finished.name)
+    late = partial(owners["owner-3"].publish, finished, Form.DECODED, rows)
+    assert refused(partial(late, n_rows=3, components=digest)) == STATE
     assert owners["owner-3"].components(finished) == content
+
+
+def test_rows_above_the_cap_are_refused_before_any_is_taken(
+    finished: Study, owners: dict[str, Party], curator: Curator
+) -> None:
+    owner = owners["owner-1"]
+    digest = owner.result(finished, wait_s=0).sha256
+    header = pb.SyntheticHeader(
+        study_digest=bytes.fromhex(finished.digest),
+        form=pb.SYNTHETIC_FORM_CODED,
+        n_rows=1,
+        total_bytes=1 << 40,
+        sha256=bytes(32),
+        components_sha256=digest,
+    )
+    parts = [pb.PublishSyntheticRequest(header=header)]
+    call = partial(owner.federation.PublishSynthetic, iter(parts), timeout=WAIT_S)
+    assert refused(call) == TOO_LONG
+
+    beyond = decoded_rows().set_column(0, "age", pa.array([20.0, 90.1, 30.0]))
+    for rows in (b"\xff" * 500, arrow(beyond)):
+        publish = partial(owner.publish, finished, Form.DECODED, rows, n_rows=3, components=digest)
+        assert refused(publish) == UPLOAD
+    curator.until_nothing_arrives()
 
 
 def test_result_is_refused_until_there_is_one(
@@ -82,14 +97,13 @@ def test_result_is_refused_until_there_is_one(
 ) -> None:
     assert refused(lambda: owners["owner-1"].components(study)) == NOT_READY
     assert refused(lambda: owners["owner-1"].synthetic(study, Form.CODED)) == NOT_READY
-    request = pb.AbortStudyRequest(name=study.name, reason="no longer needed")
-    operator.admin.AbortStudy(request, timeout=WAIT_S)
-    operator.admin.AbortStudy(request, timeout=WAIT_S)
+    for _ in range(2):
+        operator.abort(study.name, "no longer needed")
     assert owners["owner-1"].result(study).reason == "no longer needed"
     for call in (
         lambda: owners["owner-1"].components(study),
         lambda: owners["owner-1"].contribute(make_release(study)),
-        lambda: operator.admin.CloseStudy(pb.CloseStudyRequest(name=study.name), timeout=WAIT_S),
+        lambda: operator.close_study(study.name),
     ):
         assert refused(call) == STATE
 
@@ -98,12 +112,9 @@ def test_documents_are_checked_when_a_study_is_created(operator: Party, study: S
     assert operator.create(study).already_stored
     assert refused(lambda: operator.create(make_study(name=study.name, overlap=True))) == CONFLICT
     for document in (b"", b"{}", b"\xff", study.canonical_bytes() + b" ", b"[" * 10_000):
-        assert refused(
-            lambda: operator.admin.CreateStudy(
-                pb.CreateStudyRequest(document=document),  # noqa: B023
-                timeout=WAIT_S,
-            )
-        ) == ("INVALID_ARGUMENT", "StudyError")
+        request = pb.CreateStudyRequest(document=document)
+        call = partial(operator.admin.CreateStudy, request, timeout=WAIT_S)
+        assert refused(call) == ("INVALID_ARGUMENT", "StudyError")
     huge = pb.CreateStudyRequest(document=bytes(5 << 20))
     assert refused(lambda: operator.admin.CreateStudy(huge, timeout=WAIT_S)) == TOO_LONG
 
@@ -148,14 +159,8 @@ def test_a_quorum_at_the_deadline_is_enough_and_the_missing_are_named(
     assert result.header.n_rows == 2000
     late = make_release(enough, seed=7)
     assert refused(lambda: owners["owner-3"].contribute(late)) == STATE
-    assert (
-        refused(
-            lambda: owners["owner-3"].publish(
-                enough, Form.DECODED, arrow(decoded_rows()), n_rows=3, components=answer.sha256
-            )
-        )
-        == STATE
-    )
+    publish = partial(owners["owner-3"].publish, enough, Form.DECODED, arrow(decoded_rows()))
+    assert refused(partial(publish, n_rows=3, components=answer.sha256)) == STATE
     answer = owners["owner-1"].end(too_few)
     assert state_from_wire(answer.state) is StudyState.ABORTED
     assert "deadline" in answer.reason
