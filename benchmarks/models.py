@@ -29,14 +29,21 @@ import yaml
 from numpy.typing import NDArray
 
 from benchmarks.experiment import group_runs, markdown_table
-from benchmarks.studies import DATA_SETS, PublicData, data_folder, study_document, write_csv
+from benchmarks.studies import (
+    DATA_SETS,
+    PublicData,
+    coded_rows,
+    data_folder,
+    study_document,
+    write_csv,
+)
 from dppca.common.documents.amounts import decimal_text
 from dppca.common.errors import SettingError
 from dppca.common.estimators.base.classifier import Classifier
 from dppca.common.papers import AGSVM, DPSVD, PCADPSVM, SVM, PrivateSVM
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.release import calibrate
-from dppca.common.schema import Column, Schema, encode
+from dppca.common.schema import Column, Schema
 from dppca.common.shell.console import run
 from dppca.common.study import Study, study_from_mapping
 from dppca.common.transport.testbed import LocalFederation, Processes
@@ -100,10 +107,7 @@ def coded_features(schema: Schema, target: str) -> FeatureReader:
     features = list_features(schema, target)
 
     def read(columns: list[Column]) -> NDArray[np.float64]:
-        coded: NDArray[np.float64] = (
-            encode(schema, columns)[:, features] / 2.0**schema.resolution_bits
-        )
-        return coded
+        return coded_rows(schema, columns)[:, features]
 
     return read
 

@@ -34,13 +34,15 @@ from statistics import fmean
 from typing import Any
 
 import click
+import numpy as np
 import pyarrow as pa
 import yaml
+from numpy.typing import NDArray
 
 from benchmarks.experiment import markdown_table
 from benchmarks.releases import BITS, state_privacy
 from dppca.common.errors import DataError
-from dppca.common.schema import Column, Schema
+from dppca.common.schema import Column, Numeric, Schema, encode
 from dppca.common.shell.console import run
 from dppca.owner.records import parse_column
 
@@ -104,6 +106,20 @@ def parse_rows(schema: Schema, rows: Sequence[Sequence[str]]) -> list[Column]:
         parse_column(attribute, pa.array(values))
         for attribute, values in zip(schema.attributes, fields, strict=True)
     ]
+
+
+def value_columns(schema: Schema, values: NDArray[np.float64]) -> list[Column]:
+    """Rows of numbers and of codes of labels, shape (n, attributes), as an array per attribute."""
+    return [
+        column if isinstance(attribute, Numeric) else column.astype(np.int32)
+        for attribute, column in zip(schema.attributes, values.T.copy(), strict=True)
+    ]
+
+
+def coded_rows(schema: Schema, columns: Sequence[Column]) -> NDArray[np.float64]:
+    """Coded rows in real units, shape (n, p)."""
+    rows: NDArray[np.float64] = encode(schema, columns) / float(1 << schema.resolution_bits)
+    return rows
 
 
 def nltcs(folder: Path) -> PublicData:

@@ -39,7 +39,7 @@ from benchmarks.papers.rows import (
 )
 from benchmarks.studies import PublicData, adult, data_folder, nltcs
 from dppca.common.errors import DataError, SettingError
-from dppca.common.schema import Categorical, Numeric
+from dppca.common.schema import Numeric
 from dppca.common.schema.columns import cell_texts
 from dppca.owner.records.files import read_by_suffix
 from dppca.owner.records.stored_files import StoredFile
@@ -123,9 +123,7 @@ def _schema_coded_table(coded: Coded, target: str, *, numeric_only: bool = False
         return PaperTable(
             f"{coded.name}-numeric", coded.coded[:, keep], labels, 0.5 * len(keep) ** 0.5
         )
-    others = [a for a in schema.attributes if a.name != goal.attribute]
-    categoricals = sum(isinstance(a, Categorical) for a in others)
-    bound = ((len(others) - categoricals) / 4 + categoricals) ** 0.5
+    bound = schema.largest_norm(without=goal.attribute)
     return PaperTable(coded.name, goal.features(schema, coded.coded), labels, bound)
 
 

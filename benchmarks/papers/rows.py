@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.studies import PublicData, parse_rows
+from benchmarks.studies import PublicData, coded_rows, parse_rows, value_columns
 from dppca.common.errors import DataError
 from dppca.common.papers.unit_ball import UnitBall
-from dppca.common.schema import Numeric, Schema, encode
+from dppca.common.schema import Numeric, Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +128,7 @@ class Coded:
 
     def recoded(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Rows in the form of ``values`` in the form of ``coded``, shape (n, p)."""
-        columns = [
-            column if isinstance(attribute, Numeric) else column.astype(np.int32)
-            for attribute, column in zip(self.schema.attributes, values.T.copy(), strict=True)
-        ]
-        coded: NDArray[np.float64] = encode(self.schema, columns) / float(
-            1 << self.schema.resolution_bits
-        )
-        return coded
+        return coded_rows(self.schema, value_columns(self.schema, values))
 
     def target(self, name: str) -> PaperTarget:
         """The target called so."""
@@ -150,8 +143,9 @@ def coded_from(data: PublicData, targets: tuple[PaperTarget, ...]) -> Coded:
         if isinstance(attribute, Numeric):  # a study's own public rule
             columns[place] = columns[place].clip(*attribute.bounds)
     values = np.column_stack(columns).astype(np.float64)
-    coded = encode(schema, columns) / float(1 << schema.resolution_bits)
-    return Coded(data.name, schema, values, coded, targets, data.contribution_rate)
+    return Coded(
+        data.name, schema, values, coded_rows(schema, columns), targets, data.contribution_rate
+    )
 
 
 def ranged(name: str, rows: NDArray[np.float64], labels: Any) -> PaperTable:

@@ -65,7 +65,7 @@ def _race(plan: BenchmarkPlan, folder: Path, kind: str, n: int) -> tuple[Cell, .
 
     driver = partial(_read, address, f"SELECT {', '.join(names)} FROM {name}")  # noqa: S608 - ours
     alone, mine = plan.race({"driver": driver, "ours": ours}, work=n).values()
-    return kind, n, alone.rate / 1e6, mine.rate / 1e6, *mine.gains(alone)
+    return kind, n, *mine.rates(alone)
 
 
 def _read(address: str, query: str) -> None:

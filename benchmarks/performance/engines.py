@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib.metadata import version
@@ -18,7 +18,7 @@ import distributed
 import pyarrow.parquet as pq
 
 from benchmarks.environments import ROOT, Ask, GuestError, open_guest
-from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable, Run, Timing
+from benchmarks.performance.registry import BenchmarkPlan, Cell, Cpu, FigureTable, Run, Timing
 from benchmarks.performance.tables import numeric_schema, scan_parquet, write_folder
 from dppca.owner.engines.engine import Engine, LocalEngine
 from dppca.owner.engines.selection import open_engine
@@ -54,10 +54,8 @@ _TINY = ((4000, 20, False), (1000, 200, False))
 _SLOTS = (1, 8, 32, 128, 512)
 _GUEST = Path(__file__).with_name("engines_guest.py")
 PATIENCE_S = 900.0
-_OURS = "DPPCA on Dask"
+_OURS, _BARE = "DPPCA on Dask", "pyarrow alone, on the same workers"
 _ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
-
-Cpu = Callable[[], float]
 
 
 def measure(plan: BenchmarkPlan) -> list[FigureTable]:
@@ -96,37 +94,32 @@ def _race(
             return lambda: on.sum_table(table, tally=FaultCounts(schema), progress=lambda _: None)
 
         bare = partial(scan_parquet, use_threads=False)
-        subjects: dict[str, tuple[Run, Cpu]] = {
-            _OURS: (one_pass(engine), workers_cpu),
-            "DPPCA, one process": (one_pass(LocalEngine()), time.process_time),
-            "pyarrow alone, on the same workers": (
-                lambda: client.gather(client.map(bare, files, pure=False)),
-                workers_cpu,
-            ),
+        subjects: dict[str, Run] = {
+            _OURS: one_pass(engine),
+            "DPPCA, one process": one_pass(LocalEngine()),
+            _BARE: lambda: client.gather(client.map(bare, files, pure=False)),
         }
-        quick_ones = set(subjects)
-        subjects[_OURS][0]()
+        subjects[_OURS]()
         peak = max(each.ru_maxrss for each in client.run(getrusage, RUSAGE_SELF).values()) / 1024
-        for run, _ in subjects.values():
-            run()  # what is imported on first use is not what is measured
+        plan.say(f"d = {d}")
+        timings = plan.race(subjects, cpu=dict.fromkeys((_OURS, _BARE), workers_cpu))
+        slow: dict[str, tuple[Run, Cpu]] = {}  # as long as all of these together: once
         if others:
             name = f"scikit-learn {version('scikit-learn')} IncrementalPCA"
-            subjects[name] = (lambda: _incremental(files), time.process_time)
+            slow[name] = (lambda: _incremental(files), time.process_time)
         if python is not None:
             given = (str(folder), str(COMPONENTS), str(WORKERS))
             ask = own.enter_context(open_guest(python, _GUEST, *given, threads=1))
-            subjects["Dask-ML PCA"] = _guest(ask)
-        timings = {name: Timing() for name in subjects}
-        for number in range(plan.rounds):
-            for name, each in list(subjects.items()):
-                if number and name not in quick_ones:  # as long as all others together: once
-                    continue
-                plan.say(f"{name}, d = {d}, round {number + 1}")
-                try:
-                    timings[name].add_round(*each)
-                except GuestError as error:
-                    notes.append(f"{name} failed: {error}")
-                    del subjects[name], timings[name]
+            slow["Dask-ML PCA"] = _guest(ask)
+        for name, each in slow.items():
+            plan.say(f"{name}, d = {d}")
+            timing = Timing()
+            try:
+                timing.add_round(*each)
+            except GuestError as error:
+                notes.append(f"{name} failed: {error}")
+            else:
+                timings[name] = timing
         before, begin = workers_cpu(), time.perf_counter()
         time.sleep(IDLE_S)
         idle = (workers_cpu() - before) / (time.perf_counter() - begin)

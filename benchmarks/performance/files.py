@@ -79,8 +79,7 @@ def _rate(plan: BenchmarkPlan, kind: str, numbers: str, d: int, n: int) -> tuple
     timings = plan.race({"pyarrow": scan, "ours": ours}, work=n * d)
     path.unlink()
     alone, mine = timings.values()
-    rates = alone.rate / 1e6, mine.rate / 1e6
-    return kind, numbers, d, n, *rates, *mine.gains(alone), opening
+    return kind, numbers, d, n, *mine.rates(alone), opening
 
 
 def _peak(plan: BenchmarkPlan, kind: str, d: int, n: int) -> tuple[Cell, ...]:

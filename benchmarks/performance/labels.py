@@ -97,7 +97,7 @@ def _from_file(plan: BenchmarkPlan, schema: Schema, columns: list[Column]) -> Fi
     return FigureTable(
         "Million rows a second from Parquet.",
         ("n", "pyarrow alone", "DPPCA", "ratio", "by processor time"),
-        ((n_rows, alone.rate / 1e6, mine.rate / 1e6, *mine.gains(alone)),),
+        ((n_rows, *mine.rates(alone)),),
     )
 
 

@@ -30,6 +30,8 @@ Run = Callable[[], object]
 A number that it returns is the time it took in seconds, which it has measured itself (in a process
 of its own, say).
 """
+Cpu = Callable[[], float]
+"""A clock of the processor seconds of what runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,11 @@ class Timing:
         """
         return self.rate / reference.rate, reference.median_cpu_s / self.median_cpu_s
 
-    def add_round(self, run: Run, cpu: Callable[[], float] = process_time) -> None:
+    def rates(self, reference: Timing) -> tuple[float, float, float, float]:
+        """Millions a second of the reference and of this, then `gains`."""
+        return reference.rate / 1e6, self.rate / 1e6, *self.gains(reference)
+
+    def add_round(self, run: Run, cpu: Cpu = process_time) -> None:
         """Time one round."""
         begin, begin_cpu = perf_counter(), cpu()
         own = run()
@@ -111,6 +117,7 @@ class BenchmarkPlan:
         work: float | Mapping[str, float] = 1.0,
         most: int | None = None,
         warm_up: bool = True,
+        cpu: Mapping[str, Cpu] | None = None,
     ) -> dict[str, Timing]:
         """Time every contestant once a round, in turn; the order is reversed every other round.
 
@@ -123,6 +130,8 @@ class BenchmarkPlan:
         warm_up
             Run each once before, uncounted: what is imported, compiled or cached on first use is
             not what is measured.
+        cpu
+            Clocks of subjects that work in other processes.
         """
         if warm_up:
             for run in subjects.values():
@@ -131,7 +140,7 @@ class BenchmarkPlan:
         timings = {name: Timing(shares[name]) for name in subjects}
         for number in range(self.rounds if most is None else min(self.rounds, most)):
             for name in subjects if number % 2 == 0 else reversed([*subjects]):
-                timings[name].add_round(subjects[name])
+                timings[name].add_round(subjects[name], (cpu or {}).get(name, process_time))
         return timings
 
     def environment(self, name: str, folder: str, *installs: Sequence[str]) -> Path | None:

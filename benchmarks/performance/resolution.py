@@ -8,17 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.papers.data import load_table
-from benchmarks.papers.rows import PaperSource
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
-from benchmarks.releases import numeric_attributes
-from benchmarks.studies import DATA_SETS, data_folder, parse_rows
+from benchmarks.rivals.component_tables import read_table
+from benchmarks.studies import coded_rows
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.moments.moments import unpack
 from dppca.common.numerics.spectrum.pca import decompose, pooled_covariance
 from dppca.common.privacy.release import sensitivity_shape
 from dppca.common.privacy.sensitivity import real_l1
-from dppca.common.schema import Column, Numeric, Schema, encode
+from dppca.common.schema import Column, Numeric, Schema
 
 TITLE = "What a coarser grid costs"
 ABOUT = """
@@ -41,7 +39,8 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     rows: list[tuple[Cell, ...]] = []
     for name in ("nltcs",) if plan.quick else ("nltcs", "adult", "musk"):
         plan.say(name)
-        attributes, columns = _data(name)
+        table = read_table(name)
+        attributes, columns = table.attributes, table.columns
         unrounded = _unrounded(attributes, columns)
         exact = pooled_covariance(unrounded.mean(axis=0), unrounded.T @ unrounded / len(unrounded))
         best = _captured(exact, exact)
@@ -57,21 +56,13 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     return [FigureTable("By data set and resolution.", columns_of_table, tuple(rows))]
 
 
-def _data(name: str) -> tuple[list[dict[str, Any]], list[Column]]:
-    if name == "musk":
-        table = load_table(PaperSource("musk")).rows
-        return numeric_attributes(table.shape[1], -1, 1), list(np.ascontiguousarray(table.T))
-    data = DATA_SETS[name](data_folder())
-    return data.attributes, parse_rows(data.schema(), data.rows)
-
-
 def _schema(attributes: list[dict[str, Any]], bits: int) -> Schema:
     return Schema.from_document({"resolution_bits": bits, "attributes": attributes})
 
 
 def _unrounded(attributes: list[dict[str, Any]], columns: list[Column]) -> Matrix:
     schema = _schema(attributes, 14)
-    rows: Matrix = encode(schema, columns) / float(1 << 14)
+    rows = coded_rows(schema, columns)
     for attribute, (start, _), column in zip(
         schema.attributes, schema.layout.groups, columns, strict=True
     ):

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable, Run, open_guests
 from benchmarks.synthesis.forms import TARGETED, find_form
-from benchmarks.synthesis.judging import equal_cells
+from benchmarks.synthesis.judging import attribute_cells
 from benchmarks.synthesis.subjects import load_subject
 from benchmarks.synthesis.trials import make_study, release
 from dppca.common.documents.messages import Form
@@ -95,7 +95,7 @@ def _race(
         return process_time() - begin
 
     path = plan.scratch / f"{what}.npz"
-    write_table(path, schema, columns, *_binned(schema, columns))
+    write_table(path, schema, columns, *attribute_cells(schema, columns, {}, count=_BINS))
     fits: dict[str, Run] = {"DPPCA": fit}
     draws: dict[str, Run] = {"DPPCA": rows}
     given = (plan, pythons, GUEST, str(path), str(n_rows))
@@ -138,19 +138,6 @@ def write_table(
         sizes=sizes,
         numeric=[isinstance(each, Numeric) for each in schema.attributes],
     )
-
-
-def _binned(schema: Schema, columns: Sequence[Column]) -> tuple[list[Any], list[int]]:
-    """Codes, with numerics in equal bins."""
-    codes, sizes = [], []
-    for attribute, column in zip(schema.attributes, columns, strict=True):
-        if isinstance(attribute, Numeric):
-            codes.append(equal_cells(attribute, column, _BINS))
-            sizes.append(_BINS)
-        else:
-            codes.append(column.astype(np.int64))
-            sizes.append(len(attribute.labels))
-    return codes, sizes
 
 
 def _wide(

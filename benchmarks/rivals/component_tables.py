@@ -28,13 +28,14 @@ from benchmarks.releases import (
     state_privacy,
     state_study,
 )
+from benchmarks.studies import coded_rows
 from benchmarks.synthesis.subjects import load_subject
 from dppca.common.attestation.results import Result
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.privacy.mechanisms import Calibration, add_noise
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import calibrate
-from dppca.common.schema import Categorical, Column, Schema, encode
+from dppca.common.schema import Categorical, Column, Schema
 from dppca.common.study import Study
 
 BOX, BALL = "by attributes", "rows in a ball"
@@ -137,8 +138,7 @@ def deal(n_rows: int, owners: int, seed: int) -> list[NDArray[np.int64]]:
 def _subject_table(name: str) -> ComponentTable:
     subject = load_subject(name)
     schema = subject.schema
-    categoricals = sum(isinstance(each, Categorical) for each in schema.attributes)
-    norm = ((len(schema.attributes) - categoricals) / 4 + categoricals) ** 0.5
+    norm = schema.largest_norm(without="")
     return _table(name, plain_attributes(schema), list(subject.columns), norm)
 
 
@@ -166,7 +166,7 @@ def _table(
     moved: float = 0.0,
 ) -> ComponentTable:
     schema = Schema.from_document({"resolution_bits": BITS, "attributes": attributes})
-    rows = encode(schema, columns) / float(1 << BITS) + moved
+    rows = coded_rows(schema, columns) + moved
     indicators = [isinstance(schema.attributes[i], Categorical) for i in schema.layout.attribute_of]
     lower = np.where(indicators, 0.0, moved - 0.5)
     bounds = (lower, lower + 1.0)

@@ -8,7 +8,6 @@ pooling, components, and the field. The noise is repeated by its seed, so nothin
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,14 @@ import numpy as np
 from benchmarks.environments import serve_rows
 from benchmarks.releases import pool
 from benchmarks.rivals.neighbours import Neighbours
+from benchmarks.studies import value_columns
 from benchmarks.synthesis.trials import row_columns
 from dppca.common.documents.messages import Form
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.privacy.mechanisms import add_noise
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import calibrate
-from dppca.common.schema import Column, Numeric
+from dppca.common.schema import Numeric
 from dppca.common.study import Study, study_from_canonical
 from dppca.owner.synthesis.rows import SyntheticRows, synthesize
 
@@ -77,7 +77,7 @@ def release(study: Study, values: Any, relation: str, n_rows: int, seed: int) ->
     calibration, entropy = calibrate(study), SeededEntropy(seed)
     counts, vectors = [], []
     for part in np.array_split(values, len(study.owners)):
-        moments = accumulate_moments(study.table, value_columns(study, part))
+        moments = accumulate_moments(study.table, value_columns(study.table, part))
         # The count is one entry more where it is not public: neighbours.py, equation (1).
         unit = 4**study.table.resolution_bits
         packed = np.append(moments.packed, moments.n_rows * unit)
@@ -88,14 +88,6 @@ def release(study: Study, values: Any, relation: str, n_rows: int, seed: int) ->
     result = pool(study, calibration, counts, vectors)
     rng = np.random.default_rng(seed)
     return synthesize(result, study, Form.DECODED, n_rows=n_rows, rng=rng)
-
-
-def value_columns(study: Study, values: Any) -> Sequence[Column]:
-    """Rows of numbers and codes as coding takes them."""
-    return [
-        column if isinstance(attribute, Numeric) else column.astype(np.int32)
-        for attribute, column in zip(study.table.attributes, values.T.copy(), strict=True)
-    ]
 
 
 if __name__ == "__main__":

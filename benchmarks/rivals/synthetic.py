@@ -27,6 +27,7 @@ from benchmarks.performance.synthesis import ENVIRONMENTS, GUEST, PGM, SDV, writ
 from benchmarks.rivals.cells import RivalRun, cross
 from benchmarks.rivals.judging import draw_values, judge_table
 from benchmarks.rivals.neighbours import Neighbours, make_study
+from benchmarks.studies import value_columns
 from benchmarks.synthesis.forms import find_form, list_forms
 from benchmarks.synthesis.judging import attribute_cells, find_reference
 from benchmarks.synthesis.subjects import load_subject
@@ -117,7 +118,7 @@ def run_contestant(name: str, who: Contestant, epsilon: str, split: int) -> Foun
     n_rows = min(len(columns[0]), subject.most_rows)
     with tempfile.TemporaryDirectory(prefix="dppca-rivals-") as scratch:
         folder = Path(scratch)
-        codes, sizes = attribute_cells(subject, columns)
+        codes, sizes = attribute_cells(subject.schema, columns, subject.edges)
         write_table(folder / "table.npz", subject.schema, columns, codes, sizes)
         open_one = _open_ours if who.name in HERE else _open_other
         with open_one(name, who, epsilon, split, n_rows, folder) as ask:
@@ -166,8 +167,8 @@ def _columns(name: str, who: Contestant, rows: NDArray[np.float64], split: int) 
     if who.environment == PGM:
         return draw_values(subject, rows, np.random.default_rng(split))
     return [
-        np.clip(column, attribute.lower, attribute.upper)
-        if isinstance(attribute, Numeric)
-        else column.astype(np.int32)
-        for attribute, column in zip(subject.schema.attributes, rows.T.copy(), strict=True)
+        column.clip(*attribute.bounds) if isinstance(attribute, Numeric) else column
+        for attribute, column in zip(
+            subject.schema.attributes, value_columns(subject.schema, rows), strict=True
+        )
     ]

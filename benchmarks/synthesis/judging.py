@@ -7,7 +7,7 @@ and a machine that is trained on them in the plain coding is tested on the real 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.experiment import Found
+from benchmarks.studies import coded_rows
 from benchmarks.synthesis.subjects import Subject, Target, load_subject
 from dppca.common.estimators.utility import svm_accuracy
-from dppca.common.schema import Column, Numeric, Schema, encode
+from dppca.common.schema import Column, Numeric, Schema
 
 HELD_OUT = 0.2
 CELLS = 20
@@ -44,7 +45,7 @@ def find_reference(name: str, split: int) -> Reference:
     unseen = [column[test] for column in subject.columns]
     seen = [column[training] for column in subject.columns]
     truth = {each.name: target_labels(subject.schema, each, unseen) for each in subject.targets}
-    return Reference(seen, _coded(subject.schema, unseen), truth, pair_tables(subject, seen))
+    return Reference(seen, coded_rows(subject.schema, unseen), truth, pair_tables(subject, seen))
 
 
 def split_rows(n_rows: int, split: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -78,7 +79,7 @@ def find_accuracies(
         Trains and tests a machine, as `dppca.common.estimators.utility.svm_accuracy` does.
     """
     subject, real = load_subject(name), find_reference(name, split)
-    coded = _coded(subject.schema, columns)
+    coded = coded_rows(subject.schema, columns)
     return {
         target.name: accuracy(
             _features(subject.schema, target, coded),
@@ -105,27 +106,34 @@ def target_labels(schema: Schema, target: Target, columns: Sequence[Column]) -> 
 
 
 def attribute_cells(
-    subject: Subject, columns: Sequence[Column]
+    schema: Schema,
+    columns: Sequence[Column],
+    edges: Mapping[str, NDArray[np.float64]],
+    *,
+    count: int = CELLS,
 ) -> tuple[list[NDArray[np.int64]], list[int]]:
-    """Each attribute's cells for the tables, shape (n_rows,) each, and how many there are."""
+    """Each attribute's cells for the tables, shape (n_rows,) each, and how many there are.
+
+    Numerics without ``edges`` have ``count`` equal cells.
+    """
     cells, sizes = [], []
-    for attribute, column in zip(subject.schema.attributes, columns, strict=True):
+    for attribute, column in zip(schema.attributes, columns, strict=True):
         if not isinstance(attribute, Numeric):
             cells.append(np.asarray(column, np.int64))
             sizes.append(len(attribute.labels))
-        elif attribute.name in subject.edges:
-            edges = subject.edges[attribute.name]
-            cells.append(np.digitize(np.clip(column, attribute.lower, attribute.upper), edges))
-            sizes.append(len(edges) + 1)
+        elif attribute.name in edges:
+            inner = edges[attribute.name]
+            cells.append(np.digitize(np.clip(column, attribute.lower, attribute.upper), inner))
+            sizes.append(len(inner) + 1)
         else:
-            cells.append(equal_cells(attribute, column, CELLS))
-            sizes.append(CELLS)
+            cells.append(equal_cells(attribute, column, count))
+            sizes.append(count)
     return cells, sizes
 
 
 def single_tables(subject: Subject, columns: Sequence[Column]) -> Tables:
     """Shares of the rows in the cells of every attribute."""
-    cells, sizes = attribute_cells(subject, columns)
+    cells, sizes = attribute_cells(subject.schema, columns, subject.edges)
     return [
         np.bincount(each, minlength=size) / len(each)
         for each, size in zip(cells, sizes, strict=True)
@@ -134,7 +142,7 @@ def single_tables(subject: Subject, columns: Sequence[Column]) -> Tables:
 
 def pair_tables(subject: Subject, columns: Sequence[Column]) -> Tables:
     """Shares of the rows in the cells of every pair of attributes."""
-    cells, sizes = attribute_cells(subject, columns)
+    cells, sizes = attribute_cells(subject.schema, columns, subject.edges)
     n_rows = len(cells[0])
     return [
         np.bincount(cells[i] * sizes[j] + cells[j], minlength=sizes[i] * sizes[j]) / n_rows
@@ -148,11 +156,6 @@ def equal_cells(attribute: Numeric, column: Column, count: int) -> NDArray[np.in
     lower, upper = attribute.bounds
     scaled = (column - lower) / (upper - lower) * count
     return np.clip(np.floor(scaled), 0, count - 1).astype(np.int64)
-
-
-def _coded(schema: Schema, columns: Sequence[Column]) -> NDArray[np.float64]:
-    coded: NDArray[np.float64] = encode(schema, columns) / float(1 << schema.resolution_bits)
-    return coded
 
 
 def _features(schema: Schema, target: Target, coded: NDArray[np.float64]) -> NDArray[np.float64]:

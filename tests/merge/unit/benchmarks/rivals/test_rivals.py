@@ -145,9 +145,11 @@ def test_cells_of_two_machines_are_not_mixed() -> None:
 
 def test_values_that_are_made_of_cells_are_in_these_cells() -> None:
     subject = load_subject("fair")
-    codes, _ = attribute_cells(subject, subject.columns)
+    schema, edges = subject.schema, subject.edges
+    codes, _ = attribute_cells(schema, subject.columns, edges)
     values = draw_values(subject, np.column_stack(codes).astype(float), np.random.default_rng(0))
-    assert (np.column_stack(attribute_cells(subject, values)[0]) == np.column_stack(codes)).all()
+    again, _ = attribute_cells(schema, values, edges)
+    assert (np.column_stack(again) == np.column_stack(codes)).all()
 
 
 def test_the_real_rows_have_no_distance_from_themselves() -> None:
