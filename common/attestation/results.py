@@ -35,7 +35,7 @@ from dppca.common.attestation.archives import array_in, read_archive
 from dppca.common.attestation.envelopes import MAX_BYTES as MAX_ENVELOPE_BYTES
 from dppca.common.documents.values import DigestText
 from dppca.common.errors import ArtefactError
-from dppca.common.numerics.moments.moments import unpack, unpack_histograms
+from dppca.common.numerics.moments.moments import unpack, unpack_histograms, unpack_tables
 from dppca.common.privacy.labels import Label
 from dppca.common.schema.document import canonical_json
 from dppca.common.study import Covariance, Study
@@ -118,6 +118,10 @@ class Result:
     def histograms(self, study: Study) -> tuple[NDArray[np.float64] | None, ...]:
         """Return the released share of rows in each cell of each attribute, or None for it."""
         return unpack_histograms(self.pooled, self.header.n_rows, study.table.layout)
+
+    def tables(self, study: Study) -> tuple[NDArray[np.float64], ...]:
+        """Released share of the rows in each cell of each table."""
+        return unpack_tables(self.pooled, self.header.n_rows, study.table.layout)
 
     def covariance(self, study: Study) -> NDArray[np.float64]:
         """Return the matrix that was decomposed, shape (p, p): free post-processing."""

@@ -21,8 +21,10 @@ from dppca.common.schema.coding import (
     find_attribute_faults,
     find_cells,
     find_faults,
+    find_table_cells,
     known_labels,
     label_codes,
+    row_codes,
 )
 from dppca.common.schema.document import MAX_COLUMNS, RowNorm, Schema
 from dppca.common.schema.layout import ColumnKind, Layout
@@ -52,7 +54,9 @@ __all__ = [
     "find_attribute_faults",
     "find_cells",
     "find_faults",
+    "find_table_cells",
     "known_labels",
     "label_codes",
     "label_text",
+    "row_codes",
 ]

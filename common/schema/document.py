@@ -301,6 +301,25 @@ class Schema(BaseModel):
             if isinstance(each, Numeric) and each.products is not None
         )
 
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """What rows are counted in, in words: numerics, tables, and trees by their target."""
+        names = [self.attributes[index].name for index, _ in self.histograms]
+        tables = [
+            f"{' and '.join(table.table)} together ({partition.n_cells} cells)"
+            for table, partition in zip(self.tables, self.partitions, strict=True)
+            if table.table
+        ]
+        leaves: dict[str, list[int]] = {}
+        for table in self.tables:
+            if table.target is not None:
+                leaves.setdefault(table.target, []).append(len(table.tree) // 2 + 1)
+        trees = [
+            f"trees by {target} ({sum(each)} leaves in {len(each)})"
+            for target, each in leaves.items()
+        ]
+        return (*names, *self.products_of_bins, *tables, *trees)
+
     def find_index(self, name: str) -> int:
         """Return the index of the attribute called ``name``; ``KeyError`` if there is none."""
         for index, attribute in enumerate(self.attributes):

@@ -2,7 +2,8 @@
 
 A choice changes the sensitivity, and with it, at the same epsilon, the noise of every entry of a
 release. An entry of weight w has 1/w of the noise: a column sum has weight ``sum_weight``, a cell
-of a histogram ``histogram_weight``, a product with a target ``target_weight``, any other product 1.
+of a histogram ``histogram_weight``, of a table ``tables_weight``, a product with a target
+``target_weight``, any other product 1.
 ``products: bins`` also turns one product into many, one for each bin, even for bins with few rows.
 """
 
@@ -24,6 +25,7 @@ from dppca.common.schema.document import MAX_TARGETS
 from dppca.common.study import Study
 
 AS_WRITTEN = "as written"
+_TREES = {"count": 20, "leaves": 64, "seed": 1}
 _FELT = 0.005  # smaller changes of the noise are not reported
 
 
@@ -49,6 +51,8 @@ class Choice:
     target_product: Annotated[PooledNoise | None, "noise of a product with a target"]
     column_sum: Annotated[PooledNoise | None, "noise of a column's sum"]
     cell: Annotated[PooledNoise | None, "noise of the number of rows in a cell of a histogram"]
+    table_cell: Annotated[PooledNoise | None, "noise of the number of rows in a cell of a table"]
+    tables: Annotated[int, "tables and trees in whose cells rows are counted"]
     factor: Annotated[float, "the product's noise over that of the study as written"]
     gains: Annotated[tuple[str, ...], "what is gained beside the study as written"]
     costs: Annotated[tuple[str, ...], "what is lost beside it"]
@@ -70,7 +74,7 @@ def compare_choices(
     before = _product_noise(written, requested, owner_rows)
     choices: dict[str, Choice] = {}
     for words, table in ((AS_WRITTEN, written), *_variants(written, target_names)):
-        if table.digest not in choices:
+        if table is not None and table.digest not in choices:
             product = _product_noise(table, requested, owner_rows)
             choices[table.digest] = _choice(
                 *(words, written, table, product), factor=product / before, n_rows=sum(owner_rows)
@@ -99,6 +103,8 @@ def _choice(
         target_product=noise(table.target_weight) if table.targets else None,
         column_sum=noise(table.sum_weight) if layout.with_sums else None,
         cell=noise(table.histogram_weight) if layout.histograms else None,
+        table_cell=noise(table.tables_weight) if table.tables else None,
+        tables=len(table.tables),
         factor=factor,
         gains=gains,
         costs=costs,
@@ -117,7 +123,7 @@ def _check_targets(table: Schema, names: Sequence[str]) -> None:
         raise SettingError(f"--target: a schema has at most {MAX_TARGETS} targets")
 
 
-def _variants(written: Schema, target_names: Sequence[str]) -> Iterator[tuple[str, Schema]]:
+def _variants(written: Schema, target_names: Sequence[str]) -> Iterator[tuple[str, Schema | None]]:
     """Yield alternatives one at a time, then together all that help synthetic rows."""
     together: dict[str, Any] = {}
     if written.layout.with_sums:
@@ -141,13 +147,20 @@ def _variants(written: Schema, target_names: Sequence[str]) -> Iterator[tuple[st
         for names in ([], *([name] for name in target_names), target_names):
             raised = ", sum_weight: 0.5" if names and written.sum_weight < 0.5 else ""
             yield f"targets: [{', '.join(names)}]{raised}", _changed(written, targets=names)
+    if written.tables:
+        yield "no tables", _changed(written, tables=[])
+    elif target_names:
+        trees = {"target": target_names[0], **_TREES}
+        words = ", ".join(f"{key}: {value}" for key, value in trees.items())
+        yield f"random_trees: {{{words}}}", _changed(written, random_trees=trees)
     if len(together) > 1:
         yield "all of: " + ", ".join(together), _changed(written, **together)
 
 
-def _changed(table: Schema, **changes: Any) -> Schema:
+def _changed(table: Schema, **changes: Any) -> Schema | None:
     """Return the schema with other weights or targets, or with other shapes of its numerics.
 
+    Return None if its trees split by what it then lacks, such as missing values.
     ``histogram`` applies to numerics without ``products: bins``; ``binned`` names those with it.
     """
     document = table.model_dump(mode="json")
@@ -168,7 +181,12 @@ def _changed(table: Schema, **changes: Any) -> Schema:
             attribute["products"] = "bins"
         elif binned is not None and attribute.pop("products", None):
             attribute["histogram"] = True
-    return Schema.from_document(document)
+    try:
+        return Schema.from_document(document)
+    except SettingError:
+        if not table.tables:
+            raise
+        return None
 
 
 def _numerics(table: Schema) -> list[Numeric]:
@@ -226,6 +244,8 @@ def _beside(
         factors["column sums"] = factor * written.sum_weight / table.sum_weight
     if table.layout.histograms and written.layout.histograms:
         factors["cells"] = factor
+    if table.tables and written.tables:
+        factors["cells of tables"] = factor
     gains, costs = [], []
     for what, names in (
         ("the shape of", _shaped),
@@ -234,6 +254,11 @@ def _beside(
         had, has = (set(names(each)) for each in (written, table))
         gains += [f"{what} {', '.join(sorted(has - had))}"] if has - had else []
         costs += [f"{what} {', '.join(sorted(had - has))}"] if had - has else []
+    had_tables, has_tables = len(written.tables), len(table.tables)
+    if has_tables > had_tables:
+        gains.append("relations of several attributes with a target, as far as trees divide them")
+    if has_tables < had_tables:
+        costs.append("relations that only tables and trees show")
     times: dict[str, list[str]] = {}
     for what, each in sorted(factors.items(), key=lambda item: item[1]):
         if abs(each - 1) > _FELT:

@@ -236,10 +236,11 @@ def _trusts(plan: StudyPlan, width: int | None) -> list[str]:
 def _choices(plan: StudyPlan, width: int | None) -> list[str]:
     """Table of the noise, then lines for the gains and costs of each choice."""
     n_rows = sum(plan.rows.values())
-    names = ("", "product", "with a target", "column sum", "cell", "product beside the study")
+    kinds = ("product", "with a target", "column sum", "cell", "cell of a table")
+    names = ("", *kinds, "product beside the study")
     rows: list[tuple[str, ...]] = []
     for each in plan.choices:
-        figures = (each.product, each.target_product, each.column_sum, each.cell)
+        figures = (each.product, each.target_product, each.column_sum, each.cell, each.table_cell)
         rows.append((f"  {each.choice}", *map(_noise, figures), f"{each.factor:.2f} times"))
     lines = [
         f"What choices cost: the noise's standard deviation, in rows of {n_rows} (and as a share)",

@@ -59,6 +59,7 @@ class ContributionPreview:
             data_set=request.data_set,
             rows=found.n_rows,
             entries=found.n_entries,
+            counted=found.study.table.counted,
             bytes=found.n_bytes,
             mechanism=request.mechanism,
             **charged_cost(request),

@@ -90,6 +90,7 @@ def command(
         trace_scale=last.trace_scale,
         decoded_by=None if last.method is None else last.method.value,
         misfit=last.misfit,
+        tables=last.tables,
         relations=judge_result(result, study),
         forms=paths,
         published=list(sizes),

@@ -10,6 +10,7 @@ from dppca.common.documents.messages import Form, StudyState
 from dppca.common.documents.names import one_line
 from dppca.common.documents.values import DecimalText, DigestText, PathText
 from dppca.common.numerics.loadings import KeptComponent, component_lines
+from dppca.common.numerics.synthesis.tilt import TiltQuality
 from dppca.common.privacy.labels import Label
 from dppca.owner.render.charges import StoredCharge, charged_text
 from dppca.owner.synthesis.visible_relations import VisibleRelations
@@ -71,6 +72,9 @@ class SynthesisDocument:
     trace_scale: Annotated[float, "factor that gives the model the trace of the covariance"]
     decoded_by: Annotated[str | None, "how decoded rows were made; null without them"]
     misfit: Annotated[float | None, "what the fitted field leaves, in standard deviations"]
+    tables: Annotated[
+        TiltQuality | None, "how decoded rows meet the study's tables; null without tables"
+    ]
     relations: Annotated[
         VisibleRelations | None,
         "what the release shows of relations; null where no field can be fitted",
@@ -127,6 +131,12 @@ def synthesis_text(document: SynthesisDocument) -> str:
     lines += [f"  {form}: {path}" for form, path in document.forms.items()]
     if "decoded" in document.forms:
         lines.append(f"Decoded rows were made by: {document.decoded_by}")
+    if document.tables is not None:
+        lines.append(
+            f"They miss the counts of the study's tables by {document.tables.missed:.2f} standard "
+            "deviations of the noise, and come from rows of which "
+            f"{100 * document.tables.worth:.0f} % would do without weights"
+        )
     if document.relations is not None:
         lines.append(document.relations.summary)
     if document.published:

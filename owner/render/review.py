@@ -13,7 +13,6 @@ from dppca.common.documents.values import DigestText, TimeText
 from dppca.common.estimators.relations import relations_lines
 from dppca.common.privacy.collusion import foresee_collusion
 from dppca.common.privacy.composition import ComposedGuarantee, describe_overlap
-from dppca.common.study import Study
 from dppca.owner.records import CheckReport
 from dppca.owner.release.contribution import BudgetStatus, Forecast, NextStep, Review
 from dppca.owner.render.charges import ChargedCost, charge_text, other_owners, standing_lines
@@ -65,6 +64,7 @@ class ReviewDocument(ChargedCost):
     rows: Annotated[int, "rows of the data set"]
     entries: Annotated[int, "noised sums that would leave"]
     bytes: Annotated[int, "their size"]
+    counted: Annotated[tuple[str, ...], "what has cells in which the rows are counted"]
     mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
     nominal_epsilon: Annotated[Decimal | None, "the study's epsilon where the charge differs"]
     federation: Annotated[ComposedGuarantee, "the guarantee over all owners"]
@@ -98,12 +98,6 @@ def review_aggregate(found: Review, agreement: Agreement) -> ReviewedAggregate:
         keys_verified=agreement.is_verified,
         unverified=agreement.unknown,
     )
-
-
-def _histograms(study: Study) -> str:
-    names = [study.table.attributes[index].name for index, _ in study.table.layout.histograms]
-    names += study.table.products_of_bins
-    return f"; among them the rows in each cell of {', '.join(names)}" if names else ""
 
 
 def _aggregate_lines(found: Review, agreement: Agreement) -> list[str]:
@@ -153,7 +147,11 @@ def review_text(
         "",
         "What would leave this site, once:",
         f"  {found.n_entries} noised sums of coded columns and of their products "
-        f"({found.n_bytes} bytes){_histograms(study)}",
+        f"({found.n_bytes} bytes)",
+        *(
+            f"  among them the number of rows in each cell of {each}"
+            for each in study.table.counted
+        ),
         *([] if agreement is None else [_MASKED]),
         f"  the number of rows, {found.n_rows}, exactly",
         "  a receipt of the guarantee; the length and last hash of this site's ledger",

@@ -39,6 +39,7 @@ from dppca.common.numerics.spectrum.shrinkage import shrink
 from dppca.common.numerics.synthesis.cell_values import draw_in_cells, leave_missing
 from dppca.common.numerics.synthesis.discretize import discretize
 from dppca.common.numerics.synthesis.rows import fit_released
+from dppca.common.numerics.synthesis.tilt import TiltQuality
 from dppca.common.numerics.threads import one_blas_thread
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
@@ -82,6 +83,8 @@ class SyntheticRows:
         Method of making decoded rows; None for coded ones.
     misfit
         Misfit of the field, in standard deviations (`FittedField`); None if none was fitted.
+    tables
+        How well the rows meet the counts of tables; None without tables or without a field.
     """
 
     form: Form
@@ -91,6 +94,7 @@ class SyntheticRows:
     trace_scale: float
     method: DecodingMethod | None
     misfit: float | None
+    tables: TiltQuality | None
     _draw: Callable[[], Iterator[list[Any]]]
     label: Label = Label.RELEASED
 
@@ -142,7 +146,7 @@ def synthesize(
     coded = partial(_coded_blocks, model, n_rows, of_coded)
     if form is Form.CODED:
         fields, arrays = _coded_fields(schema), _coded_arrays
-        decoding = _Decoding(None, None, coded)
+        decoding = _Decoding(None, None, None, coded)
     else:
         fields, arrays = decoded_fields(schema), partial(_decoded_arrays, schema)
         decoding = _fit_decoding(
@@ -163,6 +167,7 @@ def synthesize(
         trace_scale=model.trace_scale,
         method=decoding.method,
         misfit=decoding.misfit,
+        tables=decoding.tables,
         _draw=lambda: map(arrays, decoding.blocks()),
     )
 
@@ -191,6 +196,7 @@ def make_receipt(result: Result, study: Study, calibration: Calibration) -> dict
 class _Decoding:
     method: DecodingMethod | None
     misfit: float | None
+    tables: TiltQuality | None
     blocks: Callable[[], Iterator[Any]]
 
 
@@ -213,12 +219,14 @@ def _fit_decoding(
             histograms=result.histograms(study),
             entry_noise=noise,
             rng=rng,
+            tables=result.tables(study),
             progress=progress,
         )
     misfit = None if fit is None else fit.fitted.misfit
     if fit is not None and fit.converged:
-        draw = fit.blocks
-        return _Decoding(DecodingMethod.FIELD, misfit, lambda: draw(n_rows, rng=deepcopy(rng)))
+        draw, tables = fit.blocks, None if fit.tilt is None else fit.tilt.quality
+        blocks = lambda: draw(n_rows, rng=deepcopy(rng))  # noqa: E731 - read any number of times
+        return _Decoding(DecodingMethod.FIELD, misfit, tables, blocks)
     method = DecodingMethod.THRESHOLDS if fit is None else DecodingMethod.NOT_CONVERGED
     if n_rows > (most := MAX_VALUES // layout.n_columns):
         raise SettingError(
@@ -243,6 +251,7 @@ def _fit_decoding(
     return _Decoding(
         method,
         misfit,
+        None,
         lambda: (
             [column[start : start + _BLOCK_ROWS] for column in columns]
             for start in range(0, n_rows, _BLOCK_ROWS)

@@ -324,10 +324,12 @@ class Chains:
         rng: np.random.Generator,
         *,
         quota: list[NDArray[np.int64]] | None = None,
+        keep: bool = False,
     ) -> None:
         """Redraw every attribute of all states once, in a random order.
 
-        ``quota``, if given, is the number of states with each value of each attribute.
+        ``quota``, if given, is the number of states with each value of each attribute. With
+        ``keep``, only as many values change as the quota needs.
         """
         couplings = field.couplings.astype(np.float32)
         with one_blas_thread():
@@ -341,7 +343,12 @@ class Chains:
                 else:
                     waits = rng.standard_exponential(odds.shape, dtype=np.float32)
                     odds -= np.log(waits + _TINY)  # minus the log of a waiting time is Gumbel
-                    codes = balance(odds.T, odds.argmax(axis=0).astype(np.int32), quota[index])
+                    likeliest = odds.argmax(axis=0).astype(np.int32)
+                    if keep:  # no other value is likelier than the present one
+                        states, own = np.arange(len(likeliest)), self._codes[index]
+                        odds[own, states] = odds[likeliest, states]
+                        likeliest = own
+                    codes = balance(odds.T, likeliest, quota[index])
                 self._codes[index] = codes
                 variable.write(self._centred, codes)
 

@@ -3,7 +3,10 @@
 The field replaces thresholds on probabilistic PCA's coordinates: it keeps the released marginals
 and, as far as the noise allows, the products of every pair of attributes
 (`dppca.common.numerics.synthesis.field`; if all attributes are binary,
-`dppca.common.numerics.synthesis.binary_field`). This is post-processing of a release.
+`dppca.common.numerics.synthesis.binary_field`). If the release counts rows in tables and trees, the
+field's rows are weighted to meet these counts (`dppca.common.numerics.synthesis.tilt`), chosen by
+their weights from a pool of three times as many, and changed in as few values as the marginals
+need. This is post-processing of a release.
 
 If a fit has not converged, `dppca.common.numerics.synthesis.discretize` decodes the rows and the
 caller is informed. Rows of the unit ball, releases without sums and schemas of more than 2048
@@ -13,24 +16,38 @@ columns have no field.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.numerics.synthesis.binary_field import MOST_BINARIES, fit_binary_field
+from dppca.common.numerics.synthesis.cell_values import ValueSampler
 from dppca.common.numerics.synthesis.discretize import MOST_COLUMNS
-from dppca.common.numerics.synthesis.field import FittedField, draw_blocks, fit_field
+from dppca.common.numerics.synthesis.field import Chains, FittedField, draw_blocks, fit_field
+from dppca.common.numerics.synthesis.marginals import apportion
 from dppca.common.numerics.synthesis.targets import FieldTargets, coupling_scales, field_targets
-from dppca.common.schema import Column, ColumnKind, Schema
+from dppca.common.numerics.synthesis.tilt import Counted, Tilt, choose_rows, fit_tilt
+from dppca.common.schema import Column, ColumnKind, Schema, find_table_cells
+
+_POOL_ROWS = 24 * 4096
+_POOL_VALUES = 1 << 22
+_LEAST_POOL = 8192
+_POOL_PER_ROW = 3
+_BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class FieldFit:
-    """A fitted field and its targets; rows can be drawn from it any number of times."""
+    """A fitted field and its targets; rows can be drawn from it any number of times.
 
+    ``tilt`` is None if the release has no tables.
+    """
+
+    schema: Schema
     targets: FieldTargets
     fitted: FittedField
+    tilt: Tilt | None = None
 
     @property
     def converged(self) -> bool:
@@ -44,15 +61,81 @@ class FieldFit:
         numeric is float64 in its own unit, within its bounds and whole if the schema requires it;
         other attributes are int32 codes of labels.
         """
-        samplers = [
+        if self.tilt is not None:
+            yield from self._tilted_blocks(self.tilt, n_rows, rng)
+            return
+        samplers = self._samplers()
+        for codes in draw_blocks(self.fitted, self.targets, n_rows, rng=rng):
+            yield _values(samplers, codes, rng)
+
+    def with_tables(self, tables: Sequence[Counted], rng: np.random.Generator) -> FieldFit:
+        """Return the field, tilted to the released counts of the schema's tables."""
+        marginals = map(Counted.marginal, self.fitted.marginals)
+        pool = self._pool(rng)
+        return replace(self, tilt=fit_tilt(pool.cells, [*marginals, *tables]))
+
+    def _samplers(self) -> list[ValueSampler | None]:
+        return [
             None if numeric is None else numeric.spread(shares)
             for numeric, shares in zip(self.targets.numerics, self.fitted.marginals, strict=True)
         ]
-        for codes in draw_blocks(self.fitted, self.targets, n_rows, rng=rng):
-            yield [
-                np.ascontiguousarray(each) if sampler is None else sampler.draw(each, rng)
-                for sampler, each in zip(samplers, codes.T, strict=True)
-            ]
+
+    def _pool(self, rng: np.random.Generator) -> _Pool:
+        """Draw rows of the field, with their cells in single attributes and then in each table."""
+        few = max(_LEAST_POOL, _POOL_VALUES // len(self.targets.marginals))
+        samplers, codes, columns = self._samplers(), [], []
+        for block in draw_blocks(self.fitted, self.targets, min(_POOL_ROWS, few), rng=rng):
+            codes.append(block)
+            columns.append(_values(samplers, block, rng))
+        values = [np.concatenate(each) for each in zip(*columns, strict=True)]
+        return _Pool(np.concatenate(codes), values, find_table_cells(self.schema, values))
+
+    def _tilted_blocks(
+        self, tilt: Tilt, n_rows: int, rng: np.random.Generator
+    ) -> Iterator[list[Column]]:
+        left = [apportion(q, n_rows) for q in self.fitted.marginals]
+        samplers = self._samplers()
+        while n_rows:
+            pool = self._pool(rng)
+            weights = tilt.weigh(pool.cells)
+            part = min(n_rows, len(weights) // _POOL_PER_ROW)
+            n_rows -= part
+            chosen = choose_rows(weights, part, rng)
+            for rows in np.split(chosen, range(_BLOCK_ROWS, part, _BLOCK_ROWS)):
+                quota = [apportion(each / each.sum(), len(rows)) for each in left]
+                for each, taken in zip(left, quota, strict=True):
+                    each -= taken
+                chains = Chains(self.targets, pool.codes[rows])
+                chains.sweep(self.fitted.field, rng, quota=quota, keep=True)
+                fresh = _values(samplers, chains.codes, rng)
+                changed = (chains.codes != pool.codes[rows]).T
+                yield [
+                    np.where(moved, new, old[rows])
+                    for moved, new, old in zip(changed, fresh, pool.columns, strict=True)
+                ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """Rows of a field: codes (n, attributes), values and the cell of each in every partition."""
+
+    codes: NDArray[np.int32]
+    columns: list[Column]
+    tables: list[NDArray[np.int32]]
+
+    @property
+    def cells(self) -> list[NDArray[np.int32]]:
+        """Cells in single attributes, then in tables."""
+        return [*self.codes.T, *self.tables]
+
+
+def _values(
+    samplers: Sequence[ValueSampler | None], codes: NDArray[np.int32], rng: np.random.Generator
+) -> list[Column]:
+    return [
+        np.ascontiguousarray(each) if sampler is None else sampler.draw(each, rng)
+        for sampler, each in zip(samplers, codes.T, strict=True)
+    ]
 
 
 def fit_released(
@@ -63,9 +146,10 @@ def fit_released(
     histograms: Sequence[NDArray[np.float64] | None],
     entry_noise: float,
     rng: np.random.Generator,
+    tables: Sequence[NDArray[np.float64]] = (),
     progress: Callable[[float], None] | None = None,
 ) -> FieldFit | None:
-    """Fit a field to released moments. Return None if a schema has no field.
+    """Fit a field to released moments and counts. Return None if a schema has no field.
 
     Parameters
     ----------
@@ -79,6 +163,8 @@ def fit_released(
         (`dppca.common.numerics.spectrum.noise_edge.entry_noise`), at least 0.
     rng
         Decides the chains; the same state gives the same field.
+    tables
+        For each table of the schema, the released share of the rows in each of its cells.
     progress
         Receives the share that is done, from 0 to 1; it never falls.
     """
@@ -89,9 +175,15 @@ def fit_released(
         return None
     layout = schema.layout
     if set(layout.kinds) == {ColumnKind.BINARY} and layout.n_columns <= MOST_BINARIES:
-        return FieldFit(targets, fit_binary_field(targets, rng=rng, progress=progress))
-    scales = coupling_scales(targets, layout.groups)
-    return FieldFit(targets, fit_field(targets, scales, rng=rng, progress=progress))
+        fitted = fit_binary_field(targets, rng=rng, progress=progress)
+    else:
+        scales = coupling_scales(targets, layout.groups)
+        fitted = fit_field(targets, scales, rng=rng, progress=progress)
+    fit = FieldFit(schema, targets, fitted)
+    if not tables or not fit.converged:
+        return fit
+    noise = entry_noise / float(layout.table_weight)
+    return fit.with_tables([Counted(shares, noise) for shares in tables], rng)
 
 
 def released_targets(

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dppca.common.numerics.moments.moments import compute_moments, unpack, unpack_histograms
+from dppca.common.numerics.moments.moments import (
+    compute_moments,
+    unpack,
+    unpack_histograms,
+    unpack_tables,
+)
 from dppca.common.numerics.synthesis.cell_values import draw_in_cells
 from dppca.common.numerics.synthesis.rows import FieldFit, fit_released
-from dppca.common.schema import Schema, encode, find_cells, find_faults
+from dppca.common.schema import Schema, encode, find_cells, find_faults, find_table_cells
 
 N = 40_000
 People = tuple[NDArray[np.float64] | NDArray[np.int32], ...]
@@ -61,6 +67,7 @@ def _fit(schema: Schema, noise: float, seed: int = 1, *, people: People | None =
         histograms=unpack_histograms(packed, N, layout),
         entry_noise=noise,
         rng=rng,
+        tables=unpack_tables(packed, N, layout),
     )
     assert fit is not None
     return fit
@@ -191,3 +198,64 @@ def test_codes_of_cells_become_values_in_them(codes: list[int]) -> None:
     assert cells.index(np.asarray(drawn[1], np.float64)).tolist() == expected
     np.testing.assert_array_equal(np.asarray(drawn[0]) // 5, columns[0])
     np.testing.assert_array_equal(drawn[2], columns[2])
+
+
+def _parity() -> People:
+    """Three flags of which each two say nothing of the third, and money beside them."""
+    rng = np.random.default_rng(9)
+    first, second = (rng.random(N) < 0.5 for _ in range(2))
+    third = np.where(rng.random(N) < 0.9, first ^ second, ~(first ^ second))
+    money = np.where(rng.random(N) < 0.5, np.exp(rng.normal(7, 1, N)), 0.0)
+    return (np.clip(money, 0, 1e5), *(np.int32(each) for each in (first, second, third)))
+
+
+FLAGS = [{"name": name, "type": "binary", "values": ["a", "b"]} for name in ("p", "q", "r")]
+MONEY = {"name": "money", "type": "numeric", "histogram": True, **NUMERICS["money"]}
+TABLE = {"table": ["p", "q", "r"]}
+TREE = {
+    "tree": [
+        {"by": "p", "labels": ["a"]},
+        *({"by": "q", "labels": ["b"]}, {}, {}),
+        *({"by": "money", "at_most": 900}, {}, {}),
+    ],
+    "target": "r",
+}
+
+
+def _cell_shares(schema: Schema, columns: Sequence[NDArray[Any]]) -> list[NDArray[np.float64]]:
+    cells = find_table_cells(schema, columns)
+    sizes = schema.layout.tables
+    return [
+        np.bincount(each, minlength=size) / len(each)
+        for each, size in zip(cells, sizes, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("noise", [1e-5, 0.003])
+def test_rows_meet_tables_and_trees_and_keep_their_marginals(noise: float) -> None:
+    people = _parity()
+    plain = Schema.from_document({"attributes": [MONEY, *FLAGS]})
+    schema = Schema.from_document({"attributes": [MONEY, *FLAGS], "tables": [TABLE, TREE]})
+    fit = _fit(schema, noise, people=people)
+    without = _rows(_fit(plain, noise, people=people), 20_000)
+    rows = _rows(fit, 70_000)  # from more than one pool
+    for found in find_faults(schema, rows).values():
+        assert not (found.missing | found.invalid | found.out).any()
+    for own, made, other in zip(
+        *(_cell_shares(schema, each) for each in (people, rows, without)), strict=True
+    ):
+        far, near = (np.abs(own - each).sum() / 2 for each in (other, made))
+        assert far > 0.1
+        assert near < 0.02 + 4 * noise
+    for column, marginal in zip(rows[1:], fit.fitted.marginals[1:], strict=True):
+        counts = np.bincount(np.asarray(column, np.int64), minlength=2)
+        assert np.abs(counts - 70_000 * marginal).max() <= 1
+    assert fit.tilt is not None
+    assert 0.05 < fit.tilt.quality.worth < 0.9
+
+
+def test_a_tilted_field_gives_the_same_rows_again() -> None:
+    schema = Schema.from_document({"attributes": [MONEY, *FLAGS], "tables": [TABLE]})
+    fit = _fit(schema, 0.001, people=_parity())
+    for one, other in zip(_rows(fit, 5000), _rows(fit, 5000), strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -1,0 +1,156 @@
+"""Weights of rows drawn from a field, so that they meet noised counts of partitions.
+
+A field knows pairs of attributes. Where a release also counts rows in tables and trees, rows drawn
+from the field are weighted by the law nearest to it (of least relative entropy) among ::
+
+    q(x) ~ p(x) exp( sum_k theta_k[cell of x in partition k] )                             (1)
+
+that meets the released shares y as far as their noise allows. With m the shares under q, s^2 the
+variance of the noise on a share and m0 the shares under the field, a coefficient has the prior
+``N(0, t_k^2)``, and as ``dm/dtheta`` is near m0, at the most probable coefficients ::
+
+    y - m = s^2 theta / (t_k^2 m0)                                                         (2)
+
+t_k of each partition maximises the likelihood of its shares, ``y - m0 ~ N(0, s^2 + (t_k m0)^2)``,
+over cells that the field reaches; the others cannot be met by weights. The shares of each single
+attribute take part as further partitions, because weights would otherwise change them. (2) is the
+stationary point of a convex function of theta, which L-BFGS minimises.
+
+The expectations are over a pool of rows, whose weights say how many rows it is worth:
+``(sum w)^2 / sum w^2``. All work uses one thread, in one order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
+
+_WIDTHS = np.geomspace(0.01, 3.0, 25)
+_MARGINAL_WIDTH = 3.0
+_MARGINAL_NOISE = 1e-3
+"""Deviation within which single attributes are met: quotas of the rows correct the rest."""
+_STEPS = 120
+
+Vector = NDArray[np.float64]
+Codes = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The released share of the rows in each cell of a partition, shape (n_cells,), and its noise.
+
+    ``noise`` is the standard deviation of each share; ``width`` is that of the prior, or None if
+    the shares decide it.
+    """
+
+    shares: Vector
+    noise: float
+    width: float | None = None
+
+    @classmethod
+    def marginal(cls, shares: Vector) -> Counted:
+        """Return the shares of a single attribute, which are known well."""
+        return cls(shares, _MARGINAL_NOISE, _MARGINAL_WIDTH)
+
+
+@dataclass(frozen=True, slots=True)
+class TiltQuality:
+    """How well weighted rows meet the released counts, and what the weights leave of the rows."""
+
+    worth: Annotated[
+        float, "rows without weights that the weighted rows are worth, as a share of all of them"
+    ]
+    missed: Annotated[
+        float,
+        "root mean square of what is missed, in standard deviations of the noise; 1 is as far off "
+        "as the noise",
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Tilt:
+    """Coefficients of equation (1), shape (cells of all partitions,), and the quality of the fit.
+
+    ``starts`` has the place of each partition's first cell.
+    """
+
+    theta: Vector
+    starts: NDArray[np.int64]
+    quality: TiltQuality
+
+    def weigh(self, cells: Sequence[Codes]) -> Vector:
+        """Return weights of rows, shape (n_rows,), of sum 1, by their cells in each partition."""
+        with_starts = zip(self.starts, cells, strict=True)
+        return _normalised(sum(self.theta[start + each] for start, each in with_starts))
+
+
+def fit_tilt(cells: Sequence[Codes], counted: Sequence[Counted]) -> Tilt:
+    """Fit the coefficients on a pool of rows, by the cell of each in every partition."""
+    n_rows = len(cells[0])
+    sizes = [len(each.shares) for each in counted]
+    starts = np.cumsum([0, *sizes[:-1]])
+    index = np.stack([start + each for start, each in zip(starts, cells, strict=True)], axis=1)
+    member = csr_array(
+        (np.ones(index.size), index.ravel(), np.arange(n_rows + 1) * len(counted)),
+        shape=(n_rows, sum(sizes)),
+    )
+    transposed = csr_array(member.T)
+    first = np.bincount(index.ravel(), minlength=sum(sizes)) / n_rows
+    shares = np.concatenate([each.shares for each in counted])
+    noise = np.repeat([each.noise for each in counted], sizes)
+    widths = [
+        _width(each, first[start : start + size])
+        for each, start, size in zip(counted, starts, sizes, strict=True)
+    ]
+    precision = noise**2 / (np.repeat(widths, sizes) ** 2 * np.maximum(first, 1 / n_rows))
+
+    def objective(theta: Vector) -> tuple[float, Vector]:
+        scores = member @ theta
+        top = scores.max()
+        weights = np.exp(scores - top)
+        total = weights.sum()
+        moved = transposed @ (weights / total) - shares + precision * theta
+        value = top + np.log(total) - shares @ theta + 0.5 * precision @ theta**2
+        return float(value), moved
+
+    found = minimize(
+        objective, np.zeros(sum(sizes)), jac=True, method="L-BFGS-B", options={"maxiter": _STEPS}
+    )
+    weights = _normalised(member @ found.x)
+    of_tables = np.repeat([each.width is None for each in counted], sizes) & (first > 0)
+    misses = ((shares - transposed @ weights) / noise)[of_tables]
+    worth, missed = 1 / np.square(weights).sum() / n_rows, np.sqrt(np.mean(misses**2))
+    return Tilt(found.x, starts, TiltQuality(float(worth), float(missed)))
+
+
+def choose_rows(weights: Vector, n_rows: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Choose rows in proportion to their weights, by systematic sampling, in a random order.
+
+    Each row is chosen ``n_rows`` times its weight, rounded up or down.
+    """
+    places = (rng.random() + np.arange(n_rows)) / n_rows
+    chosen = np.searchsorted(np.cumsum(weights), places).clip(max=len(weights) - 1)
+    return rng.permutation(chosen)
+
+
+def _normalised(scores: Vector) -> Vector:
+    weights: Vector = np.exp(scores - scores.max())
+    weights /= weights.sum()
+    return weights
+
+
+def _width(counted: Counted, first: Vector) -> float:
+    """Width of a partition's prior: the most likely of a grid."""
+    if counted.width is not None:
+        return counted.width
+    reached = first > 0
+    miss = np.square(counted.shares - first)[reached, None]
+    variance = counted.noise**2 + np.square(first[reached, None] * _WIDTHS)
+    likelihood = -0.5 * (np.log(variance) + miss / variance).sum(axis=0)
+    return float(_WIDTHS[likelihood.argmax()])
