@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -106,17 +107,7 @@ def _reserve(site: OwnerSite, study: Study) -> None:
         ledger.reserve(request, release_id=bytes(16), now=NOW)
 
 
-COMMAND = (
-    "train",
-    "site-test",
-    "--target",
-    "ill",
-    "--method",
-    "dp-svm",
-    "--epsilon",
-    "0.5",
-    "--yes",
-)
+COMMAND = shlex.split("train site-test --target ill --method dp-svm --epsilon 0.5 --yes")
 
 
 def test_one_more_data_set_changes_nothing_for_a_study_that_was_charged(site: OwnerSite) -> None:
