@@ -343,9 +343,3 @@ def test_an_error_is_text_on_standard_error_unless_json_is_asked_for_behind_the_
     code, out, err = _text("--site", str(tmp_path), "budget", capsys=capsys)
     assert (code, out) == (10, "")
     assert err.startswith("error: no site.yaml")
-
-
-def test_training_needs_components_first(site: OwnerSite) -> None:
-    code, failed = site.run("train", "census", "--target", "sex")
-    assert code == 50
-    assert "dppca-owner components census" in failed["error"]["message"]

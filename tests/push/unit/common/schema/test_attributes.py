@@ -175,18 +175,6 @@ def test_bins_in_products_have_the_columns_of_a_categorical() -> None:
     assert made.largest_norm(without="age") == alike.largest_norm(without="age")
 
 
-def test_number_of_entries_is_counted_without_listing_them() -> None:
-    made = schema(
-        *[changed(AGE, name=f"n{i}") for i in range(7)],
-        *[changed(SEX, name=f"b{i}") for i in range(5)],
-        *[changed(WORK, name=f"c{i}") for i in range(3)],
-    )
-    assert made.layout.n_entries == made.layout.n_sums + len(made.layout.product_index[0])
-    ball = schema(BALL, changed(BALL, name="y"), row_norm={"include_sums": False})
-    assert ball.layout.n_sums == 0
-    assert ball.layout.n_entries == 3
-
-
 def test_thousands_of_attributes_are_read_in_moments() -> None:
     made = schema(*[changed(SEX, name=f"b{i}") for i in range(8192)])
     assert made.layout.n_columns == 8192

@@ -24,11 +24,7 @@ from dppca.common.errors import (
     SettingError,
 )
 from dppca.common.numerics.spectrum.pca import decompose
-from dppca.common.papers import DPPCASVM
-from dppca.common.papers.base.second_moment import NoisedMoment
 from dppca.common.privacy.labels import Label
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.sensitivity import BallShape, sensitivity
 from dppca.common.schema import encode
 from dppca.common.study import Study
 from dppca.owner.models import training
@@ -286,42 +282,3 @@ def test_prediction_leaves_no_half_written_file(
     with pytest.raises(DataError):
         predict_file(model, tmp_path / "none.csv", tmp_path / "out.csv")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_the_estimator_and_the_site_train_one_machine(
-    result: Result, study: Study, rows_path: Path, kernel: str
-) -> None:
-    """`DPPCASVM` on the same components answers as the site's model does."""
-    made = fit(result, study, rows_path, kernel=kernel, C=0.3)
-    columns = next(iter(open_table(rows_path, study.table).batches()))
-    space = made.space
-    assert space is not None
-    coded = encode(study.table, columns)[:, space.columns] / 1024
-
-    class OnTheseComponents(DPPCASVM):
-        def _release(self, rows: Any) -> Any:
-            del rows
-            kept = space.components
-            second = kept.T @ np.diag(np.arange(len(kept), 0, -1.0)) @ kept
-            return NoisedMoment(second, calibrated(self))
-
-    estimator = OnTheseComponents(
-        epsilon=1,
-        max_rows_per_person=1,
-        n_components=len(space.components),
-        kernel=kernel,
-        C=0.3,
-        gamma=1 / len(space.components),
-        standardise=True,
-        row_norm=2.0,
-        allow_constant=True,
-    ).fit(coded, columns[4])
-    np.testing.assert_allclose(np.abs(estimator.components_), np.abs(space.components), atol=1e-9)
-    agree = np.mean(estimator.predict(coded) == made.classify(columns))
-    assert agree >= 0.995  # but for rows at the boundary, where rounding decides
-
-
-def calibrated(model: DPPCASVM) -> Calibration:
-    shape = BallShape(n_columns=7, with_sums=False)
-    return model._calibrate(sensitivity(shape, resolution_bits=10), N_ROWS, 7)

@@ -211,17 +211,6 @@ def test_a_file_that_is_not_there_or_a_folder_or_without_rows_is_refused(
         open_table(path, SCHEMA)
 
 
-def test_damaged_parquet_page_is_found_when_it_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "rows.parquet"
-    rows = pa.table({"age": np.arange(5000.0), "ill": [0] * 5000, "town": ["Ulm"] * 5000})
-    pq.write_table(rows, path, compression="snappy", use_dictionary=False)
-    content = bytearray(path.read_bytes())
-    content[20:2000] = b"\xff" * 1980
-    path.write_bytes(content)
-    with pytest.raises(DataError, match="damaged"):
-        moments_of_table(open_table(path, SCHEMA), SCHEMA)
-
-
 def test_codes_of_parquet_that_stand_for_nothing_are_damage(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     towns = ["Ulm"] * 64 + ["Bern"] * 64 + ["Rome"] * 64

@@ -4,10 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from cryptography import x509
 
 from dppca.common.errors import SettingError
-from dppca.common.transport.tls import Identity, Role, parse_identity
 from dppca.owner.site.config import load_site
 from dppca.owner.site.enrolment import enrol
 
@@ -16,12 +14,6 @@ from dppca.owner.site.enrolment import enrol
 def folder(tmp_path: Path) -> Path:
     enrol(tmp_path / "site", name="owner-1", curator="hub.example:7443")
     return tmp_path / "site"
-
-
-def test_the_request_names_the_owner_and_is_signed_by_its_key(folder: Path) -> None:
-    request = x509.load_pem_x509_csr((folder / "request.pem").read_bytes())
-    assert request.is_signature_valid
-    assert parse_identity(request) == Identity("owner-1", Role.OWNER)
 
 
 def test_nothing_is_overwritten(folder: Path) -> None:
