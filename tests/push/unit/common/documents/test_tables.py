@@ -22,17 +22,6 @@ def test_columns_are_aligned_and_numbers_to_the_right() -> None:
     assert text_table(NAMES, ROWS, width=27, right=(1, 2)) == expected
 
 
-def test_in_a_narrow_terminal_each_row_becomes_lines_with_names() -> None:
-    assert text_table(NAMES, ROWS, width=26) == [
-        "laplace",
-        "    epsilon 0.5, captured",
-        "    0.912",
-        "gaussian",
-        "    epsilon 10, captured",
-        "    0.998",
-    ]
-
-
 def test_tables_of_markdown_are_drawn_for_the_terminal_and_the_rest_stays() -> None:
     text = "# Noise\n\n| name | is |\n| --- | --- |\n| a\\|b | 1 |\n| c |  |\n\nSaid | so.\n"
     assert fit_markdown(text, width=None) == text

@@ -118,11 +118,3 @@ def test_scores_on_all_but_one_component_are_turned_back_into_rows() -> None:
     assert np.abs(model.inverse_transform(scores) - rows).max() < 1e-3
     with pytest.raises(DataError, match="there are 3 components"):
         model.inverse_transform(rows)
-
-
-def test_a_notebook_sees_what_is_private_and_what_is_not() -> None:
-    rows = np.random.default_rng(2).normal(size=(60, 4))
-    fitted = clone(ESTIMATORS[0]).fit(rows, (rows[:, 0] > 0).astype(int))
-    page = fitted.guarantee_._repr_html_()
-    assert fitted.guarantee_.label.value in page
-    assert "not private" in page

@@ -1,21 +1,19 @@
-"""What would be recovered fits into a narrow terminal, whatever the names."""
+"""What is said of a release that the ledger holds, and of its charge."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from dppca.common.privacy.accounting import PrivacyCost
+from dppca.owner.render.charges import charge_text
 from dppca.owner.render.ledger import (
     ChargedRelease,
-    LedgerRecovery,
     LedgerState,
-    RecoveredRelease,
     SiteBudgets,
     budget_text,
-    recovery_text,
 )
 
 COST: dict[str, Any] = {
@@ -24,36 +22,12 @@ COST: dict[str, Any] = {
     "charged_epsilon": Decimal("0.99999"),
     "charged_rho": Decimal(0),
 }
-RECOVERED = RecoveredRelease(
-    study="blood-pressure-and-weight-2026",
-    data_set="survey",
-    population="patients-of-the-hospital",
-    release_id=bytes(16),
-    received=datetime(2026, 11, 22, 18, 54, 20, tzinfo=UTC),
-    rows=12_345,
-    charged_before=True,
-    unproved="the certificate is not one of this site",
-    **COST,
-)
 
 
-@pytest.mark.parametrize("width", [60, 40])
-def test_charges_that_would_be_entered_fit(width: int) -> None:
-    document = LedgerRecovery(
-        owner="hospital",
-        recovered=(RECOVERED,),
-        disowned=(),
-        populations=(),
-        entries=1,
-        entries_known=0,
-    )
-    wide, narrow = recovery_text(document), recovery_text(document, width=width)
-    assert len(wide.splitlines()[-1]) > width
-    table = narrow.splitlines()[2:]
-    # A single word stays in one piece, to be copied.
-    assert [line for line in table if len(line) > width and len(line.split()) > 1] == []
-    for said in ("received 2026", "evidence", "charged before", "12345"):
-        assert said in " ".join(" ".join(table).split())
+def test_a_charge_names_what_is_charged_rounded_up() -> None:
+    both = PrivacyCost(Decimal("1.000000000011"), Decimal("0.5"))
+    assert charge_text(both) == "epsilon 1.01 and rho 0.5 (zCDP)"
+    assert charge_text(PrivacyCost(Decimal(1), Decimal(0))) == "epsilon 1"
 
 
 @pytest.mark.parametrize(
