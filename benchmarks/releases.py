@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from cryptography.hazmat.primitives.asymmetric import ec
 from numpy.typing import NDArray
 
-from dppca.common.aggregation.seals import OpenerKey, make_opener_key
-from dppca.common.aggregation.terms import key_bytes
 from dppca.common.attestation.releases import SignedRelease
 from dppca.common.attestation.results import Result
 from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.receipts import SOFTWARE
 from dppca.common.privacy.release import MomentReceipt, receipt_for
 from dppca.common.schema import Schema
-from dppca.common.signing import Purpose, sign
 from dppca.common.study import Study, study_from_mapping
 from dppca.curator.study.aggregate import aggregate
-from dppca.curator.study.assembly import assemble_study
 from dppca.curator.study.study_record import Contribution, LedgerHead
-from dppca.deploy.simulation.aggregation import Aggregation, write_draft
 
 BITS = 10
 """Bits of the grid, unless a study says otherwise."""
@@ -106,41 +97,3 @@ def pool(
         for owner, n in zip(study.owners, n_rows, strict=True)
     ]
     return aggregate(study, calibration, contributions, vectors)
-
-
-def mask_study(
-    study: Study,
-    keys: Mapping[str, ec.EllipticCurvePrivateKey],
-    *,
-    openers: int,
-    spares: int = 0,
-    entropy: EntropySource,
-) -> tuple[Study, dict[str, OpenerKey]]:
-    """The same study with ``trust: aggregate`` and one colluder, and the openers' secrets."""
-    secrets = {name: make_opener_key(entropy) for name in study.owners[:openers]}
-    parts = [
-        (name, json.dumps(_identity_part(name, key, secrets.get(name))))
-        for name, key in keys.items()
-    ]
-    draft = write_draft(study, Aggregation(colluders=1, openers=openers, spares=spares))
-    return assemble_study(draft, parts)[1], secrets
-
-
-def make_keys(owners: Sequence[str]) -> dict[str, ec.EllipticCurvePrivateKey]:
-    """Fresh keys, by owner."""
-    return {name: ec.generate_private_key(ec.SECP256R1()) for name in owners}
-
-
-def _identity_part(
-    owner: str, key: ec.EllipticCurvePrivateKey, secret: OpenerKey | None
-) -> dict[str, object]:
-    """What ``dppca-owner identity`` prints of an owner, who is an opener if it has a secret."""
-    document: dict[str, object] = {"identities": {owner: _base64(key_bytes(key.public_key()))}}
-    if secret is not None:
-        signature = _base64(sign(key, Purpose.OPENER, secret.public))
-        document["openers"] = {owner: {"key": _base64(secret.public), "signature": signature}}
-    return document
-
-
-def _base64(content: bytes) -> str:
-    return base64.b64encode(content).decode("ascii")

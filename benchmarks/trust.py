@@ -32,7 +32,7 @@ from benchmarks.experiment import (
     run_trials,
     shown,
 )
-from benchmarks.releases import make_keys, mask_study, pool
+from benchmarks.releases import pool
 from benchmarks.studies import ROOT
 from benchmarks.synthesis.forms import PLAIN, SHAPED, TARGETED, find_form
 from benchmarks.synthesis.judging import judge_rows
@@ -50,13 +50,15 @@ from dppca.common.privacy.noise.entropy import EntropySource, SeededEntropy
 from dppca.common.privacy.release import calibrate
 from dppca.common.shell.console import run
 from dppca.common.study import Trust
+from dppca.deploy.simulation.aggregation import Aggregation
+from dppca.deploy.simulation.in_memory import make_parties
 from dppca.owner.synthesis.rows import synthesize
 
 OWNERS = (3, 10, 30)
 SEEDS = 3
 FORMS = {"nltcs": PLAIN, "demo": SHAPED, "adult": TARGETED}
 NOISE_DRAWS = 40_000
-OPENERS = 2
+MASKING = Aggregation(colluders=1, openers=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +85,7 @@ def run_trial(trial: TrustTrial) -> Found:
     form = find_form(subject, FORMS[name])
     study = make_study(form, trial.mechanism, trial.epsilon, owners=trial.owners)
     if trial.trust == Trust.AGGREGATE:
-        keys = make_keys(study.owners)
-        study, _ = mask_study(study, keys, openers=OPENERS, entropy=SeededEntropy(1))
+        study = make_parties(study, MASKING, entropy=SeededEntropy(1)).study
     calibration = calibrate(study)
     moments = cached_moments(name, FORMS[name], seed, trial.owners)
     entropy = SeededEntropy(int.from_bytes(trial.key.encode()) % (1 << 64))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +29,6 @@ rows there are. A ratio above 1 means that DPPCA is the faster.
 COMPONENTS = 10
 SHAPES = ((200_000, 200), (500_000, 20))
 PATIENCE_S = 60.0
-GUEST = Path(__file__).with_name("guest.py")
 _ENVIRONMENTS = {
     "Dask-ML PCA": ("dask-ml", ["dask-ml"]),
     "diffprivlib PCA": ("diffprivlib", ["diffprivlib", "scikit-learn<1.6"]),
@@ -47,7 +45,7 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
         np.savez(path, rows=rows, norm=BOUND * d**0.5, lower=-upper, upper=upper)
         subjects: dict[str, Run] = {"DPPCA": partial(_decompose, rows), **_scikit_learn(rows)}
         guests = open_guests(
-            *(plan, pythons, GUEST, str(path), str(COMPONENTS), "1", "0"),
+            *(plan, pythons, str(path), str(COMPONENTS), "1", "0", "0"),
             threads=count_cores(),
             patience_s=PATIENCE_S,
         )

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Callable
 from functools import partial
 from itertools import count
 from time import process_time
+from typing import Any
 
 import numpy as np
 
 from benchmarks.performance.federation import CuratorProcess, make_moments, make_study
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
-from benchmarks.releases import make_keys, mask_study
 from dppca.common.aggregation.contribution import draw_masked
 from dppca.common.aggregation.opening import answer, open_set
 from dppca.common.aggregation.pooling import show_set, unmask
+from dppca.common.aggregation.seals import make_opener_key
 from dppca.common.aggregation.sum_messages import Upload
-from dppca.common.aggregation.terms import Terms
+from dppca.common.aggregation.terms import Terms, key_bytes
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate, draw
-from dppca.common.study import Trust
+from dppca.common.signing import Purpose, sign
+from dppca.common.study import Study, Trust
+from dppca.curator.study.assembly import assemble_study
+from dppca.deploy.simulation.aggregation import Aggregation, write_draft
+from dppca.deploy.simulation.in_memory import make_parties
 from dppca.owner.site.agreement import own_key
 from dppca.owner.site.config import load_site
 
@@ -81,11 +88,28 @@ def _run_round(
     study = make_study(f"round-{run}", owners=owners, columns=columns, components=_COMPONENTS)
     secrets: dict[str, bytes] = {}
     if trust is Trust.AGGREGATE:
-        keys = {name: own_key(load_site(federation.enrol(name))) for name in study.owners}
-        entropy = OperatingSystemEntropy()
-        study, openers = mask_study(study, keys, openers=2, entropy=entropy)
-        secrets = {name: each.secret for name, each in openers.items()}
+        study, secrets = _mask_study(federation, study)
     return federation.go(trust.value, study, run, secrets)
+
+
+def _mask_study(federation: CuratorProcess, study: Study) -> tuple[Study, dict[str, bytes]]:
+    """The study with trust in the sum and the owners' own keys, and its two openers' secrets."""
+    secrets = {name: make_opener_key(OperatingSystemEntropy()) for name in study.owners[:2]}
+    parts = []
+    for name in study.owners:
+        key = own_key(load_site(federation.enrol(name)))
+        part: dict[str, Any] = {"identities": {name: _base64(key_bytes(key.public_key()))}}
+        if name in secrets:
+            signature = sign(key, Purpose.OPENER, secrets[name].public)
+            offered = {"key": _base64(secrets[name].public), "signature": _base64(signature)}
+            part["openers"] = {name: offered}
+        parts.append((name, json.dumps(part)))
+    _, masked = assemble_study(write_draft(study, Aggregation(colluders=1, openers=2)), parts)
+    return masked, {name: each.secret for name, each in secrets.items()}
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode("ascii")
 
 
 def _costs(owners: int, openers: int, columns: int) -> tuple[float, float, float, float, float]:
@@ -96,8 +120,8 @@ def _costs(owners: int, openers: int, columns: int) -> tuple[float, float, float
     begin = process_time()
     draw(study, plain, moments, release_id=bytes(16), ledger_sequence=0, entropy=entropy)
     noise_s = process_time() - begin
-    keys = make_keys(study.owners)
-    masked, secrets = mask_study(study, keys, openers=openers, entropy=entropy)
+    parties = make_parties(study, Aggregation(colluders=1, openers=openers), entropy=entropy)
+    masked, keys, secrets = parties.study, parties.keys, parties.secrets
     terms, calibration = Terms.from_study(masked), calibrate(masked)
     uploads, owner_s = [], []
     for name, key in keys.items():

@@ -21,6 +21,7 @@ BENCHMARKS = (
 )
 """Modules of this package, in the order of the page."""
 
+GUEST = Path(__file__).with_name("guest.py")
 Cell = str | int | float | None
 
 
@@ -162,7 +163,6 @@ class BenchmarkPlan:
 def open_guests(
     plan: BenchmarkPlan,
     pythons: Mapping[str, Path | None],
-    script: Path,
     *arguments: str,
     threads: int,
     patience_s: float,
@@ -175,7 +175,7 @@ def open_guests(
                 notes.append(f"{name} (not installed)")
                 continue
             plan.say(f"{name} fits for the first time")
-            ask = stack.enter_context(open_guest(python, script, name, *arguments, threads=threads))
+            ask = stack.enter_context(open_guest(python, GUEST, name, *arguments, threads=threads))
             try:
                 fitted[name] = ask, ask("fit", patience_s)
             except PatienceError as error:

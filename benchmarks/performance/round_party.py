@@ -5,24 +5,28 @@ owner that waits for components and takes them, as the owner's commands do: it s
 it holds, or draws the noise of made-up moments first, by a study's kind of trust, and opens where
 it has a SECRET. ``floor ADDRESS FOLDER BYTES`` moves the same bytes over one bare gRPC stream.
 ``server FOLDER PORT_FILE OWNERS COLUMNS COMPONENTS`` is the other end of that: it adds up the
-vectors, decomposes with ``eigh``, and sends the arrays of a result.
+vectors, decomposes with ``eigh``, and sends the arrays of a result. ``sink FOLDER PORT_FILE`` is a
+bare server that takes streams and forgets them. Servers end when a line comes on their input.
 """
 
 from __future__ import annotations
 
 import io
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import grpc
 import numpy as np
 
-from benchmarks.performance import bare
 from benchmarks.performance.federation import (
+    PARTY,
     ROWS,
     credentials_in,
     make_moments,
@@ -36,15 +40,21 @@ from dppca.common.aggregation.opening import answer, open_set
 from dppca.common.aggregation.seals import OpenerKey
 from dppca.common.aggregation.terms import Terms
 from dppca.common.documents.messages import StudyState
+from dppca.common.errors import UnreachableError
 from dppca.common.numerics.moments.moments import unpack
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate, draw
+from dppca.common.shell.files import write_file
 from dppca.common.study import Study, Trust, study_from_canonical
-from dppca.common.transport.channels import CHUNK_BYTES, open_channel
+from dppca.common.transport.channels import CHUNK_BYTES, SERVER_OPTIONS, open_channel
+from dppca.common.transport.channels import server_credentials as tls_of
+from dppca.common.transport.testbed import START_TIMEOUT_S, await_address
 from dppca.owner.client.calls import CuratorClient
 from dppca.owner.site.agreement import own_key
 from dppca.owner.site.config import load_site
 
+THROW, ROUND = "Throw", "Round"
+_THREADS = 16
 _WAIT_S = 600.0
 _POLL_S = 0.005
 
@@ -118,7 +128,7 @@ def floor(address: str, folder: str, size: str) -> None:
     content = np.random.default_rng(0).bytes(int(size))
     with open_channel(address, credentials_in(Path(folder))) as channel:
         grpc.channel_ready_future(channel).result(timeout=_WAIT_S)
-        call: Any = channel.stream_stream(bare.path_of(bare.ROUND))
+        call: Any = channel.stream_stream(path_of(ROUND))
         await_go()
         pieces = (content[i : i + CHUNK_BYTES] for i in range(0, len(content), CHUNK_BYTES))
         received = sum(len(piece) for piece in call(pieces, timeout=_WAIT_S))
@@ -169,13 +179,54 @@ def server(folder: str, port_file: str, owners: str, columns: str, components: s
     """The floor's other end, for one round."""
     adder = _Adder(int(owners), int(columns), int(components))
     handler: Any = grpc.stream_stream_rpc_method_handler(adder.add)
-    bare.serve(folder, port_file, bare.ROUND, handler, threads=int(owners) + 1)
+    _serve(folder, port_file, ROUND, handler, threads=int(owners) + 1)
+
+
+def sink(folder: str, port_file: str) -> None:
+    """A server that forgets what it takes."""
+    handler: Any = grpc.stream_unary_rpc_method_handler(
+        lambda pieces, _: str(sum(map(len, pieces))).encode()
+    )
+    _serve(folder, port_file, THROW, handler, threads=_THREADS)
+
+
+def path_of(method: str) -> str:
+    """What a client calls."""
+    return f"/floor.Floor/{method}"
+
+
+def _serve(folder: str, port_file: str, method: str, handler: Any, *, threads: int) -> None:
+    """Serve with the certificate in ``folder``; the address goes to ``port_file``."""
+    made = grpc.server(ThreadPoolExecutor(threads), options=SERVER_OPTIONS)
+    handlers = grpc.method_handlers_generic_handler("floor.Floor", {method: handler})
+    made.add_generic_rpc_handlers((handlers,))
+    port = made.add_secure_port("localhost:0", tls_of(credentials_in(Path(folder))))
+    made.start()
+    write_file(Path(port_file), f"localhost:{port}".encode(), durable=False)
+    sys.stdin.readline()
+    made.stop(0).wait()
+
+
+@contextmanager
+def started(kind: str, folder: Path, port_file: Path, *others: object) -> Iterator[str]:
+    """Run a server of this module, which announces its address in a file, and end it."""
+    command = [sys.executable, "-m", PARTY, *map(str, (kind, folder, port_file, *others))]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE)
+    try:
+        address = await_address(port_file, process)
+        if address is None:
+            raise UnreachableError("the bare server did not start")
+        yield address
+    finally:
+        process.communicate(b"\n", timeout=START_TIMEOUT_S)
 
 
 if __name__ == "__main__":
     _, _kind, *_given = sys.argv
     if _kind == "server":
         server(*_given)
+    elif _kind == "sink":
+        sink(*_given)
     elif _kind == "floor":
         floor(*_given)
     else:

@@ -12,23 +12,21 @@ from pathlib import Path
 from time import process_time
 
 import numpy as np
-from cryptography.hazmat.primitives.asymmetric import ec
 from numpy.typing import NDArray
 
 from benchmarks.environments import Ask, open_guest
 from benchmarks.performance.federation import make_moments, make_study
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
-from benchmarks.releases import make_keys, mask_study
 from dppca.common.aggregation import masking
 from dppca.common.aggregation.opening import answer, open_set, vote
 from dppca.common.aggregation.pooling import require_opening, require_upload, show_set, unmask
-from dppca.common.aggregation.seals import OpenerKey
 from dppca.common.aggregation.streams import SEED_BYTES
 from dppca.common.aggregation.sum_messages import Opening, SealedSet, Upload, Vote
 from dppca.common.aggregation.terms import Terms
 from dppca.common.errors import ConflictError, OpeningRefusedError
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
-from dppca.common.study import Study
+from dppca.deploy.simulation.aggregation import Aggregation
+from dppca.deploy.simulation.in_memory import Parties, make_parties
 
 FLOWER = "Flower 1.41 SecAgg+"
 TITLE = "A masked sum beside Flower's SecAgg+"
@@ -60,15 +58,6 @@ _OWNERS, _NEEDED = 10, 7
 
 
 @dataclass(frozen=True, slots=True)
-class MaskedParties:
-    """A study with ``trust: aggregate`` and all its secrets."""
-
-    study: Study
-    keys: dict[str, ec.EllipticCurvePrivateKey]
-    secrets: dict[str, OpenerKey]
-
-
-@dataclass(frozen=True, slots=True)
 class MaskedSum:
     """One sum in memory: processor seconds of all and of one owner, bytes, and the error."""
 
@@ -88,8 +77,8 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     for openers, spares in ((2, 0), (4, 1), (7, 0)):
         name = f"DPPCA, {openers} openers, {spares} spare"
         plan.say(name)
-        parties, vectors = make_parties(columns, openers=openers, spares=spares)
-        small = make_parties(FEW, openers=openers, spares=spares)
+        parties, vectors = mask_sums(columns, openers=openers, spares=spares)
+        small = mask_sums(FEW, openers=openers, spares=spares)
         for missing in (0, _OWNERS - _NEEDED):
             sums = [add_masked(parties, vectors, missing=missing) for _ in range(rounds)]
             costs.append(_cost(name, missing, sums, 8 * SEED_BYTES))
@@ -124,19 +113,16 @@ def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     ]
 
 
-def make_parties(
-    columns: int, *, openers: int, spares: int
-) -> tuple[MaskedParties, NDArray[np.int64]]:
-    """Owners with secrets, and their exact packed sums, ``(owners, entries)``."""
+def mask_sums(columns: int, *, openers: int, spares: int) -> tuple[Parties, NDArray[np.int64]]:
+    """Owners with secrets and one colluder, and their exact packed sums, ``(owners, entries)``."""
     study = make_study("secagg", owners=_OWNERS, columns=columns, components=2)
     vectors = np.stack([make_moments(study, n).packed for n in range(_OWNERS)])
-    keys, entropy = make_keys(study.owners), OperatingSystemEntropy()
-    masked, secrets = mask_study(study, keys, openers=openers, spares=spares, entropy=entropy)
-    return MaskedParties(masked, keys, secrets), vectors
+    aggregation = Aggregation(colluders=1, openers=openers, spares=spares)
+    return make_parties(study, aggregation, entropy=OperatingSystemEntropy()), vectors
 
 
 def add_masked(
-    parties: MaskedParties,
+    parties: Parties,
     vectors: NDArray[np.int64],
     *,
     missing: int = 0,
@@ -208,7 +194,7 @@ def most_gone(works: Callable[[int], bool]) -> int:
     return max(takewhile(works, range(_OWNERS)))
 
 
-def _works(parties: MaskedParties, vectors: NDArray[np.int64], when: str, n: int) -> bool:
+def _works(parties: Parties, vectors: NDArray[np.int64], when: str, n: int) -> bool:
     owners = parties.study.owners
     gone = {"before": (), "after": owners[_OWNERS - n :], "openers": owners[:n]}[when]
     missing = n if when == "before" else 0

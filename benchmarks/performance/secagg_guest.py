@@ -63,36 +63,17 @@ def main() -> None:
 
 def _round(vectors: Any, share: float, stage: str, gone: int) -> dict[str, float]:
     import numpy as np
-    from flwr.app import (  # type: ignore[import-not-found]
-        ConfigRecord,
-        Context,
-        Error,
-        Message,
-        RecordDict,
-    )
-    from flwr.client.mod import secaggplus_mod  # type: ignore[import-not-found]
-    from flwr.common import (  # type: ignore[import-not-found]
-        Code,
-        FitRes,
-        Status,
-        ndarrays_to_parameters,
-        parameters_to_ndarrays,
-    )
-    from flwr.common.serde import (  # type: ignore[import-not-found]
-        message_from_proto,
-        message_to_proto,
-    )
-    from flwr.compat.common import recorddict_compat  # type: ignore[import-not-found]
-    from flwr.proto.message_pb2 import (  # type: ignore[import-not-found]
-        Message as Wire,
-    )
-    from flwr.server import LegacyContext, SimpleClientManager  # type: ignore[import-not-found]
-    from flwr.server.compat.grid_client_proxy import (  # type: ignore[import-not-found]
-        GridClientProxy,
-    )
-    from flwr.server.strategy import FedAvg  # type: ignore[import-not-found]
-    from flwr.server.workflow import SecAggPlusWorkflow  # type: ignore[import-not-found]
-    from flwr.supercore.task_identity import TaskIdentity  # type: ignore[import-not-found]
+    from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
+    from flwr.client.mod import secaggplus_mod
+    from flwr.common import Code, FitRes, Status, ndarrays_to_parameters, parameters_to_ndarrays
+    from flwr.common.serde import message_from_proto, message_to_proto
+    from flwr.compat.common import recorddict_compat
+    from flwr.proto.message_pb2 import Message as Wire
+    from flwr.server import LegacyContext, SimpleClientManager
+    from flwr.server.compat.grid_client_proxy import GridClientProxy
+    from flwr.server.strategy import FedAvg
+    from flwr.server.workflow import SecAggPlusWorkflow
+    from flwr.supercore.task_identity import TaskIdentity
 
     TaskIdentity.task_id = TaskIdentity.run_id = TaskIdentity.node_id = 1
     n_clients = len(vectors)

@@ -38,7 +38,6 @@ installed its row says so. A ratio above 1 means that DPPCA is the faster, fit a
 ROWS = 36_000
 PATIENCE_S = 1200.0
 _BINS = 32
-GUEST = Path(__file__).with_name("synthesis_guest.py")
 SDV, PGM = "SDV GaussianCopula", "Private-PGM (dpmm, MST)"
 _SDV_NEEDS = (
     *("copulas==0.14.1", "rdt==2.0.0", "sdmetrics==0.32.0", "pandas==2.3.3", "numpy==2.4.6"),
@@ -98,7 +97,7 @@ def _race(
     write_table(path, schema, columns, *attribute_cells(schema, columns, {}, count=_BINS))
     fits: dict[str, Run] = {"DPPCA": fit}
     draws: dict[str, Run] = {"DPPCA": rows}
-    given = (plan, pythons, GUEST, str(path), str(n_rows))
+    given = (plan, pythons, str(path), str(n_rows), "1", "1e-9", "0")
     with open_guests(*given, threads=1, patience_s=PATIENCE_S) as (fitted, notes):
         for name, (ask, _) in fitted.items():
             if name != PGM:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import count
 from pathlib import Path
 
-from benchmarks.performance.bare import started
-from benchmarks.performance.federation import PARTY, Children, CuratorProcess, make_study
+from benchmarks.performance.federation import Children, CuratorProcess, make_study
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
+from benchmarks.performance.round_party import started
 from dppca.common.study import Study
 
 TITLE = "The whole round"
@@ -57,8 +57,8 @@ def _race(plan: BenchmarkPlan, owners: int, columns: int) -> tuple[Cell, ...]:
 
 def _floor(federation: CuratorProcess, study: Study, port_file: Path) -> float:
     layout, rule = study.table.layout, study.components
-    given = (federation.curator.credentials, port_file, len(study.owners), layout.n_columns)
-    with started(PARTY, "server", *given, rule.count, port_file=port_file) as address:
+    size = (len(study.owners), layout.n_columns, rule.count)
+    with started("server", federation.curator.credentials, port_file, *size) as address:
         return Children(
             ["floor", address, federation.enrol(name), 8 * layout.n_entries]
             for name in study.owners

@@ -1,4 +1,4 @@
-"""Synthetic rows of this software in a process of their own, as `synthesis_guest` makes others'.
+"""Synthetic rows of this software in a process of their own, as `performance.guest` makes others'.
 
 ``python ours_guest.py STUDY.json TABLE.npz ROWS SEED RELATION NAME`` answers as the other guests
 do. A fit is all of a study but its transport: every owner's coding, exact sums and exact noise,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from benchmarks.environments import find_environment, open_guest
 from benchmarks.experiment import Found
-from benchmarks.performance.libraries import GUEST
+from benchmarks.performance.registry import GUEST
 from benchmarks.rivals.cells import RivalRun, cross
 from benchmarks.rivals.component_tables import (
     BALL,
@@ -98,7 +98,7 @@ def _guest_components(
     with tempfile.TemporaryDirectory(prefix="dppca-rivals-") as scratch:
         given, saved = Path(scratch) / "table.npz", Path(scratch) / "components.npy"
         np.savez(given, rows=table.rows, norm=table.norm, lower=lower, upper=upper)
-        arguments = (who, str(given), str(components), epsilon, str(split))
+        arguments = (who, str(given), str(components), epsilon, "0", str(split))
         with open_guest(python, GUEST, *arguments, threads=1) as ask:
             ask("fit", PATIENCE_S)
             ask(f"save {saved}")

@@ -5,13 +5,17 @@ tries (Adult with histograms and targets, the demo as it is shipped, NLTCS plain
 noise of its own, for neighbours of either kind (`benchmarks.rivals.neighbours`). The others are
 given the cells of the tables that all are judged by, so that none loses by a coarser cut than its
 judge's; their values are spread evenly over a cell. Every run is a process of its own.
+
+Rows are judged as in `benchmarks.synthesis.judging`; beside its linear machine stands libsvm's with
+an RBF kernel (C = 1, gamma "scale", standardised columns) on the first 5,000 rows, for its time
+grows with their square.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -23,14 +27,22 @@ from numpy.typing import NDArray
 
 from benchmarks.environments import Ask, find_environment, open_guest
 from benchmarks.experiment import Found
-from benchmarks.performance.synthesis import ENVIRONMENTS, GUEST, PGM, SDV, write_table
+from benchmarks.performance.registry import GUEST
+from benchmarks.performance.synthesis import ENVIRONMENTS, PGM, SDV, write_table
 from benchmarks.rivals.cells import RivalRun, cross
-from benchmarks.rivals.judging import draw_values, judge_table
 from benchmarks.rivals.neighbours import Neighbours, make_study
 from benchmarks.studies import value_columns
 from benchmarks.synthesis.forms import find_form, list_forms
-from benchmarks.synthesis.judging import attribute_cells, find_reference
-from benchmarks.synthesis.subjects import load_subject
+from benchmarks.synthesis.judging import (
+    CELLS,
+    attribute_cells,
+    find_accuracies,
+    find_reference,
+    find_variation,
+    judge_rows,
+    single_tables,
+)
+from benchmarks.synthesis.subjects import Subject, load_subject
 from benchmarks.synthesis.trials import REAL
 from dppca.common.schema import Column, Numeric
 
@@ -43,6 +55,7 @@ HERE = (OURS, OURS_PURE, PRIVBAYES, SUBN3)
 OWNERS = (1, 3, 10)
 EPSILONS = ("0.1", "0.2", "0.5", "1")
 DELTA = "1e-9"
+RBF_ROWS = 5000
 _OURS_GUEST = Path(__file__).with_name("ours_guest.py")
 
 
@@ -172,3 +185,63 @@ def _columns(name: str, who: Contestant, rows: NDArray[np.float64], split: int) 
             subject.schema.attributes, value_columns(subject.schema, rows), strict=True
         )
     ]
+
+
+def judge_table(name: str, columns: Sequence[Column], split: int) -> Found:
+    """Judge columns of values, as the data set has them.
+
+    ``linear`` and ``rbf`` are accuracies by target; ``singles`` and ``pairs`` the mean total
+    variation of the one-way and of the two-way tables.
+    """
+    subject, real = load_subject(name), find_reference(name, split)
+    singles = single_tables(subject, real.training)
+    judged = judge_rows(name, columns, split)
+    return {
+        "linear": judged["accuracy"],
+        "rbf": find_accuracies(name, columns, split, accuracy=_rbf_accuracy),
+        "singles": find_variation(single_tables(subject, columns), singles),
+        "pairs": judged["pairs"],
+    }
+
+
+def draw_values(
+    subject: Subject, codes: NDArray[np.float64], rng: np.random.Generator
+) -> list[Column]:
+    """Columns of values from cells, shape (n_rows, attributes); evenly within a numeric's."""
+    columns: list[Column] = []
+    for attribute, cell in zip(subject.schema.attributes, codes.T.astype(np.int64), strict=True):
+        if not isinstance(attribute, Numeric):
+            columns.append(cell.astype(np.int32))
+            continue
+        edges = _cell_edges(subject, attribute)
+        columns.append(edges[cell] + rng.random(len(cell)) * (edges[cell + 1] - edges[cell]))
+    return columns
+
+
+def _cell_edges(subject: Subject, attribute: Numeric) -> NDArray[np.float64]:
+    """Edges of a numeric's cells in the tables, both bounds among them, in its own unit."""
+    lower, upper = attribute.bounds
+    if attribute.name not in subject.edges:
+        return np.linspace(lower, upper, CELLS + 1)
+    # Public edges may lie outside a study's bounds; nothing is in their cells.
+    edges = np.r_[lower, subject.edges[attribute.name], upper].astype(np.float64)
+    clipped: NDArray[np.float64] = edges.clip(lower, upper)
+    return clipped
+
+
+def _rbf_accuracy(
+    features: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    *,
+    test: NDArray[np.float64],
+    truth: NDArray[np.int64],
+) -> float:
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC
+
+    features, labels = features[:RBF_ROWS], labels[:RBF_ROWS]
+    if len(np.unique(labels)) == 1:
+        return float((truth == labels[0]).mean())
+    machine = make_pipeline(StandardScaler(), SVC(kernel="rbf", C=1.0, gamma="scale"))
+    return float((machine.fit(features, labels).predict(test) == truth).mean())

@@ -32,7 +32,7 @@ def test_rounds_alternate_and_medians_count_only_them() -> None:
 
 
 def test_a_sum_without_three_owners_and_a_spare_opener_is_exact() -> None:
-    parties, vectors = secagg.make_parties(4, openers=4, spares=1)
+    parties, vectors = secagg.mask_sums(4, openers=4, spares=1)
     gone = parties.study.owners[1:2]
     whole, part = (
         secagg.add_masked(parties, vectors, missing=missing, gone=gone) for missing in (0, 3)
@@ -43,7 +43,7 @@ def test_a_sum_without_three_owners_and_a_spare_opener_is_exact() -> None:
         secagg.add_masked(parties, vectors, missing=4)
     with pytest.raises(OpeningRefusedError):
         secagg.add_masked(parties, vectors, gone=parties.study.owners[:2])
-    parties, vectors = secagg.make_parties(4, openers=2, spares=0)
+    parties, vectors = secagg.mask_sums(4, openers=2, spares=0)
     with pytest.raises(ConflictError):
         secagg.add_masked(parties, vectors, gone=gone)
 

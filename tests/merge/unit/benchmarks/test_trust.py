@@ -1,4 +1,4 @@
-"""Trials of either kind of trust, and whether they reach what was asked."""
+"""Trials of either kind of trust, their means, and whether these reach what was asked."""
 
 from __future__ import annotations
 
@@ -7,35 +7,16 @@ from typing import Any
 
 import pytest
 
-from benchmarks import trust as page
-from benchmarks.releases import make_keys, mask_study
+from benchmarks import trust
 from benchmarks.studies import ROOT
 from benchmarks.synthesis.trials import make_study
-from benchmarks.trust import TrustTrial, measure_noise, run_trial
+from benchmarks.trust import MASKING, TrustTrial, measure_noise, run_trial
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Trust
+from dppca.deploy.simulation.in_memory import make_parties
 
 BINARY = [{"name": name, "type": "binary", "values": [0, 1]} for name in "abc"]
-
-
-@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
-def test_the_pool_of_ten_has_the_noise_that_is_forecast(mechanism: str) -> None:
-    own = make_study({"attributes": BINARY}, mechanism, "0.5", owners=10)
-    masked, _ = mask_study(own, make_keys(own.owners), openers=2, entropy=SeededEntropy(1))
-    assert (masked.trust, masked.n_honest_owners) == (Trust.AGGREGATE, 9)
-    for study, expected in ((own, 10**0.5), (masked, (10 / 9) ** 0.5)):
-        calibration = calibrate(study)
-        assert calibration.mechanisms(10) ** 0.5 == pytest.approx(expected, rel=1e-6)
-        measured = measure_noise(calibration, 10, entropy=SeededEntropy(3))
-        assert measured == pytest.approx(expected, rel=0.02)
-
-
-@pytest.mark.parametrize("trust", list(Trust))
-def test_a_trial_gives_figures_and_repeats_itself(trust: Trust) -> None:
-    trial = TrustTrial("demo", "gaussian", "1", 3, trust.value, 0)
-    first, second = run_trial(trial), run_trial(trial)
-    assert first == second
 
 
 def run(owners: int, seed: int, accuracy: float, **changes: Any) -> dict[str, Any]:
@@ -56,19 +37,42 @@ def run(owners: int, seed: int, accuracy: float, **changes: Any) -> dict[str, An
 
 @pytest.mark.parametrize(("lost", "verdict"), [(0.009, "reached"), (0.02, "**missed** in 1 of 1")])
 def test_accuracy_that_is_lost_with_many_owners_is_said(lost: float, verdict: str) -> None:
-    line, _ = page.asked(page.summarize([run(3, 0, 0.8), run(30, 0, 0.8 - lost)]))
+    line, _ = trust.asked(trust.summarize([run(3, 0, 0.8), run(30, 0, 0.8 - lost)]))
     assert verdict in line
     own = [run(3, 0, 0.8, trust="owner"), run(30, 0, 0.5, trust="owner")]
-    assert "not measured" in page.asked(page.summarize(own))[0]
+    assert "not measured" in trust.asked(trust.summarize(own))[0]
     little = [run(3, 0, 0.8, epsilon="0.1"), run(30, 0, 0.5, epsilon="0.1")]
-    assert "not measured" in page.asked(page.summarize(little))[0]
+    assert "not measured" in trust.asked(trust.summarize(little))[0]
 
 
 @pytest.mark.parametrize(("noise", "verdict"), [(1.015, "reached"), (0.97, "**missed**")])
 def test_noise_off_its_forecast_is_said(noise: float, verdict: str) -> None:
-    assert verdict in page.asked(page.summarize([run(10, 0, 0.8, noise=noise)]))[1]
+    assert verdict in trust.asked(trust.summarize([run(10, 0, 0.8, noise=noise)]))[1]
+
+
+def test_the_page_is_the_file_in_words() -> None:
+    assert trust.PAGE.read_text() == trust.page(json.loads(trust.JSON_FILE.read_text()))
 
 
 def test_the_readme_has_the_short_table() -> None:
     readme = ROOT / "README.md"
-    assert page.short_table(json.loads(page.JSON_FILE.read_text())) in readme.read_text()
+    assert trust.short_table(json.loads(trust.JSON_FILE.read_text())) in readme.read_text()
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+def test_the_pool_of_ten_has_the_noise_that_is_forecast(mechanism: str) -> None:
+    own = make_study({"attributes": BINARY}, mechanism, "0.5", owners=10)
+    masked = make_parties(own, MASKING, entropy=SeededEntropy(1)).study
+    assert (masked.trust, masked.n_honest_owners) == (Trust.AGGREGATE, 9)
+    for study, expected in ((own, 10**0.5), (masked, (10 / 9) ** 0.5)):
+        calibration = calibrate(study)
+        assert calibration.mechanisms(10) ** 0.5 == pytest.approx(expected, rel=1e-6)
+        measured = measure_noise(calibration, 10, entropy=SeededEntropy(3))
+        assert measured == pytest.approx(expected, rel=0.02)
+
+
+@pytest.mark.parametrize("kind", list(Trust))
+def test_a_trial_gives_figures_and_repeats_itself(kind: Trust) -> None:
+    trial = TrustTrial("demo", "gaussian", "1", 3, kind.value, 0)
+    first, second = run_trial(trial), run_trial(trial)
+    assert first == second

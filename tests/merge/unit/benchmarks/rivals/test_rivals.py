@@ -12,12 +12,13 @@ import pytest
 from benchmarks.environments import GuestError, PatienceError
 from benchmarks.rivals import page, synthetic
 from benchmarks.rivals.cells import RivalRun, read_cells, run_cells, summarize
-from benchmarks.rivals.judging import draw_values, judge_table
 from benchmarks.rivals.neighbours import Neighbours
 from benchmarks.rivals.synthetic import (
     OURS,
     SUBN3,
     Contestant,
+    draw_values,
+    judge_table,
     run_contestant,
 )
 from benchmarks.synthesis.judging import attribute_cells, split_rows
