@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,7 +14,7 @@ from typing import Any
 import distributed
 import pyarrow.parquet as pq
 
-from benchmarks.environments import ROOT, Ask, GuestError, open_guest
+from benchmarks.environments import Ask, GuestError, open_guest
 from benchmarks.performance.registry import BenchmarkPlan, Cell, Cpu, FigureTable, Run, Timing
 from benchmarks.performance.tables import numeric_schema, scan_parquet, write_folder
 from dppca.owner.engines.engine import Engine, LocalEngine
@@ -55,7 +52,6 @@ _SLOTS = (1, 8, 32, 128, 512)
 _GUEST = Path(__file__).with_name("engines_guest.py")
 PATIENCE_S = 900.0
 _OURS, _BARE = "DPPCA on Dask", "pyarrow alone, on the same workers"
-_ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
 
 
 def measure(plan: BenchmarkPlan) -> list[FigureTable]:
@@ -175,30 +171,12 @@ def _guest(ask: Ask) -> tuple[Run, Cpu]:
 
 @contextmanager
 def _cluster(folder: Path) -> Iterator[tuple[str, Any]]:
-    """A scheduler and its workers, each a process, and a client beside the engine's own."""
-    file = folder / "scheduler.json"
-    file.unlink(missing_ok=True)
-    environment = os.environ | {"PYTHONPATH": str(ROOT), **_ONE_THREAD}
-    line = [sys.executable, "-m", "dask"]
-    at = ["--no-dashboard", "--scheduler-file", str(file)]
-    scheduler = [*line, "scheduler", "--host", "127.0.0.1", "--port", "0", *at]
-    worker = [*line, "worker", "--nworkers", str(WORKERS), "--nthreads", "1", *at]
-    with ExitStack() as stack:
-        log = stack.enter_context((folder / "dask.log").open("wb"))
-        for command in (scheduler, worker):
-            process = subprocess.Popen(
-                [*command, *(["--local-directory", str(folder)] if command is worker else [])],
-                env=environment,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-            stack.callback(process.wait)
-            stack.callback(process.terminate)
-        while not file.exists():
-            if process.poll() is not None:
-                raise GuestError((folder / "dask.log").read_text()[-300:])
-            time.sleep(0.1)
-        client: Any = distributed.Client(scheduler_file=str(file), set_as_default=False)
-        stack.callback(client.close)
-        client.wait_for_workers(WORKERS)
-        yield client.scheduler.address.replace("tcp://", "dask://"), client
+    """Workers, each a process, and a client beside the engine's own."""
+    workers: dict[str, Any] = {"n_workers": WORKERS, "threads_per_worker": 1}
+    with (
+        distributed.LocalCluster(
+            **workers, host="127.0.0.1", dashboard_address=None, local_directory=str(folder)
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield cluster.scheduler_address.replace("tcp://", "dask://"), client
