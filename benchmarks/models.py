@@ -50,7 +50,7 @@ from dppca.common.transport.testbed import LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
 from dppca.deploy.simulation.holdings import divide, read_cells, write_table
 from dppca.deploy.simulation.runner import DATA_SET, WAIT_S
-from dppca.owner.models.features import FeatureReader, list_features
+from dppca.owner.models.features import list_features
 from dppca.owner.models.training import read_rows
 from dppca.owner.records import open_table
 
@@ -102,16 +102,6 @@ def list_options(method: str, asked: ClassifierTrial) -> list[str]:
     return [*options, "--yes"]
 
 
-def coded_features(schema: Schema, target: str) -> FeatureReader:
-    """What reads the coded columns of all attributes but the target, in real units."""
-    features = list_features(schema, target)
-
-    def read(columns: list[Column]) -> NDArray[np.float64]:
-        return coded_rows(schema, columns)[:, features]
-
-    return read
-
-
 def fit_estimator(
     method: str, asked: ClassifierTrial, schema: Schema, *, rows: Path, held_out: Path
 ) -> Trained:
@@ -128,11 +118,16 @@ def fit_estimator(
         "max_rows_per_person": schema.max_rows_per_person,
         "allow_constant": True,
     }
-    kind, features = _ESTIMATORS[method], coded_features(schema, asked.data.target)
+    target, kind = asked.data.target, _ESTIMATORS[method]
+    features = list_features(schema, target)
+
+    def read(columns: list[Column]) -> NDArray[np.float64]:
+        return coded_rows(schema, columns)[:, features]
+
     names = signature(kind).parameters
     estimator = kind(**{name: value for name, value in settings.items() if name in names})
-    estimator.fit(*read_rows(open_table(rows, schema), asked.data.target, features))
-    unseen, codes = read_rows(open_table(held_out, schema), asked.data.target, features)
+    estimator.fit(*read_rows(open_table(rows, schema), target, read))
+    unseen, codes = read_rows(open_table(held_out, schema), target, read)
     guarantee = estimator.guarantee_
     charge = guarantee.charge or PrivacyCost(Decimal(0), Decimal(0))
     return Trained(
