@@ -150,8 +150,8 @@ def test_the_packed_vector_is_what_its_definition_says(
 @given(tables())
 def test_a_bin_in_products_has_the_sums_of_a_label(made: tuple[Schema, list[np.ndarray]]) -> None:
     """As a categorical of the same cells, whose codes are found by the definition of a cell."""
-    schema, columns = made
-    document = schema.model_dump(mode="json")
+    document, columns = {**made[0].model_dump(mode="json"), "tables": []}, made[1]
+    schema = Schema.from_document(document)
     labelled = list(columns)
     for index, (attribute, cells) in enumerate(zip(schema.attributes, schema.cells, strict=True)):
         if isinstance(attribute, Numeric) and attribute.products is not None and cells is not None:

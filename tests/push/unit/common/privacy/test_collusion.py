@@ -23,7 +23,7 @@ def test_gaussian_shares_that_are_left_give_a_larger_epsilon(
     study = make_masked_study(n_owners).study
     found = foresee_collusion(study, calibrate(study))
     assert found is not None
-    assert calibrate(study).honest == n_owners - 1
+    assert calibrate(study).n_honest_owners == n_owners - 1
     assert found.words.startswith("with any 2: epsilon")
     assert (found.one_more, found.all_others) == (Decimal(one_more), Decimal(all_others))
 
@@ -42,7 +42,7 @@ def test_a_quorum_and_not_the_number_of_owners_says_how_many_are_honest() -> Non
     study = make_masked_study(10, quorum=6, deadline="2090-01-01T00:00:00Z", colluders=1).study
     found = foresee_collusion(study, calibrate(study))
     assert found is not None
-    assert calibrate(study).honest == 5
+    assert calibrate(study).n_honest_owners == 5
     assert found.words.startswith("with any 2: epsilon")
 
 

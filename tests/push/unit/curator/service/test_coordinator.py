@@ -165,7 +165,7 @@ def test_a_defect_stops_the_work_on_one_study_until_the_daemon_is_restarted(
         assert curator.record(SECOND).state is StudyState.OPEN
         assert curator.coordinator.n_stopped == 1
         assert not curator.daemon.done()
-        (line,) = [each for each in caplog.records if each.message == "study stopped"]
+        line = next(each for each in caplog.records if each.message == "study stopped")
         assert line.exc_info is not None
         assert vars(line)["fields"]["study"] == "second"
         monkeypatch.undo()
