@@ -185,7 +185,7 @@ TOUCHES: Mapping[str, str] = {
     "tests/support/engines.py": "spark guides",
     "tests/fault_injection/*": "faults",
     "tests/support/laws.py": "audits",
-    "tests/support/page_shell.py": "guides spark",
+    "tests/support/page_shell.py": "accuracy guides spark",
     "tests/support/pooling.py": "accuracy audits",
 }
 """Suites that a change of a file touches, by pattern; all matching patterns count."""

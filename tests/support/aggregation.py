@@ -49,13 +49,16 @@ class Secrets:
     keys: dict[str, ec.EllipticCurvePrivateKey]
     secrets: dict[str, OpenerKey]
 
-    def vote(self, shown: SealedSet, *, bound: str | None = None) -> Vote:
-        opener = shown.opener
+    def vote(self, shown: SealedSet, *, opener: str = "", bound: str | None = None) -> Vote:
+        """Vote for a set as the opener to whom it is shown, or as another one."""
+        opener = opener or shown.opener
         secret, key = self.secrets[opener], self.keys[opener]
         return vote(self.terms, shown, opener=opener, secret=secret, key=key, bound=bound)
 
-    def open(self, shown: SealedSet, votes: Sequence[Vote], *, bound: str | None = None) -> Sums:
-        opener = shown.opener
+    def open(
+        self, shown: SealedSet, votes: Sequence[Vote], *, opener: str = "", bound: str | None = None
+    ) -> Sums:
+        opener = opener or shown.opener
         secret = self.secrets[opener]
         return open_set(self.terms, shown, votes, opener=opener, secret=secret, bound=bound)
 

@@ -9,8 +9,8 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -83,8 +83,7 @@ def watched(browser: Browser, **options: Any) -> Iterator[Watched]:
     seen = Watched(context.new_page())
     seen.page.on("request", lambda request: seen.requests.append(request.url))
     seen.page.on(
-        "console",
-        lambda said: seen.complaints.append(said.text) if said.type == "error" else None,
+        "console", lambda said: seen.complaints.append(said.text) if said.type == "error" else None
     )
     seen.page.on("pageerror", lambda error: seen.complaints.append(str(error)))
     seen.page.on("dialog", lambda dialog: seen.complaints.append(f"dialog {dialog.message}"))
@@ -121,6 +120,10 @@ def serve_page(
 
 def serve_site_page(live: Processes, site: OwnerSite, *, fault: str | None = None) -> Served:
     return serve_page(live, OWNER, ["--site", site.folder, "page"], fault=fault)
+
+
+OpenSite = Callable[..., AbstractContextManager[tuple[Watched, Served]]]
+"""What the fixture `open_site` gives: a site's page in a window that has logged in."""
 
 
 def require_accessible(page: Page) -> None:

@@ -62,9 +62,7 @@ class Authority:
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         certificate = builder.sign(self.key, hashes.SHA256())
         return Credentials(
-            ca=self.pem,
-            certificate=certificate.public_bytes(Encoding.PEM),
-            key=key_pem(key),
+            ca=self.pem, certificate=certificate.public_bytes(Encoding.PEM), key=key_pem(key)
         )
 
 

@@ -73,10 +73,7 @@ class Demo:
         """Read a file in a service's view, volumes included."""
         name = self.compose("ps", "--all", "--quiet", service).stdout.strip()
         done = subprocess.run(
-            ["docker", "cp", f"{name}:{path}", "-"],
-            capture_output=True,
-            check=True,
-            timeout=WAIT_S,
+            ["docker", "cp", f"{name}:{path}", "-"], capture_output=True, check=True, timeout=WAIT_S
         )
         archive = subprocess.run(
             ["tar", "-xO"], input=done.stdout, capture_output=True, check=True, timeout=WAIT_S

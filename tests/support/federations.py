@@ -122,8 +122,7 @@ class MaskedHub:
         made = make_masked_study(*arguments, **changes)
         self.curator.operator().create(made.study)
         return MaskedSites(
-            made,
-            {name: MaskedSite(name, self._party(made, name), made) for name in made.keys},
+            made, {name: MaskedSite(name, self._party(made, name), made) for name in made.keys}
         )
 
     def reconnect(self, sites: MaskedSites) -> None:

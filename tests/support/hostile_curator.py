@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dppca.common.aggregation.opening import Sums, answer, open_set, vote
+from dppca.common.aggregation.opening import Sums
 from dppca.common.aggregation.streams import add_stream
 from dppca.common.aggregation.sum_messages import Opening, SealedSet, Vote
 from dppca.common.errors import DppcaError
@@ -36,36 +36,20 @@ class HonestOpener:
     def vote(self, shown: SealedSet) -> Vote:
         if self.key_destroyed:
             raise DppcaError("the key is gone")
-        made = vote(
-            self.who.terms,
-            shown,
-            opener=self.name,
-            secret=self.who.secrets[self.name],
-            key=self.who.keys[self.name],
-            bound=self.bound,
-        )
+        made = self.who.vote(shown, opener=self.name, bound=self.bound)
         self.bound = made.set_digest
         return made
 
     def open(self, shown: SealedSet, votes: list[Vote]) -> None:
         if self.key_destroyed:
             raise DppcaError("the key is gone")
-        self.sums = open_set(
-            self.who.terms,
-            shown,
-            votes,
-            opener=self.name,
-            secret=self.who.secrets[self.name],
-            bound=self.bound,
-        )
+        self.sums = self.who.open(shown, votes, opener=self.name, bound=self.bound)
         self.bound, self.opened, self.key_destroyed = self.sums.set_digest, shown, True
 
     def answer(self, wanted: tuple[int, ...]) -> Opening:
         if self.sums is None:
             raise DppcaError("nothing was opened")
-        return answer(
-            self.who.terms, self.sums, wanted, opener=self.name, key=self.who.keys[self.name]
-        )
+        return self.who.answer(self.name, self.sums, wanted)
 
 
 @dataclass

@@ -307,11 +307,7 @@ def _keep(folder: Path, begun: Mapping[Study, Sequence[str]]) -> None:
             for owner in owners:
                 release, header = _release(study, owner)
                 record, _ = admission.contribute(
-                    record,
-                    header,
-                    OwnerHistory(),
-                    calibration=calibrate(study),
-                    now=START,
+                    record, header, OwnerHistory(), calibration=calibrate(study), now=START
                 )
                 spools.append(stack.enter_context(store.spool()))
                 spools[-1].write(release)

@@ -37,12 +37,7 @@ from dppca.curator.store import SqliteStore
 from dppca.curator.study import lifecycle
 from dppca.curator.study.admission import contribute
 from dppca.curator.study.aggregate import aggregate
-from dppca.curator.study.openings import (
-    OpeningDecision,
-    OpeningHeader,
-    store_opening,
-    store_vote,
-)
+from dppca.curator.study.openings import OpeningDecision, OpeningHeader, store_opening, store_vote
 from dppca.curator.study.study_record import OwnerHistory, StudyRecord
 from tests.support.aggregation import Secrets, share_out, signing_key
 from tests.support.census import header_of
@@ -82,9 +77,7 @@ def base64_text(content: bytes) -> str:
 
 
 def masked_document(
-    keys: dict[str, ec.EllipticCurvePrivateKey],
-    secrets: dict[str, OpenerKey],
-    **changes: Any,
+    keys: dict[str, ec.EllipticCurvePrivateKey], secrets: dict[str, OpenerKey], **changes: Any
 ) -> dict[str, Any]:
     """An operator's document with these keys; fields as given."""
     if changes.setdefault("mechanism", "gaussian") == "gaussian":

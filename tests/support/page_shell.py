@@ -1,16 +1,19 @@
-"""A shell that runs the blocks of a page of the documentation unchanged."""
+"""Pages of the documentation, as their readers follow them: by a shell, and by hand."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.support.checkout import SEEDED
+from tests.support.checkout import ROOT, SEEDED
 from tests.support.patience import run_watched
+from tests.support.requirements import miss
 
 
 def read_blocks(page: Path) -> dict[str, str]:
@@ -45,3 +48,21 @@ class PageShell:
         done = run_watched(["sh", "-euc", self.blocks[block]], cwd=self.folder, env=self.variables)
         assert done.returncode == 0, f"{block}: {done.stdout}{done.stderr}"
         return done.stdout
+
+
+_HAND = (ROOT / "docs/reference/receipts.md").read_text().split("## By hand")[1]
+
+
+def check_by_hand(folder: Path, name: str) -> list[str]:
+    """OpenSSL's output about a file; the page's example is cut for files without components."""
+    if shutil.which("openssl") is None:
+        miss("OpenSSL", "apt-get install openssl")
+    (block,) = re.findall(r"^```python\n(.*?)^```$", _HAND, re.MULTILINE | re.DOTALL)
+    if name != "components.npz":
+        block = block.replace("components.npz", name).split("for release in")[0]
+    subprocess.run([sys.executable, "-I", "-c", block], cwd=folder, check=True)
+    said = []
+    for command in re.findall(r"^    (openssl .*)$", _HAND, re.MULTILINE):
+        ran = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True)
+        said.append(ran.stdout + ran.stderr)
+    return said

@@ -140,12 +140,7 @@ class Party:
         return _joined(self.federation.DownloadSealed(request, timeout=WAIT_S))
 
     def open(
-        self,
-        study: Study,
-        *,
-        vote: bytes = b"",
-        opening: bytes = b"",
-        **changes: Any,
+        self, study: Study, *, vote: bytes = b"", opening: bytes = b"", **changes: Any
     ) -> pb.OpenResponse:
         """Send a vote, an opening in pieces, or neither; fields of the header as given."""
         fields = {
@@ -162,13 +157,7 @@ class Party:
         return self.federation.Open(iter(parts), timeout=WAIT_S)
 
     def publish(
-        self,
-        study: Study,
-        form: Form,
-        content: bytes,
-        *,
-        n_rows: int,
-        components: bytes,
+        self, study: Study, form: Form, content: bytes, *, n_rows: int, components: bytes
     ) -> pb.PublishSyntheticResponse:
         header = pb.SyntheticHeader(
             study_digest=bytes.fromhex(study.digest),

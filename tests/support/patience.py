@@ -39,10 +39,7 @@ def wait_until(
 
 
 def run_watched(
-    command: Sequence[str | Path],
-    *,
-    env: Mapping[str, str] | None = None,
-    cwd: Path | None = None,
+    command: Sequence[str | Path], *, env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end and return its output; kill all its processes if it hangs."""
     line = [str(part) for part in command]

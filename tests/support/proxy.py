@@ -43,11 +43,7 @@ def running_proxy(curator: str, folder: Path) -> Iterator[Proxy]:
     """Run a proxy in front of the curator at ``HOST:PORT`` while the block runs."""
     with ExitStack() as stack:
         owners, operators = (f"127.0.0.1:{stack.enter_context(reserved_port())}" for _ in range(2))
-        addresses = {
-            "DPPCA_OWNERS": owners,
-            "DPPCA_OPERATORS": operators,
-            "DPPCA_CURATOR": curator,
-        }
+        addresses = {"DPPCA_OWNERS": owners, "DPPCA_OPERATORS": operators, "DPPCA_CURATOR": curator}
         log = stack.enter_context((folder / "haproxy.log").open("wb"))
         process = subprocess.Popen(
             [find_haproxy(), "-f", CONFIGURATION],

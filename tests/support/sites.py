@@ -68,6 +68,9 @@ class OwnerSite:
             return answer_of("dppca-owner", cli, *line)
         return _in_its_own([*line, "--json"], die_at)
 
+    def contribute(self, study: Study, *options: str, die_at: str | None = None) -> tuple[int, Any]:
+        return self.run("contribute", study.name, "--yes", *options, die_at=die_at)
+
     def copied_to(self, folder: Path) -> OwnerSite:
         """Copy the site, which has charged nothing yet, for a test that changes it."""
         at = load_site(Path(shutil.copytree(self.folder, folder)))

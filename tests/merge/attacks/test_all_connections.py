@@ -144,10 +144,7 @@ def test_one_address_has_few_connections_and_others_get_in(
 
 
 def test_one_address_that_comes_too_often_is_refused_and_others_get_in(
-    proxy: Proxy,
-    attacker: Credentials,
-    owners_are_served: Callable[[str], None],
-    tmp_path: Path,
+    proxy: Proxy, attacker: Credentials, owners_are_served: Callable[[str], None], tmp_path: Path
 ) -> None:
     shake = Enrolled(attacker, tmp_path)
 

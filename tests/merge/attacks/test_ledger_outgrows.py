@@ -35,14 +35,10 @@ def _study(curator: Curator, site: OwnerSite, epsilon: str = "0.5", **changes: A
     return curator.begin(site.name, "absent", epsilon=epsilon, **changes)
 
 
-def _contribute(site: OwnerSite, study: Study) -> tuple[int, Any]:
-    return site.run("contribute", study.name, "--yes")
-
-
 def _spend(curator: Curator, site: OwnerSite, number: int) -> list[Study]:
     studies = [_study(curator, site) for _ in range(number)]
     for study in studies:
-        assert _contribute(site, study)[0] == 0
+        assert site.contribute(study)[0] == 0
     return studies
 
 
@@ -68,7 +64,7 @@ def test_a_lost_ledger_does_not_outgrow_what_the_curator_has_seen(
     _lose(site, *lost)
     more = [_study(curator, site, "0.3") for _ in range(6)]
     for study in (*more, *more):
-        code, failed = _contribute(site, study)
+        code, failed = site.contribute(study)
         assert (code, failed["error"]["class"]) == (CHAIN, "ChainError")
         assert "ledger recover" in failed["error"]["message"]
         assert site.history.length == 0, "a locked site keeps nothing"
@@ -97,11 +93,11 @@ def test_a_recovered_ledger_has_every_charge_and_admits_no_more_than_is_left(
     assert site.run("doctor")[0] == 0
 
     for study in spent:
-        code, failed = _contribute(site, study)
+        code, failed = site.contribute(study)
         assert (code, failed["error"]["class"]) == (STATE, "StudyStateError")
     assert not site.history.reservations, "what was recovered is not drawn again"
-    assert _contribute(site, _study(curator, site, "0.6"))[0] == BUDGET
-    assert _contribute(site, _study(curator, site, "0.5"))[0] == 0
+    assert site.contribute(_study(curator, site, "0.6"))[0] == BUDGET
+    assert site.contribute(_study(curator, site, "0.5"))[0] == 0
     code, budget = site.run("budget")
     assert budget["populations"][0]["remaining"] == "0"
     assert [each["state"] for each in budget["releases"]].count("recovered") == 3
@@ -112,20 +108,20 @@ def test_a_copy_from_the_middle_of_a_release_is_charged_for_it_once(
     curator: Curator, site: OwnerSite, step: str
 ) -> None:
     study, ledger = _study(curator, site), site.folder / "ledger.sqlite"
-    assert site.run("contribute", study.name, "--yes", die_at=step)[0] == KILLED
+    assert site.contribute(study, die_at=step)[0] == KILLED
     middle = ledger.read_bytes()
-    assert _contribute(site, study)[0] == 0
+    assert site.contribute(study)[0] == 0
     sent = site.history.commitment_for(study.digest)
     ledger.write_bytes(middle)
-    code, _ = _contribute(site, study)
+    code, _ = site.contribute(study)
     if step == "reserve":  # its bytes are not here: drawn again, they would be others
         assert code == CHAIN
         assert site.run("ledger", "recover", "--yes")[0] == 0, "the reservation has the data set"
-        assert _contribute(site, study)[0] == STATE
+        assert site.contribute(study)[0] == STATE
         assert site.history.commitments == {}
     else:
         assert site.run("ledger", "recover", "--yes")[0] == 0
-        assert _contribute(site, study)[0] == 0
+        assert site.contribute(study)[0] == 0
         assert site.history.commitment_for(study.digest) == sent
     assert _spent(site) == Decimal("0.5")
 
@@ -137,13 +133,13 @@ def test_a_recovery_killed_at_any_step_charges_once_and_stays_locked_until_it_is
     _spend(curator, site, 2)
     _lose(site)
     more = _study(curator, site)
-    assert _contribute(site, more)[0] == CHAIN
+    assert site.contribute(more)[0] == CHAIN
     assert site.run(*RECOVER, die_at=step)[0] == KILLED
     assert site.history.total("survey").epsilon in (0, Decimal("1.0"))
-    assert _contribute(site, more)[0] == CHAIN
+    assert site.contribute(more)[0] == CHAIN
     assert site.run(*RECOVER)[0] == 0
     assert _spent(site) == Decimal("1.0")
-    assert _contribute(site, more)[0] == 0
+    assert site.contribute(more)[0] == 0
 
 
 def test_a_second_curator_locks_the_site_until_it_is_recovered_there_too(
@@ -156,30 +152,27 @@ def test_a_second_curator_locks_the_site_until_it_is_recovered_there_too(
         there = here.replace(curator.address, other.address)
         (site.folder / "site.yaml").write_text(there)
         studies = [_study(other, site) for _ in range(2)]
-        assert [_contribute(site, each)[0] for each in studies] == [0, 0]
+        assert [site.contribute(each)[0] for each in studies] == [0, 0]
         next_there = _study(other, site, "0.1")
         _lose(site)
-        assert _contribute(site, next_there)[0] == CHAIN
+        assert site.contribute(next_there)[0] == CHAIN
         (site.folder / "site.yaml").write_text(here)
         code, failed = site.run(*RECOVER)
         assert code == CHAIN, "the other curator's contributions are still missing"
         assert studies[0].name in failed["error"]["message"]
-        assert _contribute(site, _study(curator, site, "0.1"))[0] == CHAIN
+        assert site.contribute(_study(curator, site, "0.1"))[0] == CHAIN
         (site.folder / "site.yaml").write_text(there)
         assert site.run(*RECOVER)[0] == 0
         assert _spent(site) == Decimal("1.5")
-        assert _contribute(site, next_there)[0] == 0
+        assert site.contribute(next_there)[0] == 0
     finally:
         other.stop()
 
 
 def _components(curator: Curator, site: OwnerSite) -> Study:
     """A study of this owner alone, with its components fetched."""
-    study = curator.begin(
-        site.name,
-        epsilon="0.5",
-    )
-    assert _contribute(site, study)[0] == 0
+    study = curator.begin(site.name, epsilon="0.5")
+    assert site.contribute(study)[0] == 0
     assert site.run("components", study.name, "--wait", "300")[0] == 0
     return study
 
@@ -230,9 +223,9 @@ def test_a_folder_restored_as_a_whole_draws_no_model_before_a_curator_was_asked(
     assert "restored" in failed["error"]["message"]
     (restored.folder / "site.yaml").write_text(reach)
     assert _train(restored, study)[0] == 0, "it is the newest, and says so once compared"
-    assert _contribute(site, _study(curator, site))[0] == 0
+    assert site.contribute(_study(curator, site))[0] == 0
     assert _train(restored, study, "0.25")[0] == 0, "nobody knows yet"
-    assert _contribute(restored, _study(curator, restored))[0] == CHAIN
+    assert restored.contribute(_study(curator, restored))[0] == CHAIN
     assert _train(restored, study, "0.2")[0] == CHAIN
 
 
@@ -248,9 +241,9 @@ def test_what_an_earlier_version_stored_while_its_ledger_was_lost_is_not_sent_be
         reservation = ledger.reserve(request_of(study), release_id=identifier, now=NOW)
         ledger.commit(drawn(study, reservation), now=NOW)
     (site.folder / "ledger.mark").unlink()  # which that version did not write
-    assert _contribute(site, study)[0] == CHAIN
+    assert site.contribute(study)[0] == CHAIN
     assert site.run(*RECOVER)[0] == 0
     assert _spent(site) == Decimal("2.5")
-    code, failed = _contribute(site, study)
+    code, failed = site.contribute(study)
     assert (code, failed["error"]["class"]) == (BUDGET, "BudgetExceededError")
     assert _held(curator, [study]) == 0

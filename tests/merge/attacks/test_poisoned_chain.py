@@ -29,10 +29,6 @@ def thief(curator: Curator, site: OwnerSite) -> Party:
     return curator.party(site.name)
 
 
-def _contribute(site: OwnerSite, study: Study) -> tuple[int, Any]:
-    return site.run("contribute", study.name, "--yes")
-
-
 def _poison(thief: Party, study: Study, length: int = MAX_LEDGER_LENGTH) -> None:
     assert thief.contribute(make_release(study), ledger_length=length).state
 
@@ -49,7 +45,7 @@ def test_a_ledger_longer_than_any_can_be_is_refused(
     study = curator.begin(site.name, "absent")
     call = lambda: _poison(thief, study, length)  # noqa: E731
     assert refused(call) == ("INVALID_ARGUMENT", UploadError.__name__)
-    assert _contribute(site, study)[0] == 0
+    assert site.contribute(study)[0] == 0
 
 
 def test_after_settlement_at_both_ends_the_owner_contributes_again(
@@ -57,16 +53,16 @@ def test_after_settlement_at_both_ends_the_owner_contributes_again(
 ) -> None:
     stolen, own = curator.begin(site.name, "absent"), curator.begin(site.name, "absent")
     _poison(thief, stolen)
-    code, failed = _contribute(site, own)
+    code, failed = site.contribute(own)
     assert code == CHAIN
     for words in (stolen.name, "this site's key", "revoke", "owner settle", "--disown"):
         assert words in failed["error"]["message"]
     settled = curator.operate("owner", "settle", site.name, "--reason", WHY)[1]
     assert (settled["by"], settled["reason"]) == ("operator:alice", WHY)
     assert settled["seen_length"] == MAX_LEDGER_LENGTH
-    assert _contribute(site, own)[0] == CHAIN, "the steward has not said that it was not the site's"
+    assert site.contribute(own)[0] == CHAIN, "the steward has not said that it was not the site's"
     assert _disown(site, stolen)[0] == 0
-    assert _contribute(site, own)[0] == 0
+    assert site.contribute(own)[0] == 0
     assert [r.request.study for r in site.history.reservations] == [own.name]
 
 
@@ -77,8 +73,8 @@ def test_a_steward_who_disowns_needs_no_operator(
     _poison(thief, stolen)
     assert _disown(site, stolen)[0] == 0
     assert site.history.total("survey").epsilon == 0
-    assert _contribute(site, own)[0] == 0
-    assert _contribute(site, stolen)[0] == 44, "the study has a release in this owner's name"
+    assert site.contribute(own)[0] == 0
+    assert site.contribute(stolen)[0] == 44, "the study has a release in this owner's name"
     (settlement,) = curator.operate("owner", "show", site.name)[1]["settlements"]
     assert settlement["by"] == f"owner:{site.name}"
     assert settlement["seen_length"] == MAX_LEDGER_LENGTH
@@ -90,15 +86,15 @@ def test_a_chain_that_is_only_a_little_longer_is_found_before_anything_is_charge
     curator: Curator, site: OwnerSite, thief: Party
 ) -> None:
     first, stolen, own = (curator.begin(site.name, "absent") for _ in range(3))
-    assert _contribute(site, first)[0] == 0
+    assert site.contribute(first)[0] == 0
     before = site.history
     _poison(thief, stolen, before.length + 1)
-    assert _contribute(site, own)[0] == CHAIN
-    assert _contribute(site, first)[0] == CHAIN, "nothing at all is sent while it is locked"
+    assert site.contribute(own)[0] == CHAIN
+    assert site.contribute(first)[0] == CHAIN, "nothing at all is sent while it is locked"
     assert site.history == before
     assert _disown(site, stolen)[0] == 0
-    assert _contribute(site, own)[0] == 0
-    assert _contribute(site, first)[0] == 0
+    assert site.contribute(own)[0] == 0
+    assert site.contribute(first)[0] == 0
 
 
 def test_what_no_signature_of_the_sites_authority_proves_is_charged_study_by_study(

@@ -15,10 +15,7 @@ STAFF = 'staff: {who: Staff, epsilon: "0.1", delta: "0"}'
 BEFORE = ([PATIENTS], ["survey: {population: patients, path: rows.csv}"])
 EDITED = (
     [PATIENTS, STAFF],
-    [
-        "survey: {population: staff, path: staff.csv}",
-        "old: {population: patients, path: rows.csv}",
-    ],
+    ["survey: {population: staff, path: staff.csv}", "old: {population: patients, path: rows.csv}"],
 )
 EDITS = {
     "the name, to other people": (
@@ -87,12 +84,12 @@ def test_a_review_says_it_and_the_rows_under_another_name_are_taken(
     (site.folder / "staff.csv").write_bytes((site.folder / "rows.csv").read_bytes())
     site.state_policy(*BEFORE)
     study = curator.begin(site.name, "absent", epsilon="1")
-    assert site.run("contribute", study.name, "--yes", die_at="reserve")[0] == KILLED
+    assert site.contribute(study, die_at="reserve")[0] == KILLED
     site.state_policy(*EDITED)
     code, reviewed = site.run("review", study.name)
     assert (code, "draws on population staff" in reviewed["refused"]) == (REFUSED, True)
     renamed = "crew: {population: staff, path: staff.csv}", EDITED[1][1]
     site.state_policy([PATIENTS, STAFF], [*renamed])
-    code, done = site.run("contribute", study.name, "--yes")
+    code, done = site.contribute(study)
     assert (code, done["population"]) == (0, "patients")
     assert (site.history.total("patients").epsilon, site.history.total("staff").epsilon) == (1, 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -11,7 +10,7 @@ import yaml
 from dppca.common.aggregation.pooling import require_upload
 from dppca.common.aggregation.sum_messages import SealedSet, Upload
 from dppca.common.errors import ConsentError
-from dppca.common.study import Study, study_from_mapping
+from dppca.common.study import study_from_mapping
 from dppca.owner.commands.opening import open_sum
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.site.config import load_site
@@ -28,15 +27,11 @@ SETTING, MISMATCH, NO_POLICY, REFUSED = 10, 12, 20, 26
 IDENTITY, PERMISSION, STATE, NOT_READY = 41, 42, 44, 50
 
 
-def _contribute(site: OwnerSite, study: Study, *options: str) -> tuple[int, Any]:
-    return site.run("contribute", study.name, "--yes", *options)
-
-
 def test_what_is_stored_and_sent_is_the_masked_upload_of_this_site(
     federation: MaskedFederation,
 ) -> None:
     study, site = federation.study, federation.sites[-1]
-    code, document = _contribute(site, study, "--digest", study.digest)
+    code, document = site.contribute(study, "--digest", study.digest)
     assert code == 0
     assert document["entries"] == study.table.layout.n_entries
     kept = load_site(site.folder)
@@ -46,13 +41,9 @@ def test_what_is_stored_and_sent_is_the_masked_upload_of_this_site(
     upload = Upload.from_bytes(stored.payload, federation.terms)
     assert upload.statement.owner == site.name
     require_upload(federation.terms, upload)
-    assert error_of(_contribute(site, study, "--digest", "0" * 64))[0] == MISMATCH
-    code, again = _contribute(site, study)
-    assert (code, again["already_stored"], again["release_id"]) == (
-        0,
-        True,
-        document["release_id"],
-    )
+    assert error_of(site.contribute(study, "--digest", "0" * 64))[0] == MISMATCH
+    code, again = site.contribute(study)
+    assert (code, again["already_stored"], again["release_id"]) == (0, True, document["release_id"])
     assert len(site.history.charges) == 1
     assert site.history.total("survey").rho > 0
     code, verified = site.run("budget", "verify")
@@ -66,11 +57,11 @@ def test_without_a_digest_nothing_is_contributed_until_the_keys_are_verified(
 ) -> None:
     study, site = federation.study, federation.sites[-1]
     before = site.history
-    code, message = error_of(_contribute(site, study))
+    code, message = error_of(site.contribute(study))
     assert code == SETTING
     assert all(owner in message for owner in study.owners)
     for digest, expected in (("0" * 64, MISMATCH), ("", SETTING)):
-        code, message = error_of(_contribute(site, study, "--digest", digest))
+        code, message = error_of(site.contribute(study, "--digest", digest))
         assert code == expected
         assert study.digest not in message
     assert site.history == before
@@ -84,7 +75,7 @@ def test_without_a_digest_nothing_is_contributed_until_the_keys_are_verified(
         owner: federation.study.model_dump(mode="json")["identities"][owner]
         for owner in study.owners
     }
-    assert _contribute(site, study)[0] == 0
+    assert site.contribute(study)[0] == 0
 
 
 def test_a_peer_whose_key_has_changed_is_refused_even_with_a_digest_that_fits(
@@ -102,7 +93,7 @@ def test_a_peer_whose_key_has_changed_is_refused_even_with_a_digest_that_fits(
     curator.operator().create(forged)
     before = site.history
     for options in ((), ("--digest", forged.digest)):
-        code, message = error_of(_contribute(site, forged, *options))
+        code, message = error_of(site.contribute(forged, *options))
         assert code == IDENTITY
         assert name in message
     assert site.history == before
@@ -113,7 +104,7 @@ def test_a_policy_without_a_rule_that_fits_refuses(federation: MaskedFederation)
     policy = site.folder / "policy.yaml"
     policy.write_text(policy.read_text().replace("{colluders: 1}", "{colluders: 2}"))
     before = site.history
-    code, message = error_of(_contribute(site, study, "--digest", study.digest))
+    code, message = error_of(site.contribute(study, "--digest", study.digest))
     assert (code, reason in message) == (NO_POLICY, True)
     assert site.history == before
     refused = site.run("review", study.name)[1]["refused"]
@@ -126,24 +117,23 @@ def test_a_contribution_from_before_a_renewal_is_sent_with_the_key_that_made_it(
     federation: MaskedFederation,
 ) -> None:
     site, study = federation.sites[-1], federation.study
-    site.run("contribute", study.name, "--yes", "--digest", study.digest, die_at="send")
+    site.contribute(study, "--digest", study.digest, die_at="send")
     files = [site.folder / name for name in ("key.pem", "certificate.pem")]
     before = [file.read_bytes() for file in files]
     issued = make_enrolled_site(federation.curator, site.folder, name=site.name)
     for file in files:
         file.write_bytes((issued.folder / file.name).read_bytes())
-    code, message = error_of(_contribute(site, study))
+    code, message = error_of(site.contribute(study))
     assert code == IDENTITY
     assert "before the site's key was renewed" in message
     for file, content in zip(files, before, strict=True):
         file.write_bytes(content)
-    code, document = _contribute(site, study)
+    code, document = site.contribute(study)
     assert (code, document["already_stored"]) == (0, False)
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "one_more", "all_others"),
-    [("gaussian", "1.46", "1.46"), ("laplace", None, None)],
+    ("mechanism", "one_more", "all_others"), [("gaussian", "1.46", "1.46"), ("laplace", None, None)]
 )
 def test_a_review_says_against_whom_and_what_is_left_if_more_collude(
     curator: Curator, tmp_path: Path, mechanism: str, one_more: str | None, all_others: str | None

@@ -75,7 +75,7 @@ def test_every_command_says_what_contribute_would_refuse_and_no_proposal_breaks_
     for study, state in ((dear, "info"), (small, "info"), (noise, "info"), (fits, "ok")):
         assert findings[study.name]["state"] == state
         reviewed, review = site.run("review", study.name)
-        code, answer = site.run("contribute", study.name, "--yes")
+        code, answer = site.contribute(study)
         assert reviewed == code
         if study is fits:
             assert (code, review["refused"]) == (0, None)
@@ -112,7 +112,7 @@ def test_every_command_names_the_hosts_of_a_certificate_that_is_for_others(
         file.write("server_name: hub.example\n")
     code, [found] = _doctor(site, "connection")
     answers = [site.run(*line) for line in (["review", study.name], ["components", study.name])]
-    answers.append(site.run("contribute", study.name, "--yes"))
+    answers.append(site.contribute(study))
     assert {code, *(each[0] for each in answers)} == {41}
     for said in (found["message"], *(each[1]["error"]["message"] for each in answers)):
         assert f"{curator.address} is for localhost, 127.0.0.1, not for hub.example" in said
@@ -167,14 +167,14 @@ def test_another_process_that_charges_while_the_steward_is_asked_leaves_less_of_
     study, other = (curator.begin(site.name, epsilon=epsilon) for epsilon in ("1.5", "2"))
 
     def charge() -> None:
-        site.run("contribute", other.name, "--yes", die_at="acknowledge")
+        site.contribute(other, die_at="acknowledge")
 
     with pytest.raises(BudgetExceededError, match="2 is spent"):
         _contribute_while(site, study, charge)
     assert site.history.total("survey").epsilon == 2
 
     def draw() -> None:
-        site.run("contribute", third.name, "--yes", die_at="draw")
+        site.contribute(third, die_at="draw")
 
     third = curator.begin(site.name, epsilon="1")
     _contribute_while(site, third, draw)
@@ -186,9 +186,9 @@ def test_a_ledger_that_is_swapped_while_the_steward_is_asked_is_charged_nothing(
 ) -> None:
     first, second, third = (curator.begin(site.name, epsilon="0.1") for _ in range(3))
     ledger = site.folder / "ledger.sqlite"
-    assert site.run("contribute", first.name, "--yes")[0] == 0
+    assert site.contribute(first)[0] == 0
     old = ledger.read_bytes()
-    assert site.run("contribute", second.name, "--yes")[0] == 0
+    assert site.contribute(second)[0] == 0
 
     def swap() -> None:
         copy = site.folder / "copy"
@@ -206,11 +206,11 @@ def test_components_come_once_everybody_has_contributed(
 ) -> None:
     other = make_enrolled_site(curator, tmp_path)
     study = curator.begin(site.name, other.name)
-    assert site.run("contribute", study.name, "--yes")[0] == 0
+    assert site.contribute(study)[0] == 0
     code, name, message = _fails(site.run("components", study.name, "--wait", "0.2"))
     assert (code, name) == (50, "NotReadyError")
     assert other.name in message
-    assert other.run("contribute", study.name, "--yes")[0] == 0
+    assert other.contribute(study)[0] == 0
     copy = tmp_path / "copies" / "components.npz"
     code, found = site.run("components", study.name, "--wait", "300", "--output", str(copy))
     assert code == 0
@@ -235,7 +235,7 @@ def test_components_come_once_everybody_has_contributed(
 def finished(curator: Curator, site: OwnerSite) -> tuple[OwnerSite, Study]:
     """A site that has the components of a study it was alone in."""
     study = curator.begin(site.name)
-    assert site.run("contribute", study.name, "--yes")[0] == 0
+    assert site.contribute(study)[0] == 0
     assert site.run("components", study.name, "--wait", "300")[0] == 0
     return site, study
 
@@ -291,7 +291,7 @@ def test_a_spent_budget_stays_spent_under_every_new_name(curator: Curator, site:
     first, second = curator.begin(site.name, epsilon="2"), curator.begin(site.name, epsilon="2")
     code, reviewed = site.run("review", first.name)
     assert (code, reviewed["budget"]["population"]) == (0, "patients")
-    code, done = site.run("contribute", first.name, "--yes")
+    code, done = site.contribute(first)
     assert (code, done["population"], done["remaining"]) == (0, "patients", "1")
     for populations, data_set in (
         ([PATIENTS], "visits: {population: patients, path: ./rows.csv}"),
@@ -301,7 +301,7 @@ def test_a_spent_budget_stays_spent_under_every_new_name(curator: Curator, site:
     ):
         (site.folder / "moved.csv").write_bytes((site.folder / "rows.csv").read_bytes())
         site.state_policy(populations, [data_set])
-        code, message = error_of(site.run("contribute", second.name, "--yes"))
+        code, message = error_of(site.contribute(second))
         assert (code, "2 is spent; with this release it would be 4" in message) == (21, True)
     assert site.history.total("survey").epsilon == 2
 
@@ -312,7 +312,7 @@ def test_what_the_policy_says_of_people_stays_at_the_site(tmp_path: Path) -> Non
         site = make_enrolled_site(curator, tmp_path)
         site.state_policy([PATIENTS], ["hidden-survey: {population: patients, path: rows.csv}"])
         study = curator.begin(site.name, epsilon="1")
-        assert site.run("contribute", study.name, "--yes")[0] == 0
+        assert site.contribute(study)[0] == 0
     finally:
         curator.stop()  # so that its files are not moved while they are read
     ledger = (site.folder / "ledger.sqlite").read_bytes()

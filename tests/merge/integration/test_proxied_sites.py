@@ -47,7 +47,7 @@ def test_a_whole_study_goes_through_the_proxy_and_it_sees_no_word_of_it(
         site = make_proxied_site(curator, tmp_path, proxy, login=login)
         study = curator.begin(site.name, name=f"marked-study-{uuid4().hex[:12]}")
         assert findings(site.run("doctor"))["proxy"] == "ok"
-        assert site.run("contribute", study.name, "--yes")[0] == 0
+        assert site.contribute(study)[0] == 0
         assert site.run("components", study.name, "--wait", "300")[0] == 0
         assert site.run("synthesize", study.name, "--publish")[0] == 0
     assert set(proxy.asked) == {curator.address}
@@ -113,7 +113,7 @@ def test_a_contribution_that_the_proxy_stops_costs_nothing_and_goes_no_other_way
         assert seen["proxy"] == ("ok" if is_cut else "broken")
         assert seen["connection"] == ("broken" if is_cut else "skipped")
         monkeypatch.setattr("dppca.common.transport.connection.CALL_TIMEOUT_S", 3)
-        code, said = error_of(site.run("contribute", study.name, "--yes"))
+        code, said = error_of(site.contribute(study))
     assert code == 40
     assert words in said
     assert not (site.folder / "ledger.sqlite").exists()

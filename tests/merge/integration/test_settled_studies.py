@@ -49,7 +49,7 @@ def _components(site: OwnerSite, study: Study) -> tuple[int, Any]:
 
 
 def _contribute_and_lose(site: OwnerSite, study: Study, *, folder: bool) -> None:
-    assert site.run("contribute", study.name, "--yes")[0] == 0
+    assert site.contribute(study)[0] == 0
     for name in ("ledger.sqlite", "ledger.mark"):
         (site.folder / name).unlink()
     if folder:
@@ -60,7 +60,7 @@ def test_a_recovered_contribution_has_all_that_comes_after_one(
     site: OwnerSite, study: Study
 ) -> None:
     _contribute_and_lose(site, study, folder=False)
-    assert site.run("contribute", study.name, "--yes")[0] == CHAIN
+    assert site.contribute(study)[0] == CHAIN
     code, said = error_of(site.run("components", study.name, "--wait", "300"))
     assert code == ARTEFACT
     assert "ledger recover" in said
@@ -74,7 +74,7 @@ def test_a_recovered_contribution_has_all_that_comes_after_one(
     assert site.run("train", study.name, *ask)[0] == 0
     assert site.run("report", study.name)[0] == 0
 
-    code, said = error_of(site.run("contribute", study.name, "--yes"))
+    code, said = error_of(site.contribute(study))
     assert code == STATE
     assert f"has contributed to study {study.name}" in said
     assert "nothing was drawn or charged" in said
@@ -130,7 +130,7 @@ def test_a_study_with_a_disowned_contribution_is_fetched_and_says_so(
     assert WHY in printed
     assert site.run("synthesize", study.name)[0] == 0
     assert site.history.total("survey").epsilon == 0
-    code, said = error_of(site.run("contribute", study.name, "--yes"))
+    code, said = error_of(site.contribute(study))
     assert code == STATE
     assert "make a new one" in said
     code, doctor = site.run("doctor")

@@ -56,12 +56,12 @@ def test_studies_come_with_cost_deadline_and_what_to_do(curator: Curator, site: 
 def test_what_to_do_follows_the_course_of_a_study(curator: Curator, site: OwnerSite) -> None:
     alone = curator.begin(site.name)
     shared = curator.begin(site.name, "owner-2")
-    assert site.run("contribute", shared.name, "--yes")[0] == 0
+    assert site.contribute(shared)[0] == 0
     assert listed(site)[shared.name]["next"] == "nothing: it waits for other owners"
-    code, _ = site.run("contribute", alone.name, "--yes", die_at="send")
+    code, _ = site.contribute(alone, die_at="send")
     assert code != 0
     assert "not known to be sent" in listed(site)[alone.name]["next"]
-    assert site.run("contribute", alone.name, "--yes")[0] == 0
+    assert site.contribute(alone)[0] == 0
     assert site.run("components", alone.name, "--wait", "300")[0] == 0
     assert "its components are here" in listed(site)[alone.name]["next"]
     (site.folder / "studies" / alone.name / "components.npz").unlink()
@@ -113,9 +113,7 @@ def test_a_watch_goes_on_when_the_curator_comes_back(
     study = curator.begin(site.name)
     relisted: list[Any] = []
     monkeypatch.setattr(
-        studies,
-        "list_studies",
-        lambda *given: relisted.append(1) or listing(*given),
+        studies, "list_studies", lambda *given: relisted.append(1) or listing(*given)
     )
 
     def stop() -> None:

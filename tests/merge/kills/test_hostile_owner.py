@@ -189,8 +189,7 @@ def _contribute(curator: Curator, release: Any) -> bool:
     with CuratorClient(curator.address, credentials) as client:
         parts = [pb.ContributeRequest(header=header), *upload(None, release.payload())]
         answer = with_retries(
-            lambda left: client._federation.Contribute(iter(parts), timeout=left),
-            deadline_s=WAIT_S,
+            lambda left: client._federation.Contribute(iter(parts), timeout=left), deadline_s=WAIT_S
         )
     return answer.already_stored
 

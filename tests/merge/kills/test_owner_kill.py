@@ -27,14 +27,14 @@ def test_an_owner_killed_after_a_step_sends_the_same_bytes_for_one_charge(
     curator: Curator, site: OwnerSite, step: str
 ) -> None:
     study = curator.begin(site.name, "absent")
-    code, _ = site.run("contribute", study.name, "--yes", die_at=step)
+    code, _ = site.contribute(study, die_at=step)
     assert code == KILLED
     died = site.history
     assert bool(died.reservations) == (step not in ("fetch", "read"))
     assert bool(died.commitments) == (step in ("commit", "send", "acknowledge"))
     assert _has_come(curator, study) == (step == "acknowledge")
 
-    code, done = site.run("contribute", study.name, "--yes")
+    code, done = site.contribute(study)
     assert code == 0
     assert done["already_stored"] == (step == "acknowledge")
     after = site.history
@@ -78,7 +78,7 @@ def test_entries_that_are_changed_stop_every_further_release(
 ) -> None:
     study = curator.begin(site.name, "absent")
     curator.begin(site.name, "absent", name="tampered-too")
-    assert site.run("contribute", study.name, "--yes")[0] == 0
+    assert site.contribute(study)[0] == 0
     ledger = site.folder / "ledger.sqlite"
     content = ledger.read_bytes()
     assert content.count(b'"budget_epsilon":"3"') == 1

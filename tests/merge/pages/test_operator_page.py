@@ -54,9 +54,9 @@ def test_an_operator_sees_who_comes_without_loading_again_and_what_came_out(
         expect(row).to_contain_text("awaited")
         assert "2 d 3 h" in page.inner_text("main")
         require_accessible(page)
-        assert sites[0].run("contribute", study.name, "--yes")[0] == 0
+        assert sites[0].contribute(study)[0] == 0
         expect(row).to_contain_text("came 20")
-        assert sites[1].run("contribute", study.name, "--yes")[0] == 0
+        assert sites[1].contribute(study)[0] == 0
         page.get_by_text("All signatures, digests and claims hold").wait_for()
         require_accessible(page)
         text = page.inner_text("main")
@@ -110,7 +110,7 @@ def test_refusals_and_an_abort_are_shown_as_they_come_and_no_word_of_a_caller_is
 def test_by_keyboard_alone(
     curator: Curator, browser: Browser, served: Served, script: bool, site: OwnerSite, study: Study
 ) -> None:
-    assert site.run("contribute", study.name, "--yes")[0] == 0
+    assert site.contribute(study)[0] == 0
     refused(lambda: curator.party(site.name).components(curator.begin(site.name)))
     with watched(browser, java_script_enabled=script) as seen:
         page = seen.page

@@ -16,6 +16,7 @@ from dppca.common.study import Study
 from dppca.common.transport.testbed import OWNER, Processes
 from tests.support.browser import (
     HOSTILE,
+    OpenSite,
     Watched,
     follow,
     look_again_until,
@@ -34,8 +35,7 @@ from tests.support.sites import OwnerSite, make_enrolled_site
 from tests.support.studies import CENSUS
 
 
-def _open_review(page: Page, address: str, study: str) -> None:
-    page.goto(address)
+def _open_review(page: Page, study: str) -> None:
     page.get_by_role("link", name=study).click()
     look_at_review(page)
 
@@ -46,19 +46,17 @@ def _agree(page: Page, study: str, button: str = "Contribute this") -> None:
 
 
 def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_worth(
-    curator: Curator, tmp_path: Path, browser: Browser, live: Processes
+    curator: Curator, tmp_path: Path, open_site: OpenSite
 ) -> None:
     site, *others = [make_enrolled_site(curator, tmp_path) for _ in range(3)]
     marks = ("43.1234567", "XQZ-marked", "XQZ-too")
     with (site.folder / "rows.csv").open("a") as file:
         file.write(",".join(marks) + "\n")
     study = curator.begin(site.name, *(other.name for other in others))
-    assert others[0].run("contribute", study.name, "--yes")[0] == 0
+    assert others[0].contribute(study)[0] == 0
     review = site.run("review", study.name)[1]
-    served = serve_site_page(live, site)
-    with watched(browser) as seen:
+    with open_site(site) as (seen, served):
         page = seen.page
-        page.goto(served.address)
         require_accessible(page)
         page.get_by_role("link", name=study.name).click()
         look_at_review(page)
@@ -87,7 +85,7 @@ def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_wort
         assert "waits for" in page.inner_text("main")
         require_accessible(page)
 
-        assert others[1].run("contribute", study.name, "--yes")[0] == 0
+        assert others[1].contribute(study)[0] == 0
         fetch = page.get_by_role("button", name="Fetch the components")
         expect(fetch).to_be_visible()
         fetch.click()
@@ -117,13 +115,11 @@ def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_wort
 
 
 def test_by_keyboard_alone_and_without_script_to_components_and_ledger(
-    site: OwnerSite, browser: Browser, live: Processes, study: Study
+    site: OwnerSite, open_site: OpenSite, study: Study
 ) -> None:
-    served = serve_site_page(live, site)
-    with watched(browser, java_script_enabled=False) as seen:
+    with open_site(site, java_script_enabled=False) as (seen, _):
         page = seen.page
 
-        page.goto(served.address)
         page.keyboard.press("Tab")
         assert page.locator(":focus").text_content() == "Skip to the content"
         page.keyboard.press("Enter")
@@ -155,12 +151,11 @@ def test_by_keyboard_alone_and_without_script_to_components_and_ledger(
 
 
 def test_two_tabs_that_agree_make_one_contribution_and_ctrl_c_says_what_was_charged(
-    curator: Curator, site: OwnerSite, browser: Browser, live: Processes
+    curator: Curator, site: OwnerSite, open_site: OpenSite
 ) -> None:
     study = curator.begin(site.name, "absent")
-    served = serve_site_page(live, site)
-    with watched(browser) as seen:
-        _open_review(seen.page, served.address, study.name)
+    with open_site(site) as (seen, served):
+        _open_review(seen.page, study.name)
         other = seen.page.context.new_page()
         other.goto(seen.page.url)
         for page in (seen.page, other):
@@ -181,15 +176,14 @@ def test_two_tabs_that_agree_make_one_contribution_and_ctrl_c_says_what_was_char
 
 
 def test_rows_that_took_the_place_of_those_looked_at_are_not_contributed(
-    curator: Curator, tmp_path: Path, browser: Browser, live: Processes
+    curator: Curator, tmp_path: Path, open_site: OpenSite
 ) -> None:
     site = make_enrolled_site(curator, tmp_path, budget='epsilon: "3", delta: "1e-6"')
     study = curator.begin(site.name, "absent", mechanism="gaussian", delta="1e-6")
-    served = serve_site_page(live, site)
     rows = site.folder / "rows.csv"
     head, first, *others = rows.read_text().splitlines()
-    with watched(browser) as seen:
-        _open_review(seen.page, served.address, study.name)
+    with open_site(site) as (seen, _):
+        _open_review(seen.page, study.name)
         charged = Decimal(site.run("review", study.name)[1]["charged_rho"])
         assert f": {spent_text(charged)} rho (zCDP)." in seen.page.inner_text("main")
         rows.write_text("\n".join([head, *others, others[0], ""]))
@@ -201,18 +195,16 @@ def test_rows_that_took_the_place_of_those_looked_at_are_not_contributed(
 
 @pytest.mark.parametrize("step", ["read", "reserve", "draw", "commit", "send", "acknowledge"])
 def test_a_page_that_is_killed_during_consent_has_charged_once(
-    curator: Curator, site: OwnerSite, browser: Browser, live: Processes, step: str
+    curator: Curator, site: OwnerSite, open_site: OpenSite, step: str
 ) -> None:
     study = curator.begin(site.name, "absent")
-    served = serve_site_page(live, site, fault=f"kill@{step}")
-    with watched(browser) as seen:
-        _open_review(seen.page, served.address, study.name)
+    with open_site(site, fault=f"kill@{step}") as (seen, served):
+        _open_review(seen.page, study.name)
         _agree(seen.page, study.name)
         assert served.process.wait(WAIT_S) == -9
     assert bool(site.history.reservations) == (step != "read")
-    served = serve_site_page(live, site)
-    with watched(browser) as seen:
-        _open_review(seen.page, served.address, study.name)
+    with open_site(site) as (seen, served):
+        _open_review(seen.page, study.name)
         _agree(seen.page, study.name)
         expect(seen.page.get_by_text("This site has contributed")).to_be_visible()
     history = site.history
@@ -222,7 +214,7 @@ def test_a_page_that_is_killed_during_consent_has_charged_once(
 
 
 def test_names_of_a_study_and_reasons_of_a_curator_are_text(
-    curator: Curator, site: OwnerSite, browser: Browser, live: Processes
+    curator: Curator, site: OwnerSite, open_site: OpenSite
 ) -> None:
     attributes = [dict(each) for each in CENSUS]
     attributes[0]["name"] = HOSTILE
@@ -235,10 +227,9 @@ def test_names_of_a_study_and_reasons_of_a_curator_are_text(
     (site.folder / "rows.csv").write_text(header + "\n" + rows * 50)
     aborted = curator.begin(site.name, "absent")
     curator.operator().abort(aborted.name, HOSTILE[:200])
-    served = serve_site_page(live, site)
-    with watched(browser) as seen:
+    with open_site(site) as (seen, _):
         page = seen.page
-        _open_review(page, served.address, name)
+        _open_review(page, name)
         assert HOSTILE in page.inner_text("main")
         assert "{{ 7 * 7 }}" in page.inner_text("main")
         _agree(page, name)
@@ -300,15 +291,15 @@ def _text(seen: Watched, address: str) -> str:
 
 
 def test_a_study_that_is_not_covered_is_told_with_the_reason_and_a_bad_column_first(
-    curator: Curator, site: OwnerSite, browser: Browser, live: Processes
+    curator: Curator, site: OwnerSite, open_site: OpenSite
 ) -> None:
     header, *lines = (site.folder / "rows.csv").read_text().splitlines()
     words = [",".join(["forty", *line.split(",")[1:]]) for line in lines]
     (site.folder / "rows.csv").write_text("\n".join([header, *words, ""]))
     study = curator.begin(site.name, delta="1e-6")
-    served, reason = serve_site_page(live, site), "at which they have no finite epsilon"
-    with watched(browser) as seen:
-        assert reason in _text(seen, served.address)
+    reason = "at which they have no finite epsilon"
+    with open_site(site) as (seen, _):
+        assert reason in seen.page.inner_text("main")
         seen.page.get_by_role("link", name=study.name).click()
         look_at_review(seen.page)
         text = seen.page.inner_text("main")
@@ -326,22 +317,19 @@ def federation(curator: Curator, tmp_path: Path) -> MaskedFederation:
     return made
 
 
-def _look(page: Page, address: str, study: str) -> None:
-    page.goto(address)
+def _look(page: Page, study: str) -> None:
     page.get_by_role("link", name=study).click()
     page.get_by_role("link", name="Look at what would be opened").click()
 
 
 def test_two_openers_open_on_the_page_and_the_study_has_components(
-    federation: MaskedFederation, browser: Browser, live: Processes
+    federation: MaskedFederation, open_site: OpenSite
 ) -> None:
     name, (first, second) = federation.study.name, federation.openers
     for site in (first, second):
         charges = site.history.charges
-        served = serve_site_page(live, site)
-        with watched(browser) as seen:
+        with open_site(site) as (seen, served):
             page = seen.page
-            page.goto(served.address)
             expect(page.get_by_role("row", name=name)).to_contain_text("one of its openers")
             page.get_by_role("link", name=name).click()
             page.get_by_role("link", name="Look at what would be opened").click()
@@ -377,19 +365,17 @@ def test_two_openers_open_on_the_page_and_the_study_has_components(
 
 @pytest.mark.parametrize("step", ["check", "open", "destroy", "acknowledge"])
 def test_a_page_that_is_killed_while_it_opens_goes_on(
-    federation: MaskedFederation, browser: Browser, live: Processes, step: str
+    federation: MaskedFederation, open_site: OpenSite, step: str
 ) -> None:
     name, site = federation.study.name, federation.openers[0]
     charges = site.history.charges
-    served = serve_site_page(live, site, fault=f"kill@{step}")
-    with watched(browser) as seen:
-        _look(seen.page, served.address, name)
+    with open_site(site, fault=f"kill@{step}") as (seen, served):
+        _look(seen.page, name)
         _agree(seen.page, name, "Open this")
         assert served.process.wait(WAIT_S) == -9
     assert ("open" in site.entries) == (step != "check")
-    served = serve_site_page(live, site)
-    with watched(browser) as seen:
-        _look(seen.page, served.address, name)
+    with open_site(site) as (seen, served):
+        _look(seen.page, name)
         if step != "check":
             assert "It is not known whether that has arrived" in seen.page.inner_text("main")
         _agree(seen.page, name, "Open this")
@@ -400,20 +386,18 @@ def test_a_page_that_is_killed_while_it_opens_goes_on(
 
 
 def test_with_spares_a_page_votes_and_opens_once_the_others_have_voted(
-    curator: Curator, tmp_path: Path, browser: Browser, live: Processes
+    curator: Curator, tmp_path: Path, open_site: OpenSite
 ) -> None:
     federation = make_masked_federation(curator, tmp_path, 4, n_openers=4, spares=1)
     federation.contribute()
     name, (site, *others) = federation.study.name, federation.openers
-    served = serve_site_page(live, site, fault="kill@vote")
-    with watched(browser) as seen:
-        _look(seen.page, served.address, name)
+    with open_site(site, fault="kill@vote") as (seen, served):
+        _look(seen.page, name)
         assert "votes for the set first" in seen.page.inner_text("main")
         _agree(seen.page, name, "Open this")
         assert served.process.wait(WAIT_S) == -9
-    served = serve_site_page(live, site)
-    with watched(browser) as seen:
-        _look(seen.page, served.address, name)
+    with open_site(site) as (seen, served):
+        _look(seen.page, name)
         _agree(seen.page, name, "Open this")
         expect(seen.page.get_by_text("this site has voted")).to_be_visible()
         assert site.entries.count("vote") == 1
@@ -427,16 +411,14 @@ def test_with_spares_a_page_votes_and_opens_once_the_others_have_voted(
 
 
 def test_an_opener_key_that_is_of_no_more_use_is_destroyed_on_the_page(
-    curator: Curator, tmp_path: Path, browser: Browser, live: Processes
+    curator: Curator, tmp_path: Path, open_site: OpenSite
 ) -> None:
     federation = make_masked_federation(curator, tmp_path)
     site, name = federation.openers[0], federation.study.name
     federation.contribute(site)
     curator.operator().abort(name)
     assert len(site.opener_keys) == 1
-    served = serve_site_page(live, site)
-    with watched(browser) as seen:
-        seen.page.goto(served.address)
+    with open_site(site) as (seen, _):
         seen.page.get_by_role("link", name=name).click()
         seen.page.get_by_role("link", name="Destroy it").click()
         _agree(seen.page, name, "Open this")

@@ -8,16 +8,10 @@ from pathlib import Path
 
 import adbc_driver_postgresql.dbapi
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from dppca.common.study import Study
-from dppca.common.transport.testbed import Processes
-from tests.support.browser import (
-    look_again_until,
-    require_accessible,
-    serve_site_page,
-    watched,
-)
+from tests.support.browser import OpenSite, look_again_until, require_accessible
 from tests.support.curator import Curator
 from tests.support.patience import WAIT_S
 from tests.support.postgres import PostgresServer
@@ -72,12 +66,10 @@ def _stop(page: Page) -> None:
 
 
 def test_a_review_of_slow_rows_is_left_stopped_and_begun_again(
-    site: OwnerSite, postgres: PostgresServer, browser: Browser, live: Processes, study: Study
+    site: OwnerSite, postgres: PostgresServer, open_site: OpenSite, study: Study
 ) -> None:
-    served = serve_site_page(live, site)
-    with watched(browser) as seen:
+    with open_site(site) as (seen, _):
         page = seen.page
-        page.goto(served.address)
         page.get_by_role("link", name=study.name).click()
         with _locked(postgres):
             page.get_by_role("link", name="Look at what would leave").click()
@@ -97,13 +89,11 @@ def test_a_review_of_slow_rows_is_left_stopped_and_begun_again(
 
 
 def test_a_contribution_is_stopped_before_the_charge_and_a_review_by_ctrl_c(
-    curator: Curator, site: OwnerSite, postgres: PostgresServer, browser: Browser, live: Processes
+    curator: Curator, site: OwnerSite, postgres: PostgresServer, open_site: OpenSite
 ) -> None:
     study = curator.begin(site.name, "absent")
-    served = serve_site_page(live, site)
-    with watched(browser, java_script_enabled=False) as seen:
+    with open_site(site, java_script_enabled=False) as (seen, served):
         page = seen.page
-        page.goto(served.address)
         page.get_by_role("link", name=study.name).click()
         page.get_by_role("link", name="Look at what would leave").click()
         look_again_until(page, "What would leave, once")

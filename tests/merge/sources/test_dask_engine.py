@@ -21,13 +21,7 @@ from dppca.common.transport.tls import Role
 from dppca.owner.engines import engine as engines
 from dppca.owner.engines.dask import DaskEngine
 from dppca.owner.engines.selection import open_engine
-from dppca.owner.records import (
-    CheckReport,
-    FaultCounts,
-    Table,
-    moments_of_table,
-    open_table,
-)
+from dppca.owner.records import CheckReport, FaultCounts, Table, moments_of_table, open_table
 from dppca.owner.records.databases import SQLiteLocation
 from dppca.owner.records.files import local_files, locate_files
 from tests.support.census import census_rows
@@ -288,12 +282,7 @@ def test_marked_values_are_in_no_print_of_a_worker_nor_in_an_error(
 ) -> None:
     rows = mixed_rows(400, seed=8)
     marked = pa.table(
-        {
-            "x": [MARKS[1]] * 400,
-            "y": rows["y"],
-            "b": [MARKS[0]] * 400,
-            "c": rows["c"],
-        }
+        {"x": [MARKS[1]] * 400, "y": rows["y"], "b": [MARKS[0]] * 400, "c": rows["c"]}
     )
     folder = write_files(marked, tmp_path / "rows", 3)
     on_dask(cluster, opened(folder))

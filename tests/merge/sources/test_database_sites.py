@@ -85,7 +85,7 @@ def test_a_query_is_contributed_once_and_the_ledger_has_its_digest(
     site: OwnerSite, study: Study, capfd: pytest.CaptureFixture[str]
 ) -> None:
     answers = [site.run(*line) for line in (["check", study.name], ["review", study.name])]
-    code, done = site.run("contribute", study.name, "--yes")
+    code, done = site.contribute(study)
     assert (code, done["rows"]) == (0, 300)
     answers += [
         (code, done),
@@ -177,26 +177,26 @@ def test_more_rows_than_the_study_allows_are_refused_before_the_charge(
 def test_a_query_that_changed_after_its_reservation_is_refused(
     site: OwnerSite, study: Study
 ) -> None:
-    site.run("contribute", study.name, "--yes", die_at="reserve")
+    site.contribute(study, die_at="reserve")
     assert len(site.history.reservations) == 1
     (site.folder / "people.sql").write_text(QUERY + " AND age > 20")
-    code, message = error_of(site.run("contribute", study.name, "--yes"))
+    code, message = error_of(site.contribute(study))
     assert (code, len(site.history.reservations)) == (10, 1)
     assert "has changed since" in message
     (site.folder / "people.sql").write_text(QUERY)
-    assert site.run("contribute", study.name, "--yes")[0] == 0
+    assert site.contribute(study)[0] == 0
 
 
 def test_a_database_that_refuses_costs_nothing(
     site: OwnerSite, study: Study, postgres: PostgresServer
 ) -> None:
     postgres.run('REVOKE SELECT ON people FROM "hidden-role"')
-    code, message = error_of(site.run("contribute", study.name, "--yes"))
+    code, message = error_of(site.contribute(study))
     assert code == 13
     assert not any(word in message for word in HIDDEN)
     assert not (site.folder / "ledger.sqlite").exists()
     postgres.run('GRANT SELECT ON people TO "hidden-role"')
-    assert site.run("contribute", study.name, "--yes")[0] == 0
+    assert site.contribute(study)[0] == 0
     assert len(site.history.reservations) == 1
 
 

@@ -19,11 +19,7 @@ import pytest
 from dppca.common.errors import DataError, SettingError
 from dppca.common.transport.tls import Role
 from dppca.owner.records import databases, moments_of_table, open_table
-from dppca.owner.records.databases import (
-    DatabaseLocation,
-    PostgreSQLLocation,
-    SQLiteLocation,
-)
+from dppca.owner.records.databases import DatabaseLocation, PostgreSQLLocation, SQLiteLocation
 from dppca.owner.records.locations import Remark, Secret
 from dppca.owner.records.queries import POSTGRESQL, count_rows
 from tests.support.certificates import new_authority
@@ -156,8 +152,7 @@ def test_a_view_that_changes_type_is_coded_by_the_same_rules(
     postgres: PostgresServer, kind: str
 ) -> None:
     postgres.run(
-        "DROP VIEW IF EXISTS changing",
-        "CREATE VIEW changing AS SELECT 7 AS age, 'Ulm' AS town",
+        "DROP VIEW IF EXISTS changing", "CREATE VIEW changing AS SELECT 7 AS age, 'Ulm' AS town"
     )
     table = open_table(postgres.place(table="changing"), SCHEMA)
     value = {"date": "'2020-01-01'::date", "json": "'[7]'::json"}.get(kind, f"7::{kind}")

@@ -35,9 +35,9 @@ from dppca.deploy.simulation.evaluate import evaluate
 from dppca.deploy.simulation.experiment import read_columns
 from dppca.deploy.simulation.holdings import divide
 from dppca.owner.synthesis.rows import synthesize
-from tests.support.by_hand import check_by_hand
 from tests.support.checkout import SEEDED
 from tests.support.documents import require_documented
+from tests.support.page_shell import check_by_hand
 from tests.support.patience import WAIT_S, run_watched, wait_until
 from tests.support.pooling import pooled_result
 from tests.support.tables import drawn_table

@@ -59,7 +59,7 @@ A_BOUND = 4 * len(THRESHOLDS) * LEVEL  # that one honest estimator fails
 N_AUDITS = 10
 FALSE_ALARMS = N_AUDITS * A_BOUND
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::dppca.NoiseWarning"),  # tables of one row
+    pytest.mark.filterwarnings("ignore::dppca.NoiseWarning")  # tables of one row
 ]
 
 Vector = NDArray[np.float64]

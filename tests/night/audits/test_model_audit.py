@@ -35,11 +35,7 @@ from dppca.owner.ledger.entries import Reservation
 from dppca.owner.models.model import Model
 from dppca.owner.records import open_table
 from dppca.owner.release import weights
-from dppca.owner.release.weights import (
-    WeightRelease,
-    plan_release,
-    request_weights,
-)
+from dppca.owner.release.weights import WeightRelease, plan_release, request_weights
 from dppca.owner.selftest.draws import bound_epsilon, log_ratio
 from tests.support.latent_rows import make_result
 from tests.support.ledgers import account_of
@@ -52,10 +48,7 @@ THRESHOLDS = (0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 1.2)  # of the claimed epsilon; pu
 A_BOUND = 4 * len(THRESHOLDS) * LEVEL  # that one honest law fails
 FALSE_ALARMS = 2 * A_BOUND
 # Claims large enough, the second at a delta large enough, that so many releases tell a factor of 2.
-LAWS: dict[str, tuple[str, str | None]] = {
-    "gaussian": ("2", "0.1"),
-    "laplace": ("3", None),
-}
+LAWS: dict[str, tuple[str, str | None]] = {"gaussian": ("2", "0.1"), "laplace": ("3", None)}
 ATTRIBUTES: list[dict[str, Any]] = [numeric_of("a", 0, 1), binary_of("b", ["no", "yes"])]
 
 

@@ -33,7 +33,7 @@ FALSE_ALARMS = 0.0  # the games have seeds: these rates say what an attack shows
 N_GAMES = 150
 N_ROWS = 60
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::dppca.NoiseWarning"),  # tables of a few rows
+    pytest.mark.filterwarnings("ignore::dppca.NoiseWarning")  # tables of a few rows
 ]
 
 Vector = NDArray[np.float64]

@@ -144,10 +144,7 @@ def test_an_owner_that_fails_is_named_and_nothing_is_left(rows: Path, tmp_path: 
 
 @pytest.mark.parametrize(
     ("number", "step"),
-    [
-        (signal.SIGINT, "the first volume is made"),
-        (signal.SIGTERM, "owners work"),
-    ],
+    [(signal.SIGINT, "the first volume is made"), (signal.SIGTERM, "owners work")],
     ids=["sigint-at-first", "sigterm-at-work"],
 )
 def test_an_interrupted_simulation_leaves_nothing(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dppca.common.attestation.envelopes import SUFFIX
-from tests.support.by_hand import check_by_hand
+from tests.support.page_shell import check_by_hand
 from tests.support.sites import ProvedSite, make_proved_site
 
 

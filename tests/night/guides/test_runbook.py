@@ -74,10 +74,10 @@ def test_a_site_that_lost_its_ledger(curator: Curator, operator: PageShell, tmp_
     (site.folder / "policy.yaml").write_text(
         'data_sets:\n  survey: {path: rows.csv, epsilon: "3.0", delta: "0"}\n'
     )
-    assert site.run("contribute", study.name, "--yes")[0] == 0
+    assert site.contribute(study)[0] == 0
     (site.folder / "ledger.sqlite").unlink()
     look = ("doctor", "--json")
-    assert site.run(*look)[0] == site.run("contribute", study.name, "--yes")[0] == 48
+    assert site.run(*look)[0] == site.contribute(study)[0] == 48
     operator.variables["DATA_SET"] = "survey"
     assert "recovered" in operator.run("recover")
     assert site.run(*look)[0] == 0

@@ -13,10 +13,7 @@ import pytest
 
 from benchmarks.papers.__main__ import cli
 from benchmarks.papers.experiments import EXPERIMENTS
-from benchmarks.papers.gu import (
-    CENTRAL,
-    NETWORK,
-)
+from benchmarks.papers.gu import CENTRAL, NETWORK
 from benchmarks.papers.gu import compute as synthesised
 from benchmarks.papers.rows import PaperSource
 from benchmarks.papers.sun import PLAIN, compute, printed

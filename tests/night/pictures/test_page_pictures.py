@@ -187,7 +187,7 @@ def pages(
     names = [site.name for site in sites]
     done, waiting = (curator.begin(*names, epsilon="1000") for _ in range(2))
     for site, study in ((sites[0], done), (sites[1], done), (sites[0], waiting)):
-        assert site.run("contribute", study.name, "--yes")[0] == 0
+        assert site.contribute(study)[0] == 0
     assert sites[0].run("components", done.name, "--wait", "300")[0] == 0
     party = curator.party(names[0])
     refused(lambda: party.components(waiting))

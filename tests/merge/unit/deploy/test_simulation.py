@@ -42,12 +42,7 @@ def test_the_pooled_sums_are_what_two_sites_would_release(tmp_path: Path) -> Non
             open_table(save_rows(ROWS[name], tmp_path / f"{name}.parquet"), schema), schema
         )
         expected += draw(
-            STUDY,
-            noise,
-            moments,
-            release_id=entropy.bytes(16),
-            ledger_sequence=1,
-            entropy=entropy,
+            STUDY, noise, moments, release_id=entropy.bytes(16), ledger_sequence=1, entropy=entropy
         ).packed
     sums = {name: accumulate_moments(schema, read_frame(ROWS[name], schema)) for name in OWNERS}
     parties = make_parties(STUDY, None, entropy=SeededEntropy(1))
@@ -59,12 +54,7 @@ def test_the_pooled_sums_are_what_two_sites_would_release(tmp_path: Path) -> Non
 
 def test_a_masked_sum_is_opened_to_the_sum_of_what_was_noised() -> None:
     owners = [f"site-{place}" for place in range(5)]
-    study = make_study(
-        "latent",
-        owners=owners,
-        components={"count": 2},
-        epsilon="1e6",
-    )
+    study = make_study("latent", owners=owners, components={"count": 2}, epsilon="1e6")
     entropy = SeededEntropy(3)
     parties = make_parties(study, Aggregation(1, 4, 1), entropy=entropy)
     schema = parties.study.table

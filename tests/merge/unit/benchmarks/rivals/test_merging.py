@@ -58,8 +58,7 @@ def test_merged_subspaces_of_full_rank_count_rows() -> None:
 
 def test_merging_keeps_no_more_than_it_is_asked_for() -> None:
     lost = merged_components(
-        [SiteSums(1, np.diag([2.0, 1.9, 0.0])), SiteSums(1, np.diag([0, 1.9, 2.0]))],
-        k=1,
+        [SiteSums(1, np.diag([2.0, 1.9, 0.0])), SiteSums(1, np.diag([0, 1.9, 2.0]))], k=1
     )
     assert not np.allclose(np.abs(lost), [[0, 1, 0]]), "the sum's leading vector was cut off"
 

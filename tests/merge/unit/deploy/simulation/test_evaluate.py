@@ -9,11 +9,7 @@ import pytest
 from sklearn.decomposition import PCA
 
 from dppca.common.errors import SettingError
-from dppca.common.estimators.utility import (
-    extract_features,
-    svm_accuracy,
-    synthetic_labels,
-)
+from dppca.common.estimators.utility import extract_features, svm_accuracy, synthetic_labels
 from dppca.common.schema import Schema, encode
 from dppca.deploy.simulation.evaluate import (
     captured_variance,

@@ -106,10 +106,7 @@ def report() -> SimulationReport:
             captured_by_chance=0.412,
         ),
         relations=VisibleRelations(
-            21,
-            19,
-            (),
-            "Relations of 19 of 21 pairs of attributes stand above the noise: <b>.",
+            21, 19, (), "Relations of 19 of 21 pairs of attributes stand above the noise: <b>."
         ),
         utility=Utility(0.98, 0.97, 0.91, 0.74),
         pairs=PairSummary(0.0456, 0.0123, (Variation(("lpi", "fmde"), 0.7891, 0.0567),)),

@@ -1,7 +1,8 @@
-"""A folder that is run, without an engine: failures in our words, and an end that is complete."""
+"""A folder that is run, without an engine, and what it must hold for an answer."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,15 @@ from docker.errors import APIError, DockerException, NotFound
 
 from dppca.common.errors import (
     AddressSpaceError,
+    ArtefactError,
     DataError,
     DiskSpaceError,
     EngineError,
     ImageMissingError,
 )
 from dppca.deploy.simulation.containers import up
+from dppca.deploy.simulation.containers.answer import report_folder
+from tests.support.studies import make_study
 
 POOLS = "could not find an available, non-overlapping IPv4 address pool"
 REFUSALS = {
@@ -154,3 +158,31 @@ def test_an_image_is_not_pulled(engine: Engine, run: Callable[..., list[str]]) -
     with pytest.raises(ImageMissingError, match="make image"):
         run("touch began", image="other")
     assert not (engine.folder / "began").exists()
+
+
+CHARGE = {
+    "rows": 5,
+    "bytes": 700,
+    "epsilon": "1",
+    "delta": "0",
+    "charged_epsilon": "1",
+    "charged_rho": "0",
+}
+
+
+def test_a_folder_whose_rows_are_gone_is_said(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    results.mkdir()
+    (results / "components.npz").touch()
+    document = json.loads(make_study().canonical_bytes())
+    (results / "study.json").write_text(json.dumps({"document": document}))
+    for owner in make_study().owners:
+        (results / owner).mkdir()
+        for name, document in {"contribute": CHARGE, "milliseconds": {"contribute": 1500}}.items():
+            (results / owner / f"{name}.json").write_text(json.dumps(document))
+    (tmp_path / "trial.json").write_text('{"target": null, "seed": 1, "split": "iid"}')
+    with pytest.raises(ArtefactError, match="does not hold one file of rows"):
+        report_folder(tmp_path)
+    (tmp_path / "rows" / make_study().owners[0]).mkdir(parents=True)
+    with pytest.raises(ArtefactError, match="does not hold one file of rows"):
+        report_folder(tmp_path)
