@@ -47,9 +47,8 @@ def upload(
     """Yield a contribution as messages, in small chunks; None leaves the header out."""
     if header is not None:
         yield pb.ContributeRequest(header=to_wire(header))
-    for offset in range(0, len(payload), chunk_bytes):
-        content = payload[offset : offset + chunk_bytes]
-        yield pb.ContributeRequest(chunk=pb.Chunk(offset=offset, content=content))
+    for chunk in _chunks(payload, chunk_bytes):
+        yield pb.ContributeRequest(chunk=chunk)
 
 
 class Party:
@@ -151,9 +150,7 @@ class Party:
             **changes,
         }
         parts = [pb.OpenRequest(header=pb.OpenHeader(**fields))]
-        for offset in range(0, len(opening), 100):
-            chunk = pb.Chunk(offset=offset, content=opening[offset : offset + 100])
-            parts.append(pb.OpenRequest(chunk=chunk))
+        parts += [pb.OpenRequest(chunk=chunk) for chunk in _chunks(opening, 100)]
         return self.federation.Open(iter(parts), timeout=WAIT_S)
 
     def publish(
@@ -168,9 +165,7 @@ class Party:
             components_sha256=components,
         )
         parts = [pb.PublishSyntheticRequest(header=header)]
-        for offset in range(0, len(content), 1000):
-            chunk = pb.Chunk(offset=offset, content=content[offset : offset + 1000])
-            parts.append(pb.PublishSyntheticRequest(chunk=chunk))
+        parts += [pb.PublishSyntheticRequest(chunk=chunk) for chunk in _chunks(content, 1000)]
         return self.federation.PublishSynthetic(iter(parts), timeout=WAIT_S)
 
     def synthetic(self, study: Study, form: Form) -> bytes:
@@ -181,6 +176,11 @@ class Party:
 
     def close(self) -> None:
         self.channel.close()
+
+
+def _chunks(content: bytes, size: int) -> Iterator[pb.Chunk]:
+    for offset in range(0, len(content), size):
+        yield pb.Chunk(offset=offset, content=content[offset : offset + size])
 
 
 def _joined(chunks: Iterable[pb.Chunk]) -> bytes:

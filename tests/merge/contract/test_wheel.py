@@ -16,7 +16,7 @@ from hatchling.builders.wheel import WheelBuilder
 
 from tests.support.checkout import ROOT
 
-OURS_ALONE = {"tools", "tests", "benchmarks", "docs", "faults", "fuzz"}
+OURS_ALONE = {"tools", "tests", "benchmarks", "docs", "fault_injection", "fuzz"}
 LINKED = ("common", "curator", "deploy", "owner")
 
 

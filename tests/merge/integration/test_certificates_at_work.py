@@ -13,7 +13,6 @@ from pathlib import Path
 
 import grpc
 import pytest
-from click.testing import CliRunner
 from cryptography import x509
 
 from dppca.common.errors import DppcaError
@@ -23,14 +22,15 @@ from dppca.common.transport.tls import Credentials, Identity, Role, load_credent
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.certificates.pki import init_authority, issue, sign_request
 from dppca.curator.certificates.revocation import list_certificates, revoke
-from dppca.curator.cli import cli as curator_cli
-from dppca.owner.cli import cli as owner_cli
+from dppca.curator.cli import cli
+from dppca.owner.site.enrolment import enrol
 from tests.support.census import header_of, make_release
 from tests.support.certificates import new_authority
+from tests.support.commands import answer_of
 from tests.support.curator import Curator
-from tests.support.documents import require_documented
 from tests.support.party import Party, upload
 from tests.support.patience import WAIT_S, wait_until
+from tests.support.sites import OwnerSite
 from tests.support.studies import make_study
 from tests.support.tls import shake_hands
 
@@ -57,10 +57,8 @@ class Federation(Curator):
 
     def enrol(self, site: Path, *, days: int = 90, age_days: int = 0) -> Credentials:
         """A site's folder as `init` and `pki sign` make it; named as the folder."""
-        done = CliRunner().invoke(
-            owner_cli, ["--site", str(site), "init", "--name", site.name, "--curator", self.address]
-        )
-        assert done.exit_code == 0, done.output
+        line = ("init", "--name", site.name, "--curator", self.address)
+        assert OwnerSite(site, site.name).run(*line)[0] == 0
         shutil.copy(self.pki / "ca.pem", site)
         self.sign(site / "request.pem", site / "certificate.pem", days=days, age_days=age_days)
         return credentials_of(site)
@@ -142,15 +140,9 @@ def test_a_revoked_owner_is_refused_on_a_connection_that_was_open_before(
     assert begun.wait(WAIT_S)
 
     output = curator.credentials / "crl.pem"
-    done = CliRunner().invoke(
-        curator_cli,
-        [
-            *("pki", "revoke", "--directory", str(curator.pki), "--name", "owner-9"),
-            *("--output", str(output), "--json"),
-        ],
-    )
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.output)["revoked"] == [f"{serial_of(credentials):x}"]
+    line = ("pki", "revoke", "--directory", curator.pki, "--name", "owner-9", "--output", output)
+    code, done = answer_of("dppca-curator", cli, *line)
+    assert (code, done["revoked"]) == (0, [f"{serial_of(credentials):x}"])
     wait_until(lambda: refusal(bad.list_studies) == "IdentityError")
     held.set()
     uploading.join()
@@ -185,8 +177,7 @@ def test_lists_only_grow_and_revocations_are_remembered(tmp_path: Path) -> None:
     init_authority(pki, name="test", days=400, now=NOW)
     for name in ("owner-1", "owner-2"):
         site = tmp_path / name
-        arguments = ["--site", str(site), "init", "--name", name, "--curator", "localhost:1"]
-        assert CliRunner().invoke(owner_cli, arguments).exit_code == 0
+        enrol(site, name=name, curator="localhost:1")
         request = (site / "request.pem").read_bytes()
         output = site / "certificate.pem"
         sign_request(pki, request=request, name=None, output=output, days=90, now=NOW)
@@ -212,20 +203,15 @@ def test_lists_only_grow_and_revocations_are_remembered(tmp_path: Path) -> None:
 def test_an_owners_new_certificate_is_accepted_while_the_old_one_still_is(
     curator: Federation, tmp_path: Path
 ) -> None:
-    site = tmp_path / "owner-4"
-    old = curator.enrol(site)
-
-    def owner(*arguments: str) -> dict[str, object]:
-        done = CliRunner().invoke(owner_cli, ["--site", str(site), *arguments, "--json"])
-        assert done.exit_code == 0, done.output
-        return require_documented("dppca-owner", json.loads(done.stdout))
-
-    request = Path(str(owner("renew")["request"]))
-    assert owner("doctor")["healthy"], "the old pair is in use"
-    curator.sign(request, tmp_path / "new.pem")
-    owner("renew", "--certificate", str(tmp_path / "new.pem"))
-    assert owner("doctor")["healthy"]
-    new = credentials_of(site)
+    site = OwnerSite(tmp_path / "owner-4", "owner-4")
+    old = curator.enrol(site.folder)
+    code, renewed = site.run("renew")
+    assert code == 0, renewed
+    assert site.run("doctor")[0] == 0, "the old pair is in use"
+    curator.sign(Path(renewed["request"]), tmp_path / "new.pem")
+    assert site.run("renew", "--certificate", str(tmp_path / "new.pem"))[0] == 0
+    assert site.run("doctor")[0] == 0
+    new = credentials_of(site.folder)
     assert new.key != old.key
     both = [curator.connect(credentials) for credentials in (old, new)]
     assert [refusal(party.list_studies) for party in both] == ["", ""]

@@ -10,12 +10,11 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 
-from dppca.common.shell.console import run
 from dppca.common.study import Study
 from dppca.curator.cli import cli as curator_cli
-from dppca.owner.cli import cli
 from dppca.owner.cli import cli as owner_cli
 from dppca.owner.commands import studies
+from tests.support.commands import run_here
 from tests.support.curator import Curator
 from tests.support.sites import OwnerSite, error_of, make_enrolled_site
 
@@ -72,8 +71,8 @@ def test_what_to_do_follows_the_course_of_a_study(curator: Curator, site: OwnerS
 
 def watched(
     site: OwnerSite, monkeypatch: pytest.MonkeyPatch, steps: list[Any]
-) -> tuple[int, list[float]]:
-    """Exit code of ``--watch``, interrupted after the steps, which pauses do; the pauses."""
+) -> tuple[str, list[float]]:
+    """Output of ``--watch``, interrupted after the steps, which pauses do; the pauses."""
     pauses: list[float] = []
 
     def sleep(seconds: float) -> None:
@@ -83,30 +82,26 @@ def watched(
         steps.pop(0)()
 
     monkeypatch.setattr(studies.time, "sleep", sleep)
-    with pytest.raises(SystemExit) as left:
-        run(cli, ["--site", str(site.folder), "studies", "--watch"])
-    assert isinstance(left.value.code, int)
-    return left.value.code, pauses
+    code, printed, _ = run_here(owner_cli, "--site", site.folder, "studies", "--watch")
+    assert code == 0
+    return printed, pauses
 
 
 def test_a_watch_prints_what_has_changed_until_it_is_interrupted(
-    curator: Curator,
-    site: OwnerSite,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    curator: Curator, site: OwnerSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = curator.begin(site.name, deadline="2040-01-01T00:00:00Z", quorum=1)
     new: list[Study] = []
     steps = [lambda: None, lambda: new.append(curator.begin(site.name)), lambda: None]
-    assert watched(site, monkeypatch, steps) == (0, [studies.POLL_S] * 4)
-    printed = capsys.readouterr().out
+    printed, pauses = watched(site, monkeypatch, steps)
+    assert pauses == [studies.POLL_S] * 4
     assert printed.count(f"{first.name}: open, 0 of 1 contributions, epsilon 1, deadline 2040") == 2
     assert printed.count(f"{new[0].name}: open") == 1
     assert "\x1b" not in printed
 
 
 def test_a_watch_goes_on_when_the_curator_comes_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     curator = Curator(tmp_path / "hub").start()
     site = make_enrolled_site(curator, tmp_path)
@@ -120,9 +115,8 @@ def test_a_watch_goes_on_when_the_curator_comes_back(
         curator.stop()
         monkeypatch.setattr("dppca.common.transport.connection.CALL_TIMEOUT_S", 1)
 
-    assert watched(site, monkeypatch, [stop, lambda: None])[0] == 0
+    printed, _ = watched(site, monkeypatch, [stop, lambda: None])
     assert len(relisted) == 3
-    printed = capsys.readouterr().out
     assert printed.count(f"{study.name}: open") == 1
     assert printed.count("not known now:") == 1
 

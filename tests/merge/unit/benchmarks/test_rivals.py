@@ -1,0 +1,334 @@
+"""Rivals: cells and their page, rules by which components are joined, noise for added rows."""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import Decimal
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from benchmarks.environments import GuestError, PatienceError
+from benchmarks.releases import BITS
+from benchmarks.rivals import page, synthetic
+from benchmarks.rivals.cells import RivalRun, read_cells, run_cells, summarize
+from benchmarks.rivals.merging import (
+    SiteSums,
+    distributed_components,
+    merged_components,
+    published_deviation,
+    published_sites,
+    sound_sites,
+)
+from benchmarks.rivals.neighbours import Neighbours, added_l2_squared, make_study
+from benchmarks.rivals.synthetic import (
+    OURS,
+    SUBN3,
+    Contestant,
+    draw_values,
+    judge_table,
+    run_contestant,
+)
+from benchmarks.synthesis.judging import attribute_cells, split_rows
+from benchmarks.synthesis.subjects import load_subject
+from dppca.common.errors import SettingError
+from dppca.common.numerics.moments.accumulation import accumulate_moments
+from dppca.common.privacy.accounting import rho_from_epsilon_delta
+from dppca.common.privacy.release import calibrate, sensitivity_shape
+from dppca.common.privacy.sensitivity import BoxShape, real_l2_squared
+from dppca.common.schema import Binary, Categorical, Schema
+from tests.support.studies import make_schema
+
+
+class Runs:
+    """Cells whose figure is their split, and what was run of them."""
+
+    def __init__(self) -> None:
+        self.splits: list[int] = []
+
+    def cell(self, split: int, error: Exception | None = None, who: str = "one") -> RivalRun:
+        def run() -> dict[str, Any]:
+            self.splits.append(split)
+            if error is not None:
+                raise error
+            return {"figure": float(split), "by": {"a": 1.0, "b": 2.0 * split}}
+
+        return RivalRun({"subject": "fair", "contestant": who, "split": split}, run)
+
+
+def test_a_cell_that_cannot_run_keeps_its_reason_and_the_others_run(tmp_path: Path) -> None:
+    error = GuestError("its last words")
+    runs, path = Runs(), tmp_path / "cells.jsonl"
+    found = run_cells([runs.cell(1, error), runs.cell(2)], path)
+    assert found[0]["fault"] == str(error)
+    assert "fault" not in found[1]
+    assert run_cells([runs.cell(1, error)], path) == found[:1]
+    assert runs.splits == [1, 2], "a fault is a finished cell, too"
+
+
+def test_where_patience_ended_once_the_others_of_that_place_are_not_tried(tmp_path: Path) -> None:
+    runs, path = Runs(), tmp_path / "cells.jsonl"
+    cells = [runs.cell(1, PatienceError(60)), runs.cell(2), runs.cell(3, who="two"), runs.cell(4)]
+    found = run_cells(cells, path)
+    skipped = "not tried, as another cell took too long"
+    assert [each.get("fault") for each in found] == ["not done in 60 s", skipped, None, skipped]
+    assert runs.splits == [1, 3]
+
+
+def test_a_file_is_taken_as_it_is_without_a_run(tmp_path: Path) -> None:
+    runs, path = Runs(), tmp_path / "cells.jsonl"
+    done = run_cells([runs.cell(1)], path)
+    found = read_cells([runs.cell(1), runs.cell(2)], path)
+    assert found[:1] == done
+    assert found[1]["fault"] == "not run, for want of machine time"
+    assert runs.splits == [1]
+
+
+def test_means_are_of_runs_with_figures_and_reasons_of_the_others(tmp_path: Path) -> None:
+    runs = Runs()
+    cells = [runs.cell(1), runs.cell(3), runs.cell(5, GuestError("no\n  room"))]
+    (mean,) = summarize(run_cells(cells, tmp_path / "cells.jsonl"), ("subject", "contestant"))
+    assert mean == {
+        "subject": "fair",
+        "contestant": "one",
+        "runs": 2,
+        "faults": {"no room": 1},
+        "figure": [2.0, 1.0],
+        "by": {"a": [1.0, 0.0], "b": [4.0, 2.0]},
+    }
+
+
+MACHINE = dict.fromkeys(("processor", "cores", "memory", "Python", "numpy"), "?")
+
+
+def section(*cells: dict[str, Any]) -> dict[str, Any]:
+    return {"command": "python -m benchmarks.rivals x", "machine": MACHINE, "cells": list(cells)}
+
+
+def synthetic_cell(**changes: Any) -> dict[str, Any]:
+    cell: dict[str, Any] = {
+        "subject": "nltcs",
+        "contestant": "DPPCA",
+        "owners": 3,
+        "neighbours": "one row replaced",
+        "epsilon": "0.2",
+        "runs": 3,
+        "faults": {},
+        "linear": {"money": [0.8, 0.01]},
+        "rbf": {"money": [0.7, 0.0]},
+        "singles": [0.1, 0.0],
+        "pairs": [0.2, 0.0],
+        "seconds": [12.34, 0.0],
+        "mib": [1234.5, 1.0],
+    }
+    return cell | changes
+
+
+def test_every_cell_of_a_full_run_is_in_the_file() -> None:
+    sections = json.loads(page.JSON_FILE.read_text())
+    for name in page.NAMES:
+        cells, by = page.list_cells(name, splits=1, only="")
+        asked = {tuple(cell.facts[each] for each in by) for cell in cells}
+        kept = {tuple(cell[each] for each in by) for cell in sections[name]["cells"]}
+        assert kept == asked, name
+
+
+@pytest.fixture
+def committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "JSON_FILE", tmp_path / "comparison.json")
+    monkeypatch.setattr(page, "PAGE", tmp_path / "comparison.md")
+    page.keep("nltcs", section(synthetic_cell(), synthetic_cell(contestant="MST", runs=1)))
+
+
+@pytest.mark.usefixtures("committed")
+def test_cells_of_other_contestants_stay_in_their_places() -> None:
+    again = section(synthetic_cell(runs=2), synthetic_cell(contestant="AIM"))
+    merged = page.merge("nltcs", again, synthetic.BY)["cells"]
+    assert [(cell["contestant"], cell["runs"]) for cell in merged] == [
+        ("DPPCA", 2),
+        ("MST", 1),
+        ("AIM", 3),
+    ]
+
+
+@pytest.mark.usefixtures("committed")
+def test_cells_of_two_machines_are_not_mixed() -> None:
+    elsewhere = section(synthetic_cell()) | {"machine": MACHINE | {"processor": "another"}}
+    with pytest.raises(SettingError, match="run all here"):
+        page.merge("nltcs", elsewhere, synthetic.BY)
+
+
+def test_values_that_are_made_of_cells_are_in_these_cells() -> None:
+    subject = load_subject("fair")
+    schema, edges = subject.schema, subject.edges
+    codes, _ = attribute_cells(schema, subject.columns, edges)
+    values = draw_values(subject, np.column_stack(codes).astype(float), np.random.default_rng(0))
+    again, _ = attribute_cells(schema, values, edges)
+    assert (np.column_stack(again) == np.column_stack(codes)).all()
+
+
+def test_the_real_rows_have_no_distance_from_themselves() -> None:
+    subject = load_subject("fair")
+    training, _ = split_rows(subject.n_rows, 0)
+    found = judge_table("fair", [column[training] for column in subject.columns], 0)
+    assert (found["singles"], found["pairs"]) == (0.0, 0.0)
+    assert found["linear"]["affair"] == pytest.approx(0.73, abs=0.02)
+    assert found["rbf"]["affair"] == pytest.approx(0.73, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    "who", [Contestant(OURS, Neighbours.ADDED, owners=2), Contestant(SUBN3, Neighbours.REPLACED)]
+)
+def test_a_guest_of_this_software_makes_rows_that_resemble_the_real_ones(who: Contestant) -> None:
+    found = run_contestant("fair", who, "100", 0)
+    assert found["singles"] < 0.1
+    assert found["seconds"] > 0
+    assert 50 < found["mib"] < 5000
+
+
+RNG = np.random.default_rng(132)
+SHAPES = RNG.standard_normal((3, 6, 6)) * np.array([3.0, 2.0, 1.0, 0.5, 0.3, 0.1])
+TABLES = [RNG.standard_normal((40 * (i + 1), 6)) @ shape for i, shape in enumerate(SHAPES)]
+PARTS = [rows / np.linalg.norm(rows, axis=1).max() for rows in TABLES]
+SITES = [SiteSums(len(rows), np.cov(rows, rowvar=False, bias=True)) for rows in PARTS]
+
+
+def assert_same_space(left: NDArray[np.float64], right: NDArray[np.float64]) -> None:
+    assert np.allclose(left.T @ left, right.T @ right, atol=1e-9)
+
+
+def leading(matrix: NDArray[np.float64], k: int) -> NDArray[np.float64]:
+    return np.linalg.eigh(matrix)[1][:, ::-1][:, :k].T
+
+
+def test_sites_that_send_everything_count_the_same_in_dpdispca() -> None:
+    found = distributed_components(SITES, k=3, intermediate=6, signed=True)
+    assert_same_space(found, leading(sum(site.matrix for site in SITES) / 3, 3))
+
+
+def test_a_negative_eigenvalue_is_sent_as_printed_and_left_out_in_the_sound_form() -> None:
+    site = SiteSums(10, np.diag([1.0, 0.5, -2.0]))
+    assert_same_space(
+        distributed_components([site], k=1, intermediate=2, signed=False), np.eye(3)[2:]
+    )
+    assert_same_space(
+        distributed_components([site], k=1, intermediate=2, signed=True), np.eye(3)[:1]
+    )
+
+
+def test_merged_subspaces_of_full_rank_count_rows() -> None:
+    pooled = sum(site.n_rows * site.matrix for site in SITES)
+    found = merged_components(SITES, k=6)
+    assert found.shape == (6, 6)
+    assert_same_space(found[:2], leading(pooled, 2))
+
+
+def test_merging_keeps_no_more_than_it_is_asked_for() -> None:
+    lost = merged_components(
+        [SiteSums(1, np.diag([2.0, 1.9, 0.0])), SiteSums(1, np.diag([0, 1.9, 2.0]))], k=1
+    )
+    assert not np.allclose(np.abs(lost), [[0, 1, 0]]), "the sum's leading vector was cut off"
+
+
+def test_sound_sites_without_noise_have_their_rows_covariances() -> None:
+    schema = make_schema(
+        [{"name": f"x{i}", "type": "numeric", "centre": 0, "scale": 1} for i in range(6)],
+        resolution_bits=14,
+        row_norm={},
+    )
+    packed = [accumulate_moments(schema, list(rows.T)).packed for rows in PARTS]
+    for site, expected in zip(
+        sound_sites(schema, packed, [len(rows) for rows in PARTS]), SITES, strict=True
+    ):
+        assert site.n_rows == expected.n_rows
+        assert np.abs(site.matrix - expected.matrix).max() < 1e-3
+
+
+def test_published_noise_is_symmetric_and_as_wide_as_printed() -> None:
+    epsilon, delta = 0.5, 1e-5
+    assert published_deviation(200, epsilon, delta) == pytest.approx(
+        math.sqrt(2 * math.log(1.25 / delta)) / (200 * epsilon)
+    )
+    none = [np.zeros((200, 60))]
+    (site,) = published_sites(none, epsilon=epsilon, delta=delta, rng=np.random.default_rng(1))
+    assert (site.matrix == site.matrix.T).all()
+    found = site.matrix[np.triu_indices(60)].std()
+    # 1830 draws: the estimate's own deviation is 1.7 %, so five of them.
+    assert found == pytest.approx(published_deviation(200, epsilon, delta), rel=0.085)
+
+
+NUMERIC = {"type": "numeric", "lower": -1, "upper": 1}
+SHAPED = NUMERIC | {"histogram": True, "bins": [-0.5, 0.25]}
+BINARY = {"type": "binary", "values": ["no", "yes"]}
+LABELS = {"type": "categorical", "categories": ["a", "b", "c"]}
+PRIVACY = {"epsilon": "0.5", "delta": "1e-9"}
+
+
+def document(*attributes: dict[str, Any], **others: Any) -> dict[str, Any]:
+    named = [{"name": f"x{index}", **each} for index, each in enumerate(attributes)]
+    return {"attributes": named, **others}
+
+
+SCHEMAS = [
+    document(NUMERIC, NUMERIC),
+    document(BINARY, BINARY, BINARY),
+    document(NUMERIC, BINARY, LABELS, sum_weight=0.5),
+    document(SHAPED, SHAPED, LABELS, sum_weight=0.5, histogram_weight=2),
+    document(NUMERIC, BINARY, LABELS, LABELS, targets=["x1"], sum_weight=0.5),
+    document(SHAPED, NUMERIC, BINARY, LABELS, targets=["x0", "x3"], target_weight=3),
+]
+
+
+def squared_size_of_every_row(schema: Schema) -> list[Fraction]:
+    """L2^2 of what each row adds to the packed sums and the count, by the product's own sums."""
+    choices: list[np.ndarray[Any, Any]] = []
+    for attribute in schema.attributes:
+        if isinstance(attribute, Binary | Categorical):
+            choices.append(np.arange(len(attribute.labels), dtype=np.int32))
+        else:
+            choices.append(np.array([-1.0, -0.75, -0.2, 0.0, 0.3, 1.0]))
+    sizes = []
+    for row in product(*choices):
+        packed = accumulate_moments(schema, [np.array([value]) for value in row]).packed
+        entries = [Fraction(int(entry), 4**schema.resolution_bits) for entry in packed]
+        sizes.append(sum((entry**2 for entry in entries), start=Fraction(1)))
+    return sizes
+
+
+@pytest.mark.parametrize("given", SCHEMAS)
+def test_the_bound_is_the_largest_of_all_rows(given: dict[str, Any]) -> None:
+    schema = Schema.from_document({"resolution_bits": BITS, **given})
+    shape = sensitivity_shape(schema)
+    assert isinstance(shape, BoxShape)
+    assert max(squared_size_of_every_row(schema)) == added_l2_squared(shape)
+
+
+@pytest.mark.parametrize("given", SCHEMAS)
+def test_the_noise_of_a_study_is_the_least_for_its_neighbours(given: dict[str, Any]) -> None:
+    rho = Fraction(rho_from_epsilon_delta(*map(Decimal, PRIVACY.values())))
+    for neighbours in Neighbours:
+        study = make_study(given, **PRIVACY, owners=2, neighbours=neighbours)
+        shape = sensitivity_shape(study.table)
+        assert isinstance(shape, BoxShape)
+        added = neighbours is Neighbours.ADDED
+        change = (added_l2_squared(shape) if added else real_l2_squared(shape)) * 16**BITS
+        variance = calibrate(study).law.parameters()["variance"]
+        # At most rho is spent, and all of it but a part of 1e-9 for rounding.
+        assert rho * (1 - Fraction(1, 10**9)) < change / (2 * variance) <= rho
+
+
+def test_rows_of_a_ball_have_no_figure() -> None:
+    given = {
+        "row_norm": {},
+        "attributes": [
+            {"name": name, "type": "numeric", "centre": 0, "scale": 1} for name in ("x", "y")
+        ],
+    }
+    with pytest.raises(ValueError, match="unit ball"):
+        make_study(given, **PRIVACY, owners=1, neighbours=Neighbours.ADDED)
