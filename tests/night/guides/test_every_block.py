@@ -10,14 +10,12 @@ import pytest
 from tests.support.checkout import ROOT
 from tests.support.page_shell import read_blocks
 
-_PAGE = re.compile(r'^PAGE = ROOT / "(docs/[\w/-]+\.md)"$', re.MULTILINE)
-PAGES = {
-    ROOT / page: test.read_text()
-    for test in sorted(Path(__file__).parent.glob("test_*.py"))
-    for page in _PAGE.findall(test.read_text())
-}
-DRAFTS = Path(__file__).with_name("test_drafts_and_plans.py").read_text()
-PAGES |= {ROOT / f"docs/how-to/{name}-a-study.md": DRAFTS for name in ("draft", "plan")}
+_PAGE = re.compile(r'^[A-Z_]+ = ROOT / "(docs/[\w/-]+\.md)"$', re.MULTILINE)
+PAGES: dict[Path, str] = {}
+"""Text of a page's tests: it follows the page's constant, up to that of the next page."""
+for test in sorted(Path(__file__).parent.glob("test_*.py")):
+    _, *found = _PAGE.split(test.read_text())
+    PAGES |= {ROOT / page: text for page, text in zip(found[::2], found[1::2], strict=True)}
 ASSIGNMENTS = re.compile(r"(?:(?:export )?[A-Z_]+=\S+ *#.*\n)+")
 """The block of a page that its reader changes; a test has variables of its own."""
 
