@@ -169,3 +169,40 @@ def test_dask_from_certificates_to_a_contribution(
     assert reservation.request.engine == "dask"
     for key in (site.folder / "cluster/key.pem", tmp_path / "machines/key.pem"):
         assert key.stat().st_mode & 0o077 == 0
+
+
+CHOOSE_EPSILON = ROOT / "docs/how-to/choose-epsilon.md"
+NUMBER = r"-?\d+\.?\d*(?:e-?\d+)?"
+
+
+@pytest.fixture(scope="module")
+def epsilon_shell(tmp_path_factory: pytest.TempPathFactory) -> PageShell:
+    epsilon_shell = PageShell(tmp_path_factory.mktemp("page"), read_blocks(CHOOSE_EPSILON))
+    epsilon_shell.run("study")
+    return epsilon_shell
+
+
+def require_same(block: str, output: str) -> None:
+    """The page's lines are among those printed; figures to the last digits of a rehearsal."""
+    shown = re.search(
+        rf"<!-- printed: {block} -->\n```text\n(.*?)```", CHOOSE_EPSILON.read_text(), re.DOTALL
+    )
+    assert shown is not None
+    for line in shown[1].splitlines():
+        assert any(_is_same(line, each) for each in output.splitlines()), line
+
+
+def _is_same(line: str, other: str) -> bool:
+    words, figures = re.split(NUMBER, line), [float(each) for each in re.findall(NUMBER, line)]
+    found = [float(each) for each in re.findall(NUMBER, other)]
+    return [each.split() for each in words] == [
+        each.split() for each in re.split(NUMBER, other)
+    ] and figures == pytest.approx(found, rel=0.02, abs=0.01)
+
+
+def test_many_rows_give_what_the_page_says(epsilon_shell: PageShell) -> None:
+    require_same("many", epsilon_shell.run("many"))
+
+
+def test_few_rows_give_what_the_page_says(epsilon_shell: PageShell) -> None:
+    require_same("few", epsilon_shell.run("few"))

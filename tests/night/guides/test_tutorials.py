@@ -1,21 +1,24 @@
-"""The commands of ``docs/tutorial/every-part-on-one-machine.md``, run as they stand there."""
+"""Tutorials run as they are printed: every part on one machine, and files of one's own."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import date
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 from tests.support.checkout import ROOT
 from tests.support.page_shell import PageShell, read_blocks
 from tests.support.ports import reserved_port
 
-PAGE = ROOT / "docs/tutorial/every-part-on-one-machine.md"
+EVERY_PART = ROOT / "docs/tutorial/every-part-on-one-machine.md"
 FALSE_ALARMS = 0.0  # the noise of a page's commands has a seed
 
 
@@ -23,7 +26,9 @@ FALSE_ALARMS = 0.0  # the noise of a page's commands has a seed
 def shell(tmp_path: Path) -> Iterator[PageShell]:
     """A shell in an empty folder; a port that is free stands in for the page's."""
     with reserved_port() as port:
-        blocks = {name: text.replace("7443", str(port)) for name, text in read_blocks(PAGE).items()}
+        blocks = {
+            name: text.replace("7443", str(port)) for name, text in read_blocks(EVERY_PART).items()
+        }
         yield PageShell(tmp_path, blocks)
     with suppress(FileNotFoundError, ProcessLookupError):
         os.kill(int((tmp_path / "curator.pid").read_text()), signal.SIGKILL)
@@ -60,3 +65,41 @@ def test_one_person_plays_everybody(shell: PageShell) -> None:
     left = re.findall(r"^patients +survey +3 +0 +(\d) +(\d)", spent, re.MULTILINE)
     assert left == [("2", "1"), ("1", "2")]
     shell.run("stop")
+
+
+YOUR_OWN_DATA = ROOT / "docs/tutorial/your-own-data.md"
+MOST_COMMANDS = 10
+
+
+def test_commands_of_the_page_are_few() -> None:
+    commands = re.findall(
+        r"^(?:dppca-|python3|cat >|grep|ls)", YOUR_OWN_DATA.read_text(), re.MULTILINE
+    )
+    assert len(commands) <= MOST_COMMANDS
+
+
+def test_three_files_become_a_report_with_loadings_marginals_and_accuracy(tmp_path: Path) -> None:
+    shell = PageShell(tmp_path, read_blocks(YOUR_OWN_DATA))
+    shell.run("rows")
+    shell.run("dictionary")
+    assert "is a valid study: pain, 3 owners" in shell.run("study")
+    assert "Study pain works at epsilon 1" in shell.run("plan")
+    printed = shell.run("run")
+    assert "| hospital | 3,200 |" in printed
+    report = json.loads((tmp_path / "trial/report.json").read_text())
+    assert any(each["attribute"] == "pain" for each in report["components"]["kept"][0]["loadings"])
+    utility = report["utility"]
+    assert utility["tstr_accuracy_decoded"] > utility["majority"] + 0.05
+    looked = shell.run("look")
+    assert "nothing: the commonest class" in looked
+    for plot in ("loadings.png", "marginals.png"):
+        assert plot in looked
+        assert (tmp_path / "trial" / plot).read_bytes().startswith(b"\x89PNG")
+    rows = parquet.read_table(tmp_path / "trial/synthetic-decoded.parquet").to_pylist()
+    assert all(row["age"] == round(row["age"]) for row in rows)
+    assert all(date(2024, 1, 1) <= row["visit"] <= date(2024, 12, 31) for row in rows)
+    assert {row["pain"] for row in rows} == {"none", "mild", "moderate", "severe"}
+    assert "## Over 3 repeats" in shell.run("repeat")
+    repeats = json.loads((tmp_path / "trials/report.json").read_text())["repeats"]
+    assert repeats["seeds"] == [1, 2, 3]
+    assert repeats["figures"]["utility.tstr_accuracy_decoded"]["standard_error"] < 0.1
