@@ -32,7 +32,6 @@ OTHERS = {
     "common/papers/test_inputs.py": "the same refusals, for every estimator",
     "common/papers/test_sklearn.py": "scikit-learn's own checks, for every estimator",
     "common/privacy/noise/test_sampler_ties.py": "the three private modules of the samplers",
-    "owner/release/test_data_set.py": "one function of `contribution`, alone and in each command",
 }
 """Tests of no single module, and what they test instead."""
 TOUCHES_ALL = {"pyproject.toml", "requirements/dev.lock", "requirements/tests", "tests/conftest.py"}
