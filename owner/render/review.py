@@ -148,10 +148,7 @@ def review_text(
         "What would leave this site, once:",
         f"  {found.n_entries} noised sums of coded columns and of their products "
         f"({found.n_bytes} bytes)",
-        *(
-            f"  among them the number of rows in each cell of {each}"
-            for each in study.table.counted
-        ),
+        *(f"  among them the rows in each cell of {each}" for each in study.table.counted),
         *([] if agreement is None else [_MASKED]),
         f"  the number of rows, {found.n_rows}, exactly",
         "  a receipt of the guarantee; the length and last hash of this site's ledger",

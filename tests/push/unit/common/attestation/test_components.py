@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dppca.common.attestation.components import check_components, sign_result
+from dppca.common.attestation.components import check_components, check_result, sign_result
 from dppca.common.attestation.envelopes import (
     Claim,
     envelope_path,

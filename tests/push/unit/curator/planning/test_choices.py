@@ -14,6 +14,7 @@ from dppca.common.study import Study
 from dppca.curator.planning.choices import AS_WRITTEN, Choice, compare_choices
 from tests.support.studies import make_study
 
+TREES = {"count": 20, "leaves": 64, "seed": 1}
 ATTRIBUTES: list[dict[str, Any]] = [
     *({"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(4)),
     {"name": "age", "type": "numeric", "lower": 0, "upper": 100},
@@ -41,6 +42,9 @@ def test_figures_are_those_of_a_study_that_is_written_so(privacy: dict[str, str]
         "sum_weight: 0.5": _study(sum_weight=0.5, **more),
         "histogram: true, all numerics": _study([*ATTRIBUTES[:4], *shown, ATTRIBUTES[6]], **more),
         "targets: [plan]": _study(targets=["plan"], **more),
+        "random_trees: {target: plan, count: 20, leaves: 64, seed: 1}": _study(
+            random_trees={"target": "plan", **TREES}, **more
+        ),
         "all of: sum_weight, histogram, targets": _study(
             [*ATTRIBUTES[:4], *shown, ATTRIBUTES[6]], targets=["plan"], sum_weight=0.5, **more
         ),
@@ -60,6 +64,7 @@ def test_figures_are_those_of_a_study_that_is_written_so(privacy: dict[str, str]
             (choice.column_sum, table.sum_weight),
             (choice.target_product, 2 if table.targets else None),
             (choice.cell, 1 if table.layout.histograms else None),
+            (choice.table_cell, 1 if table.tables else None),
         ):
             expected = weight and pytest.approx(product / weight, rel=1e-6)
             assert (noise and noise.rows) == expected
@@ -76,6 +81,7 @@ def test_a_study_that_has_made_choices_sees_what_they_cost() -> None:
         "sum_weight: 1",
         "histogram: false, all numerics",
         "targets: []",
+        "random_trees: {target: b0, count: 20, leaves: 64, seed: 1}",
     }
     without = compared["histogram: false, all numerics"]
     assert without.factor < 1
@@ -84,6 +90,30 @@ def test_a_study_that_has_made_choices_sees_what_they_cost() -> None:
     assert compared["targets: []"].costs == (
         f"{4 * compared['targets: []'].factor:.2f} times the noise on products with b0",
     )
+
+
+def test_tables_cost_noise_on_everything_and_show_what_pairs_do_not() -> None:
+    tables = [{"table": ["b0", "plan"]}, {"table": ["age"], "cells": {"age": 4}}]
+    without = _compared(_study(tables=tables, tables_weight=2))["no tables"]
+    assert without.factor < 1
+    assert (without.tables, without.table_cell) == (0, None)
+    assert "relations that only tables and trees show" in without.costs
+    trees = _compared(_study(), "plan")[
+        "random_trees: {target: plan, count: 20, leaves: 64, seed: 1}"
+    ]
+    assert trees.factor > 1.05
+    assert trees.tables == 20
+    assert "relations of several attributes with a target, as far as trees divide them" in (
+        trees.gains
+    )
+
+
+def test_a_choice_without_what_a_tree_splits_by_is_not_offered() -> None:
+    attributes = [dict(each) for each in ATTRIBUTES]
+    attributes[4].update(histogram=True, missing="level")
+    tree = {"tree": [{"by": "age", "at_most": 100}, {}, {}], "target": "plan"}
+    assert "histogram: false, all numerics" in _compared(_study(attributes))
+    assert "histogram: false, all numerics" not in _compared(_study(attributes, tables=[tree]))
 
 
 def test_bins_in_products_are_offered_for_numerics_that_have_bins() -> None:

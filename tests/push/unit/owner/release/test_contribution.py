@@ -103,15 +103,25 @@ def test_a_review_prints_what_all_owners_together_cost_one_person(
     assert says in text
 
 
-def test_a_review_names_the_numerics_whose_rows_are_counted() -> None:
+def test_a_review_names_all_in_whose_cells_rows_are_counted() -> None:
     document = json.loads(STUDY.canonical_bytes())
-    numerics = [each for each in document["schema"]["attributes"] if each["type"] == "numeric"]
+    attributes = document["schema"]["attributes"]
+    numerics = [each for each in attributes if each["type"] == "numeric"]
+    target = next(each["name"] for each in attributes if each["type"] == "binary")
     numerics[0]["histogram"] = True
+    names = [numerics[0]["name"], target]
+    document["schema"]["tables"] = [{"table": names, "cells": {names[0]: 5}}]
+    document["schema"]["random_trees"] = {"count": 3, "leaves": 4, "target": target, "seed": 1}
     study = study_from_mapping(document)
     found = review(study, EMPTY, n_rows=1000, account=account_of())
-    assert found.n_entries == STUDY.table.layout.n_entries + 40
-    named = f"the rows in each cell of {numerics[0]['name']}\n"
-    assert named in review_text(found, StudyState.OPEN, None)
+    assert found.n_entries == STUDY.table.layout.n_entries + 40 + 5 * 2 + 3 * 4 * 2
+    text = review_text(found, StudyState.OPEN, None)
+    for named in (
+        names[0],
+        f"{names[0]} and {target} together (10 cells)",
+        f"trees by {target} (12 leaves in 3)",
+    ):
+        assert f"the rows in each cell of {named}\n" in text
     assert "in each cell" not in review_text(_review(), StudyState.OPEN, None)
 
 
