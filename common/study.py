@@ -500,6 +500,15 @@ def study_from_yaml(text: str | Path) -> Study:
     StudyError
         It is no study, or cannot be read; the message names every field at fault.
     """
+    document, text = load_study_file(text)
+    return study_from_mapping(document, text=text)
+
+
+def load_study_file(text: str | Path) -> tuple[dict[str, Any], str]:
+    """Return the fields of a study file, not yet validated, and its text; the path may be given.
+
+    Raise `StudyError` if the file cannot be read, or is not a mapping in YAML.
+    """
     if isinstance(text, Path):
         try:
             text = text.read_text(encoding="utf-8")
@@ -521,7 +530,7 @@ def study_from_yaml(text: str | Path) -> Study:
         raise StudyError(
             f"the study file must be a mapping with name, owners, privacy, components, schema{hint}"
         )
-    return study_from_mapping(document, text=text)
+    return document, text
 
 
 def study_from_canonical(content: bytes) -> Study:

@@ -201,13 +201,12 @@ def run_command(
       dppca-simulate run --study nltcs.yaml --data nltcs.csv --owners 10 --target outside \\
           --seed 1 --trust aggregate --colluders 1 --openers 2 --output results/nltcs-sum
     """
-    from dppca.common.study import study_from_yaml
     from dppca.deploy.simulation.aggregation import choose_aggregation
     from dppca.deploy.simulation.experiment import ExperimentRequest, with_owners
 
     if keep and runtime == "containers":
         raise SettingError("--keep is for processes: leave out --runtime containers")
-    original = study_from_yaml(read_text(study_file))
+    original = _read_study(study_file)
     rows, names, split = _choose_rows(original, own, data, owners, split, rename=rename_owners)
     request = ExperimentRequest(
         command="run",
@@ -321,13 +320,12 @@ def compose_command(
       dppca-simulate compose --study nltcs.yaml --data nltcs.csv --owners 4 --output nltcs-4
       cd nltcs-4 && docker compose up && dppca-simulate report .
     """
-    from dppca.common.study import study_from_yaml
     from dppca.deploy.simulation.aggregation import choose_aggregation
     from dppca.deploy.simulation.containers.folder import ComposedFolder, ComposedOwner, write_study
     from dppca.deploy.simulation.containers.topology import Topology
     from dppca.deploy.simulation.experiment import with_owners
 
-    original = study_from_yaml(read_text(study_file))
+    original = _read_study(study_file)
     files, names, split = _choose_rows(original, own, data, owners, split, rename=rename_owners)
     study = with_owners(original, names)
     aggregation = choose_aggregation(
@@ -401,6 +399,13 @@ def _simulate_in_containers(
     federation = ContainerFederation(image=image, shown=not as_json)
     with terminable():
         return simulate(request, on_step=lambda: None, federation=federation)
+
+
+def _read_study(file: Path) -> Study:
+    from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
+    from dppca.deploy.simulation.in_memory import read_study
+
+    return read_study(read_text(file), entropy=OperatingSystemEntropy())
 
 
 def _choose_rows(

@@ -14,9 +14,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -35,7 +36,7 @@ from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.release import Release, calibrate
 from dppca.common.signing import Purpose, sign
-from dppca.common.study import Study
+from dppca.common.study import Study, Trust, load_study_file, study_from_mapping
 from dppca.curator.study import lifecycle
 from dppca.curator.study.admission import contribute, require_masked
 from dppca.curator.study.aggregate import aggregate, aggregate_masked
@@ -74,12 +75,43 @@ def make_parties(
     """
     if aggregation is None:
         return Parties(study, {}, {})
-    keys = {name: ec.generate_private_key(ec.SECP256R1()) for name in study.owners}
-    openers = study.owners[: aggregation.openers]
-    secrets = {name: make_opener_key(entropy) for name in openers}
-    parts = [(name, _identity(study.name, name, keys[name], secrets.get(name))) for name in keys]
-    _, assembled = assemble_study(write_draft(study, aggregation), parts)
-    return Parties(assembled, keys, secrets)
+    draft = write_draft(study, aggregation)
+    return _add_keys(draft, study.name, study.owners, aggregation.openers, entropy=entropy)
+
+
+def read_study(source: str | Path, *, entropy: EntropySource) -> Study:
+    """Read a study file by its text or path; a draft of ``trust: aggregate`` gets temporary keys.
+
+    A draft names neither identities nor openers, like the file that ``study assemble`` takes. As
+    many of its first owners become openers as its colluders and spares need. Raise `StudyError` as
+    `study_from_yaml` does.
+    """
+    document, text = load_study_file(source)
+    privacy, owners, spares = (document.get(name) for name in ("privacy", "owners", "spares"))
+    trust, colluders = (
+        privacy.get(name) if isinstance(privacy, dict) else None for name in ("trust", "colluders")
+    )
+    keyed = "identities" in document or "openers" in document
+    if keyed or trust != Trust.AGGREGATE.value or not isinstance(owners, list):
+        return study_from_mapping(document, text=text)
+    needed = [number for number in (colluders, spares, spares) if isinstance(number, int)]
+    names = [str(name) for name in owners]
+    return _add_keys(
+        text, str(document.get("name", "")), names, 1 + sum(needed), entropy=entropy
+    ).study
+
+
+def _add_keys(
+    draft: str, name: str, owners: Sequence[str], n_openers: int, *, entropy: EntropySource
+) -> Parties:
+    """Assemble a draft with new keys of its owners, of whom the first are openers."""
+    keys = {owner: ec.generate_private_key(ec.SECP256R1()) for owner in owners}
+    secrets = {owner: make_opener_key(entropy) for owner in owners[:n_openers]}
+    parts = [
+        (owner, _identity(name, owner, key, secrets.get(owner))) for owner, key in keys.items()
+    ]
+    _, study = assemble_study(draft, parts)
+    return Parties(study, keys, secrets)
 
 
 def run_study(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,7 +46,7 @@ from dppca.deploy.simulation.evaluate import (
 from dppca.deploy.simulation.experiment import with_owners
 from dppca.deploy.simulation.figures import marginal_figure, scree_figure
 from dppca.deploy.simulation.holdings import HELD_OUT_SHARE
-from dppca.deploy.simulation.in_memory import make_parties, run_study
+from dppca.deploy.simulation.in_memory import make_parties, read_study, run_study
 from dppca.owner.records import CheckReport, FaultCounts
 from dppca.owner.render.charges import charge_text
 from dppca.owner.render.faults import alarm_lines
@@ -234,7 +235,11 @@ class Simulation:
 
 
 def simulate(
-    owners: Mapping[str, Any], study: Study, target: str | None = None, *, seed: int = 0
+    owners: Mapping[str, Any],
+    study: Study | str | Path,
+    target: str | None = None,
+    *,
+    seed: int = 0,
 ) -> Simulation:
     """Run a study on tables in memory, to see its results before owners are asked.
 
@@ -248,7 +253,8 @@ def simulate(
         A table of each owner, by its name: of pandas, polars or Arrow, or a mapping of names to
         sequences. The names replace the study's owners.
     study
-        With ``trust: aggregate``, owners get temporary keys; the first are openers.
+        The study, or its file by text or path. With ``trust: aggregate`` owners get temporary keys,
+        and the first are openers; so the file may be a draft, to which no keys have been added.
     target
         A binary or categorical attribute: a fifth of each owner's rows is then held out, and
         classifiers of it are tried on them. None contributes all rows.
@@ -283,14 +289,19 @@ def simulate(
     """
     if not isinstance(owners, Mapping) or not owners:
         raise SettingError('owners is a table by each name, such as {"north": frame}')
+    entropy = OperatingSystemEntropy()
+    if isinstance(study, str | Path):
+        study = read_study(study, entropy=entropy)
     if not isinstance(study, Study):
-        raise SettingError("study is a dppca.Study: read one from its file with study_from_yaml")
+        raise SettingError(
+            "study is a dppca.Study, or its file by text or pathlib.Path: read one with "
+            "study_from_yaml"
+        )
     schema = study.table
     if target is not None:
         check_target(schema, target)
     own_study = with_owners(study, list(owners))
     aggregation = choose_aggregation(study, trust=None, colluders=None, openers=None, spares=None)
-    entropy = OperatingSystemEntropy()
     parties = make_parties(own_study, aggregation, entropy=entropy)
     training, held_out = _divide(owners, schema, hold_out=target is not None, seed=seed)
     sums = {name: accumulate_moments(schema, rows) for name, rows in training.items()}

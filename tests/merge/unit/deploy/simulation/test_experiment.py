@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from dppca.common.errors import DataError, PeerError, SettingError
 from dppca.common.shell.console import run
 from dppca.common.study import Study
+from dppca.deploy.simulation.aggregation import Aggregation, write_draft
 from dppca.deploy.simulation.cli import cli
 from dppca.deploy.simulation.disk import telling_full_disk
 from dppca.deploy.simulation.experiment import (
@@ -123,6 +124,23 @@ def test_files_of_the_studys_owners_leave_its_digest_and_new_names_are_asked_for
     assert digest("own", "--owner", f"alpha={rows}", "--owner", f"beta={rows}") == made.digest
     others = ("--owner", f"gamma={rows}", "--owner", f"delta={rows}", "--rename-owners")
     assert digest("renamed", *others) == with_owners(made, ["gamma", "delta"]).digest != made.digest
+
+
+def test_a_draft_without_keys_is_taken_as_a_study_of_its_numbers(tmp_path: Path) -> None:
+    made = make_study("latent", owners=["alpha", "beta", "gamma"])
+    study = tmp_path / "draft.yaml"
+    study.write_text(write_draft(made, Aggregation(1, 2)))
+    rows = save_rows(make_rows(60), tmp_path / "rows.parquet")
+    line = ["compose", "--study", str(study), "--data", str(rows), "--owners", "4"]
+
+    def openers(folder: str, *options: str) -> int:
+        output = tmp_path / folder
+        CliRunner().invoke(cli, [*line, "--output", str(output), *options], catch_exceptions=False)
+        return (output / "docker-compose.yml").read_text().count(', OPENER: "--opener"')
+
+    assert openers("as-it-says") == 2
+    assert openers("one-more", "--colluders", "2", "--openers", "3") == 3
+    assert openers("each-its-own", "--trust", "owner") == 0
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,15 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import yaml
 from sklearn.decomposition import PCA
 
 import dppca
 from dppca.common.errors import DataError, DppcaError, SettingError, StudyError, TooManyRowsError
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.study import Trust, study_from_mapping
+from dppca.deploy.simulation.aggregation import OPEN_BY
+from dppca.deploy.simulation.in_memory import read_study
 from dppca.deploy.simulation.notebook import SIMULATED, Simulation
 from tests.support.latent_rows import make_rows
 from tests.support.masked import make_masked_study
@@ -135,6 +139,55 @@ def test_one_masked_sum_gives_the_same_components(spares: int) -> None:
     assert any("computational" in each for each in found.guarantee.assumptions)
 
 
+def masked_draft(**fields: object) -> str:
+    """Return the file of a study with ``trust: aggregate`` before its owners have keys."""
+    document = STUDY.model_dump(mode="json", by_alias=True, exclude_none=True)
+    privacy = {**document["privacy"], "trust": "aggregate", "colluders": 1}
+    draft = {**document, "privacy": privacy, "owners": [*"abcd"], "open_by": OPEN_BY}
+    return yaml.safe_dump({**draft, **fields})
+
+
+@pytest.mark.parametrize(("spares", "n_openers"), [(0, 2), (1, 4)])
+@pytest.mark.parametrize("in_a_file", [True, False])
+def test_a_draft_without_keys_is_simulated_with_temporary_ones(
+    tmp_path: Path, spares: int, n_openers: int, *, in_a_file: bool
+) -> None:
+    draft = masked_draft(spares=spares)
+    (file := tmp_path / "draft.yaml").write_text(draft)
+    rows = make_rows(400)
+    owners = {f"site-{i}": rows.slice(100 * i, 100) for i in range(4)}
+    found = dppca.simulate(owners, file if in_a_file else draft)
+    assert found.study.trust is Trust.AGGREGATE
+    assert set(found.study.identities or {}) == set(owners)
+    assert list(found.study.openers or {}) == [*owners][:n_openers]
+    assert found.components.n_rows == 400
+
+
+def test_a_study_file_with_its_owners_keys_or_without_masks_is_read_as_it_is() -> None:
+    masked = make_masked_study(4, 2).study
+    for study in (STUDY, masked):
+        text = study.canonical_bytes().decode()
+        assert read_study(text, entropy=OperatingSystemEntropy()) == study
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"open_by": None}, "needs open_by"),
+        ({"quorum": 2, "deadline": "2099-01-01T00:00:00Z"}, "quorum 2 less colluders 1"),
+        ({"spares": 2}, "4 openers; 1 colluders and 2 spares need 6"),
+        ({"owners": "a"}, "line [0-9]+, owners"),
+        ({"spares": "many"}, "line [0-9]+, spares"),
+        ({"identities": {}}, "identities must name every owner"),
+        ({"openers": {}}, "identities must name every owner"),
+        ({"name": 5}, "line [0-9]+, name"),
+    ],
+)
+def test_a_draft_that_cannot_become_a_study_is_refused(fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(StudyError, match=said):
+        dppca.simulate(two_owners(), masked_draft(**fields))
+
+
 def test_it_says_on_its_face_that_it_is_a_simulation_and_names_are_text() -> None:
     name = "<script>alert(1)</script>"
     document = STUDY.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -182,9 +235,10 @@ def _wrong() -> Iterator[tuple[Any, dict[str, Any], type[DppcaError], str]]:
     yield {"no name": owners["clinic"]}, {}, StudyError, "a name has 1 to 64"
     yield owners, {"study": make_study("latent", max_rows=700)}, TooManyRowsError, "max_rows"
     yield owners, {"study": study.table}, SettingError, "study_from_yaml"
+    yield owners, {"study": Path("no.yaml")}, StudyError, "no.yaml cannot be read"
 
 
-@pytest.mark.parametrize("place", range(9))
+@pytest.mark.parametrize("place", range(10))
 def test_what_does_not_fit_is_refused_with_a_reason(place: int) -> None:
     owners, options, error, said = list(_wrong())[place]
     with pytest.raises(error, match=said):
