@@ -395,6 +395,7 @@ def _evaluate(
             captured_by_chance=variance_by_chance(covariance, result.header.count),
         ),
         relations=judge_result(result, study),
+        synthesis=run.synthesis,
         utility=utility,
         pairs=summarise_pairs(variations(schema, ours, theirs)[1]),
         files={

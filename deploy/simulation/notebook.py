@@ -47,6 +47,11 @@ from dppca.deploy.simulation.experiment import with_owners
 from dppca.deploy.simulation.figures import marginal_figure, scree_figure
 from dppca.deploy.simulation.holdings import HELD_OUT_SHARE
 from dppca.deploy.simulation.in_memory import make_parties, read_study, run_study
+from dppca.deploy.simulation.synthesis import (
+    OwnerSynthesis,
+    SimulatedSynthesis,
+    summarise_synthesis,
+)
 from dppca.owner.records import CheckReport, FaultCounts
 from dppca.owner.render.charges import charge_text
 from dppca.owner.render.faults import alarm_lines
@@ -91,6 +96,9 @@ class Simulation:
     decoded
         Synthetic rows within the schema, with labels, in the kind of frame that was given; as
         many as all owners contributed.
+    synthesis
+        How the synthetic rows were made: whether their field converged, ``summary`` in words. One
+        owner's generator, the first by name, draws the rows of all.
     coded
         Synthetic rows in coded units, shape (n_rows, p).
     utility
@@ -112,6 +120,7 @@ class Simulation:
     owners: tuple[SimulatedRelease, ...]
     guarantee: ComposedGuarantee
     decoded: Any
+    synthesis: SimulatedSynthesis
     coded: NDArray[np.float64]
     utility: Utility | None
     relations: VisibleRelations | None
@@ -189,6 +198,7 @@ class Simulation:
         ]
         if self.relations is not None:
             lines.append(f"  {self.relations.summary}")
+        lines.append(f"  {self.synthesis.summary}")
         if self.utility is not None:
             figures = ", ".join(f"{name} {value}" for name, value in self._accuracies())
             lines.append(f"  accuracy for {self.target} on held-out rows †: {figures}")
@@ -216,6 +226,9 @@ class Simulation:
         ]
         if self.relations is not None:
             parts.append(f"<p>{html_text(self.relations.summary)}</p>")
+        said = html_text(self.synthesis.summary)
+        lacking = self.synthesis.not_converged
+        parts.append(f"<p><strong>{said}</strong></p>" if lacking else f"<p>{said}</p>")
         if self.utility is not None:
             caption = f"Accuracy for {self.target} on held-out real rows †"
             names = ("a linear classifier, trained on", "accuracy")
@@ -308,13 +321,14 @@ def simulate(
     result, request = run_study(parties, sums, entropy=entropy, now=utc_now())
     study = parties.study
     drawn = {form: draw_rows(result, study, form) for form in Form}
-    coded = np.column_stack([np.asarray(drawn[Form.CODED][name]) for name in schema.column_names])
+    tables = {form: make_table(rows) for form, rows in drawn.items()}
+    coded = np.column_stack([np.asarray(tables[Form.CODED][name]) for name in schema.column_names])
     pooled = join_columns(list(training.values()))
     real = encode(schema, pooled)
     covariance = compute_pooled_covariance(schema, real)
     tally = FaultCounts(schema)
     tally.add(pooled)
-    decoded = read_frame(drawn[Form.DECODED], schema)
+    decoded = read_frame(tables[Form.DECODED], schema)
     claimed = calibrate(study)
     return Simulation(
         components=make_components(result, study, None),
@@ -329,7 +343,8 @@ def simulate(
             for name in owners
         ),
         guarantee=compose_guarantee(study, claimed),
-        decoded=table_for(find_library(next(iter(owners.values()))), drawn[Form.DECODED]),
+        decoded=table_for(find_library(next(iter(owners.values()))), tables[Form.DECODED]),
+        synthesis=_summarise(result.header.shares[0].owner, drawn[Form.DECODED]),
         coded=coded,
         utility=None
         if target is None
@@ -401,13 +416,23 @@ def measure_utility(
     )
 
 
-def draw_rows(result: Result, study: Study, form: Form) -> pa.Table:
+def draw_rows(result: Result, study: Study, form: Form) -> SyntheticRows:
     """Draw as many synthetic rows as all owners contributed, with the first owner's generator."""
     n_rows = result.header.n_rows
     digest = hashlib.sha256(result_to_bytes(result)).digest()
     rng = make_generator(result.header.shares[0].owner, digest, n_rows)
-    rows: SyntheticRows = synthesize(result, study, form, n_rows=n_rows, rng=rng)
+    return synthesize(result, study, form, n_rows=n_rows, rng=rng)
+
+
+def make_table(rows: SyntheticRows) -> pa.Table:
+    """Draw all rows into one table."""
     return pa.Table.from_batches(rows.batches(), schema=rows.fields)
+
+
+def _summarise(owner: str, decoded: SyntheticRows) -> SimulatedSynthesis:
+    assert decoded.method is not None  # noqa: S101 - decoded rows have one
+    drawn = OwnerSynthesis(decoded.n_rows, decoded.method, decoded.misfit)
+    return summarise_synthesis({owner: drawn})
 
 
 def join_columns(parts: list[list[Column]]) -> list[Column]:

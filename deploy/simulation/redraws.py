@@ -27,7 +27,7 @@ from dppca.deploy.simulation.evaluate import Utility
 from dppca.deploy.simulation.experiment import ExperimentRequest, read_columns
 from dppca.deploy.simulation.holdings import hold_rows, write_table
 from dppca.deploy.simulation.in_memory import make_parties, run_study
-from dppca.deploy.simulation.notebook import draw_rows, join_columns, measure_utility
+from dppca.deploy.simulation.notebook import draw_rows, join_columns, make_table, measure_utility
 from dppca.owner.models.catalogue import DPPCA_SVM, LINEAR, METHODS
 from dppca.owner.models.training import train
 from dppca.owner.records import Table, open_table
@@ -69,7 +69,7 @@ def draw_again(
         }
         for _ in range(count):
             result, _ = run_study(parties, sums, entropy=entropy, now=utc_now())
-            coded = draw_rows(result, study, Form.CODED)
+            coded = make_table(draw_rows(result, study, Form.CODED))
             draws.append(
                 Draw(
                     measure_utility(
@@ -78,7 +78,7 @@ def draw_again(
                         pooled,
                         held_out,
                         np.column_stack([coded[name].to_numpy() for name in schema.column_names]),
-                        read_frame(draw_rows(result, study, Form.DECODED), schema),
+                        read_frame(make_table(draw_rows(result, study, Form.DECODED)), schema),
                         result,
                     ),
                     {

@@ -23,6 +23,7 @@ from dppca.common.privacy.composition import ComposedGuarantee
 from dppca.common.shell.clock import utc_now
 from dppca.deploy.simulation.evaluate import Utility
 from dppca.deploy.simulation.runner import SimulatedOwner
+from dppca.deploy.simulation.synthesis import SimulatedSynthesis
 from dppca.owner.records import CheckReport
 from dppca.owner.synthesis.visible_relations import VisibleRelations
 
@@ -128,6 +129,7 @@ class SimulationReport:
         VisibleRelations | None,
         "what the release shows of relations; null where no field can be fitted",
     ]
+    synthesis: Annotated[SimulatedSynthesis, "how the synthetic rows were made"]
     utility: Annotated[
         Utility | None, "what the synthetic rows are good for; null without a target"
     ]
@@ -229,6 +231,7 @@ def _repeated_figures(report: SimulationReport) -> dict[str, float]:
         "components.count": report.components.count,
         "components.above_noise": report.components.above_noise,
         "components.captured_variance": report.components.captured_variance,
+        "synthesis.not_converged": len(report.synthesis.not_converged),
         "pairs.mean": report.pairs.mean,
         **{f"utility.{name}": value for name, value in utility.items()},
         **{f"{each.name}.dppca_svm_accuracy": each.dppca_svm_accuracy for each in report.owners},

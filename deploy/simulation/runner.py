@@ -35,6 +35,12 @@ from dppca.common.study import Study, Trust, study_from_yaml
 from dppca.common.transport.testbed import CURATOR, CommandAnswer, LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
 from dppca.deploy.simulation.aggregation import Aggregation, write_draft
+from dppca.deploy.simulation.synthesis import (
+    OwnerSynthesis,
+    SimulatedSynthesis,
+    summarise_synthesis,
+)
+from dppca.owner.synthesis.rows import DecodingMethod
 
 DATA_SET = "rows"
 WAIT_S = 300
@@ -70,6 +76,7 @@ class FederationRun:
 
     study: Study
     owners: tuple[SimulatedOwner, ...]
+    synthesis: SimulatedSynthesis
     components: Path
     coded: Path
     decoded: Path
@@ -168,7 +175,12 @@ def run_federation(
             (None, "coded", "decoded"),
             lambda form: download(federation, study, output, form=form),
         )
-        return FederationRun(study, owners, components=components, coded=coded, decoded=decoded)
+        synthesis = read_synthesis(
+            {site.name: outcome for site, outcome in zip(sites, outcomes, strict=True)}
+        )
+        return FederationRun(
+            study, owners, synthesis, components=components, coded=coded, decoded=decoded
+        )
 
 
 def download(federation: LocalFederation, study: Study, output: Path, *, form: str | None) -> Path:
@@ -273,6 +285,19 @@ def judge(model: Path, held_out: Path, output: Path) -> float:
     if accuracy is None:
         raise DataError("no held-out row has a known label of the target: check the data")
     return accuracy
+
+
+def read_synthesis(answers: Mapping[str, Mapping[str, CommandAnswer]]) -> SimulatedSynthesis:
+    """Summarise the answers of each owner's ``synthesize``, among those of its other commands."""
+    documents = {name: given["synthesize"].document for name, given in answers.items()}
+    return summarise_synthesis(
+        {
+            name: OwnerSynthesis(
+                int(each["rows"]), DecodingMethod(each["decoded_by"]), each["misfit"]
+            )
+            for name, each in documents.items()
+        }
+    )
 
 
 def owner_run(

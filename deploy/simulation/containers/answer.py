@@ -20,7 +20,7 @@ from dppca.deploy.simulation.disk import telling_full_disk
 from dppca.deploy.simulation.experiment import ExperimentRequest, write_report
 from dppca.deploy.simulation.holdings import Holdings, read_cells
 from dppca.deploy.simulation.run_report import SimulationReport
-from dppca.deploy.simulation.runner import FederationRun, SimulatedOwner, owner_run
+from dppca.deploy.simulation.runner import FederationRun, owner_run, read_synthesis
 
 
 def report_folder(folder: Path) -> SimulationReport:
@@ -69,9 +69,14 @@ def read_run(folder: Path, *, target: str | None) -> FederationRun:
             f"{results} holds no results yet: run `docker compose up` in {folder} to its end first"
         )
     study = study_from_mapping(_read(results / "study.json")["document"])
+    answers = {name: _answers(results / name) for name in study.owners}
     return FederationRun(
         study,
-        tuple(_owner(results / name, target=target) for name in study.owners),
+        tuple(
+            owner_run(name, given, _accuracy(results / name, target=target))
+            for name, given in answers.items()
+        ),
+        read_synthesis(answers),
         results / "components.npz",
         coded=results / "synthetic-coded.parquet",
         decoded=results / "synthetic-decoded.parquet",
@@ -88,15 +93,18 @@ def _find_rows(folder: Path) -> Path:
     return files[0]
 
 
-def _owner(accounts: Path, *, target: str | None) -> SimulatedOwner:
-    """Read the reports and times of an owner's commands, and the accuracy of its model."""
+def _answers(accounts: Path) -> dict[str, CommandAnswer]:
+    """Read the reports and times of an owner's commands."""
     took = _read(accounts / "milliseconds.json")
-    answers = {
+    return {
         step: CommandAnswer({} if step == "train" else _read(accounts / f"{step}.json"), ms / 1000)
         for step, ms in took.items()
     }
-    judged = None if target is None else _read(accounts / "predict.json")["accuracy"]
-    return owner_run(accounts.name, answers, judged)
+
+
+def _accuracy(accounts: Path, *, target: str | None) -> float | None:
+    """Read the accuracy of an owner's model, if there is one."""
+    return None if target is None else _read(accounts / "predict.json")["accuracy"]
 
 
 def _read(path: Path) -> Mapping[str, Any]:

@@ -178,7 +178,12 @@ def test_a_folder_whose_rows_are_gone_is_said(tmp_path: Path) -> None:
     (results / "study.json").write_text(json.dumps({"document": document}))
     for owner in make_study().owners:
         (results / owner).mkdir()
-        for name, document in {"contribute": CHARGE, "milliseconds": {"contribute": 1500}}.items():
+        accounts = {
+            "contribute": CHARGE,
+            "synthesize": {"rows": 5, "decoded_by": "field", "misfit": 0.5},
+            "milliseconds": {"contribute": 1500, "synthesize": 900},
+        }
+        for name, document in accounts.items():
             (results / owner / f"{name}.json").write_text(json.dumps(document))
     (tmp_path / "trial.json").write_text('{"target": null, "seed": 1, "split": "iid"}')
     with pytest.raises(ArtefactError, match="does not hold one file of rows"):

@@ -27,6 +27,8 @@ from dppca.deploy.simulation.experiment import (
     with_owners,
 )
 from dppca.deploy.simulation.runner import FederationRun
+from dppca.deploy.simulation.synthesis import OwnerSynthesis, summarise_synthesis
+from dppca.owner.synthesis.rows import DecodingMethod
 from tests.support.latent_rows import make_rows, save_rows
 from tests.support.studies import make_study
 
@@ -165,8 +167,10 @@ def test_a_disk_that_fills_up_is_no_defect(
     def fill(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+    synthesis = summarise_synthesis({"beta": OwnerSynthesis(1, DecodingMethod.FIELD, 0.5)})
+
     def run_nothing(study: Study, **_: object) -> FederationRun:
-        return FederationRun(study, (), tmp_path, coded=tmp_path, decoded=tmp_path)
+        return FederationRun(study, (), synthesis, tmp_path, coded=tmp_path, decoded=tmp_path)
 
     rows, study = save_rows(make_rows(60), tmp_path / "rows.parquet"), tmp_path / "study.yaml"
     study.write_bytes(make_study("latent", owners=["beta", "alpha"]).canonical_bytes())

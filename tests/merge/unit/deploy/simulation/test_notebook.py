@@ -16,11 +16,13 @@ from sklearn.decomposition import PCA
 
 import dppca
 from dppca.common.errors import DataError, DppcaError, SettingError, StudyError, TooManyRowsError
+from dppca.common.numerics.synthesis import field
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.study import Trust, study_from_mapping
 from dppca.deploy.simulation.aggregation import OPEN_BY
 from dppca.deploy.simulation.in_memory import read_study
 from dppca.deploy.simulation.notebook import SIMULATED, Simulation
+from dppca.owner.synthesis.rows import DecodingMethod
 from tests.support.latent_rows import make_rows
 from tests.support.masked import make_masked_study
 from tests.support.noise import seed_noise
@@ -111,6 +113,11 @@ def test_with_a_target_a_fifth_is_held_out_and_tried() -> None:
     assert found.utility.trtr_accuracy > 0.9
     assert found.utility.tstr_accuracy_decoded > found.utility.majority + 0.2
     assert "the commonest class" in repr(found)
+    assert found.synthesis.decoded_by is DecodingMethod.FIELD
+    assert found.synthesis.rows == 1600
+    assert "converged" in found.synthesis.summary
+    for shown in (repr(found), found._repr_html_()):
+        assert found.synthesis.summary in shown
     assert found.relations is not None
     assert found.relations.summary in repr(found)
     assert "accuracy" not in repr(dppca.simulate(two_owners(), STUDY))
@@ -186,6 +193,16 @@ def test_a_study_file_with_its_owners_keys_or_without_masks_is_read_as_it_is() -
 def test_a_draft_that_cannot_become_a_study_is_refused(fields: dict[str, Any], said: str) -> None:
     with pytest.raises(StudyError, match=said):
         dppca.simulate(two_owners(), masked_draft(**fields))
+
+
+def test_a_field_that_did_not_converge_is_said_on_its_face(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(field, "_MOST_MISFIT", 0.0)
+    found = dppca.simulate(two_owners(), STUDY)
+    assert found.synthesis.decoded_by is DecodingMethod.NOT_CONVERGED
+    assert found.synthesis.not_converged == ("clinic",)
+    assert "did not converge (misfit" in found.synthesis.summary
+    assert found.synthesis.summary in repr(found)
+    assert f"<strong>{found.synthesis.summary}</strong>" in found._repr_html_()
 
 
 def test_it_says_on_its_face_that_it_is_a_simulation_and_names_are_text() -> None:

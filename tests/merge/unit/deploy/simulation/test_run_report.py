@@ -42,8 +42,10 @@ from dppca.deploy.simulation.run_report import (
 )
 from dppca.deploy.simulation.runner import SimulatedCharge, SimulatedOwner
 from dppca.deploy.simulation.story import make_story
+from dppca.deploy.simulation.synthesis import OwnerSynthesis, summarise_synthesis
 from dppca.owner.records import AttributeReport, CheckReport, FaultKind
 from dppca.owner.records.faults import FaultCount
+from dppca.owner.synthesis.rows import DecodingMethod
 from dppca.owner.synthesis.visible_relations import VisibleRelations
 from tests.support.documents import require_documented
 
@@ -58,6 +60,11 @@ PRIVACY = SimulatedPrivacy(
     entries=135,
     federation=compose_guarantee(demo_study(), calibrate(demo_study())),
 )
+
+
+FIELD = OwnerSynthesis(5384, DecodingMethod.FIELD, 0.91)
+LACKING = OwnerSynthesis(5384, DecodingMethod.NOT_CONVERGED, 4.25)
+SYNTHESIS = summarise_synthesis({"owner-1": FIELD, "owner-2": LACKING, "owner-3": FIELD})
 
 
 @pytest.fixture
@@ -108,6 +115,7 @@ def report() -> SimulationReport:
         relations=VisibleRelations(
             21, 19, (), "Relations of 19 of 21 pairs of attributes stand above the noise: <b>."
         ),
+        synthesis=SYNTHESIS,
         utility=Utility(0.98, 0.97, 0.91, 0.74),
         pairs=PairSummary(0.0456, 0.0123, (Variation(("lpi", "fmde"), 0.7891, 0.0567),)),
         steps=list_steps(owners),
@@ -141,6 +149,7 @@ def test_the_report_says_what_the_document_says_and_first_what_an_owner_would_be
     for said in (
         "Utility †",
         "noise: &lt;b>.",
+        "16,152 in each form. **The field of the decoded synthetic rows did not converge at own",
         f"| 2 | 0.2 | yes | +1.00 `{SCHEMA.column_names[1]}",
         "commonest class would be right on 0.740 of the held-out rows †",
         "| owner-2 | 5,384 | 1 | 0 | 0.920 |",
@@ -171,6 +180,13 @@ def test_the_report_has_the_keys_that_were_promised(document: Any) -> None:
         "tstr_accuracy",
         "tstr_accuracy_decoded",
         "majority",
+    }
+    assert document["synthesis"] == {
+        "rows": 16_152,
+        "decoded_by": "thresholds: the field did not converge",
+        "not_converged": ["owner-2"],
+        "misfit": 4.25,
+        "summary": SYNTHESIS.summary,
     }
     assert document["components"]["above_noise"] == 2
     assert document["components"]["negative"] == 1
@@ -262,7 +278,29 @@ def test_the_standard_error_is_that_of_the_mean(report: SimulationReport) -> Non
     assert figures["utility.tstr_accuracy"].mean == pytest.approx(0.8)
     assert figures["utility.tstr_accuracy"].standard_error == pytest.approx(0.1 / 3**0.5)
     assert figures["clinic.dppca_svm_accuracy"].mean == pytest.approx(0.8)
+    assert figures["synthesis.not_converged"].mean == 1
     assert figures["pairs.mean"].standard_error == pytest.approx(0)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "said", "bold"),
+    [
+        ({"a": FIELD, "b": FIELD}, "converged (misfit 0.91; chance alone would give 1).", False),
+        ({"a": LACKING}, "did not converge (misfit 4.25", True),
+        ({"a": FIELD, "b": LACKING}, "did not converge at b (misfit 4.25", True),
+        ({"a": OwnerSynthesis(5, DecodingMethod.THRESHOLDS, None)}, "this has no field", False),
+    ],
+)
+def test_the_field_that_did_not_converge_is_named_and_stands_out(
+    report: SimulationReport, drawn: dict[str, OwnerSynthesis], said: str, *, bold: bool
+) -> None:
+    shown = replace(report, synthesis=summarise_synthesis(drawn))
+    text, page = make_markdown(shown), unescape(make_page(shown))
+    assert said in text
+    assert said in page
+    (line,) = [line for line in text.splitlines() if said in line]
+    assert line.endswith("**") is bold
+    assert f'class="warn">{shown.synthesis.rows:,} in each form' in page or not bold
 
 
 HOSTILE = "<script>alert(1)</script>"
@@ -291,7 +329,8 @@ def hostile(report: SimulationReport, tmp_path: Path) -> SimulationReport:
 def test_every_figure_of_the_document_is_on_the_page(hostile: SimulationReport) -> None:
     page = unescape(make_page(hostile))
     said = """rand-hie|epsilon 1, delta 0|owner-3|5,384|4,038 held out|0.920|1,234|7.6%|free, the
-first|0.4321|0.1543|98.7%|-0.625|0.9800|0.9700|0.9100|0.7400|0.0456|0.789|Over 5 repeats|0.0100|
+first|0.4321|0.1543|98.7%|-0.625|0.9800|0.9700|0.9100|0.7400|0.0456|0.789|
+16,152 in each form. The field|did not converge at owner-2 (misfit 4.25|Over 5 repeats|0.0100|
 3.50|3,000|No person has rows at two owners|Relations of 19 of 21 pairs"""
     found = [" ".join(text.split()) for text in [*said.split("|"), hostile.digest]]
     assert [text for text in found if text not in page] == []

@@ -202,11 +202,17 @@ def test_only_a_curator_countersigns(proved: ProvedSite, claims: dict[str, Any])
         check_components(claim(claims, owner), KnownParties(proved.ca))
 
 
-def test_a_header_that_says_something_else_is_found(proved: ProvedSite, result: Result) -> None:
+@pytest.mark.parametrize(
+    "field", ["epsilon", "delta", "count", "relation", "missing", "noise_edge"]
+)
+def test_a_header_that_says_something_else_is_found(
+    proved: ProvedSite, result: Result, field: str
+) -> None:
     checked = check_components(proved.signed.envelope, KnownParties(proved.ca))
     check_result(result, checked)
-    with pytest.raises(ReceiptError, match=r"in: epsilon"):
-        check_result(replace(result, header=replace(result.header, epsilon="0.1")), checked)
+    other = {"count": 99, "missing": ("owner-9",)}.get(field, "0.1")
+    with pytest.raises(ReceiptError, match=f"in: {field}"):
+        check_result(replace(result, header=replace(result.header, **{field: other})), checked)
 
 
 def test_a_file_without_an_envelope_does_not_verify(proved: ProvedSite, tmp_path: Path) -> None:

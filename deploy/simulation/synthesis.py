@@ -1,0 +1,70 @@
+"""How the synthetic rows of a simulation were made, for its report and for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from dppca.owner.synthesis.rows import DecodingMethod
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerSynthesis:
+    """Synthetic rows that one owner drew; fields are those of `SyntheticRows`."""
+
+    n_rows: int
+    method: DecodingMethod
+    misfit: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedSynthesis:
+    """Synthetic rows of a simulation."""
+
+    rows: Annotated[int, "synthetic rows in each form, of all owners together"]
+    decoded_by: Annotated[
+        DecodingMethod,
+        "how decoded rows were made; where fields of some owners alone converged, as the others'",
+    ]
+    not_converged: Annotated[tuple[str, ...], "owners whose field did not converge"]
+    misfit: Annotated[
+        float | None, "largest misfit of a field, in standard deviations; null without a field"
+    ]
+    summary: Annotated[str, "the same in words"]
+
+
+def summarise_synthesis(drawn: Mapping[str, OwnerSynthesis]) -> SimulatedSynthesis:
+    """Summarise the rows of at least one owner, by its name."""
+    lacking = tuple(
+        name for name, each in drawn.items() if each.method is DecodingMethod.NOT_CONVERGED
+    )
+    worst = lacking[0] if lacking else next(iter(drawn))
+    misfits = [each.misfit for each in drawn.values() if each.misfit is not None]
+    misfit = max(misfits, default=None)
+    method = drawn[worst].method
+    return SimulatedSynthesis(
+        rows=sum(each.n_rows for each in drawn.values()),
+        decoded_by=method,
+        not_converged=lacking,
+        misfit=misfit,
+        summary=_describe(method, lacking, misfit, n_owners=len(drawn)),
+    )
+
+
+def _describe(
+    method: DecodingMethod, lacking: tuple[str, ...], misfit: float | None, *, n_owners: int
+) -> str:
+    off = "" if misfit is None else f" (misfit {misfit:.2f}; chance alone would give 1)"
+    if method is DecodingMethod.FIELD:
+        return f"The field of the decoded synthetic rows converged{off}."
+    if method is DecodingMethod.THRESHOLDS:
+        return (
+            "A study like this has no field: decoded synthetic rows are the coded ones, brought to "
+            "valid values by thresholds."
+        )
+    where = "" if len(lacking) == n_owners else f" at {', '.join(lacking)}"
+    return (
+        f"The field of the decoded synthetic rows did not converge{where}{off}: decoded rows "
+        f"{'there ' if where else ''}are the coded ones, brought to valid values by thresholds."
+    )
