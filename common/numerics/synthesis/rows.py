@@ -5,7 +5,7 @@ and, as far as the noise allows, the products of every pair of attributes
 (`dppca.common.numerics.synthesis.field`; if all attributes are binary,
 `dppca.common.numerics.synthesis.binary_field`). If the release counts rows in tables and trees, the
 field's rows are weighted to meet these counts (`dppca.common.numerics.synthesis.tilt`), chosen by
-their weights from a pool of three times as many, and changed in as few values as the marginals
+their weights from a pool of more than twice as many, and changed in as few values as the marginals
 need. This is post-processing of a release.
 
 If a fit has not converged, `dppca.common.numerics.synthesis.discretize` decodes the rows and the
@@ -33,7 +33,7 @@ from dppca.common.schema import Column, ColumnKind, Schema, find_table_cells
 _POOL_ROWS = 24 * 4096
 _POOL_VALUES = 1 << 22
 _LEAST_POOL = 8192
-_POOL_PER_ROW = 3
+_POOL_PER_ROW = 2.5
 _BLOCK_ROWS = 4096
 
 
@@ -41,13 +41,14 @@ _BLOCK_ROWS = 4096
 class FieldFit:
     """A fitted field and its targets; rows can be drawn from it any number of times.
 
-    ``tilt`` is None if the release has no tables.
+    ``tilt`` is None if the release has no tables; ``pool`` are the rows that it was fitted on.
     """
 
     schema: Schema
     targets: FieldTargets
     fitted: FittedField
     tilt: Tilt | None = None
+    pool: _Pool | None = None
 
     @property
     def converged(self) -> bool:
@@ -71,8 +72,8 @@ class FieldFit:
     def with_tables(self, tables: Sequence[Counted], rng: np.random.Generator) -> FieldFit:
         """Return the field, tilted to the released counts of the schema's tables."""
         marginals = map(Counted.marginal, self.fitted.marginals)
-        pool = self._pool(rng)
-        return replace(self, tilt=fit_tilt(pool.cells, [*marginals, *tables]))
+        pool = self._draw_pool(rng)
+        return replace(self, tilt=fit_tilt(pool.cells, [*marginals, *tables]), pool=pool)
 
     def _samplers(self) -> list[ValueSampler | None]:
         return [
@@ -80,7 +81,7 @@ class FieldFit:
             for numeric, shares in zip(self.targets.numerics, self.fitted.marginals, strict=True)
         ]
 
-    def _pool(self, rng: np.random.Generator) -> _Pool:
+    def _draw_pool(self, rng: np.random.Generator) -> _Pool:
         """Draw rows of the field, with their cells in single attributes and then in each table."""
         few = max(_LEAST_POOL, _POOL_VALUES // len(self.targets.marginals))
         samplers, codes, columns = self._samplers(), [], []
@@ -94,11 +95,11 @@ class FieldFit:
         self, tilt: Tilt, n_rows: int, rng: np.random.Generator
     ) -> Iterator[list[Column]]:
         left = [apportion(q, n_rows) for q in self.fitted.marginals]
-        samplers = self._samplers()
+        samplers, pool = self._samplers(), self.pool
         while n_rows:
-            pool = self._pool(rng)
+            pool = pool or self._draw_pool(rng)
             weights = tilt.weigh(pool.cells)
-            part = min(n_rows, len(weights) // _POOL_PER_ROW)
+            part = min(n_rows, int(len(weights) / _POOL_PER_ROW))
             n_rows -= part
             chosen = choose_rows(weights, part, rng)
             for rows in np.split(chosen, range(_BLOCK_ROWS, part, _BLOCK_ROWS)):
@@ -113,6 +114,7 @@ class FieldFit:
                     np.where(moved, new, old[rows])
                     for moved, new, old in zip(changed, fresh, pool.columns, strict=True)
                 ]
+            pool = None
 
 
 @dataclass(frozen=True, slots=True)
