@@ -224,7 +224,7 @@ def _fit_decoding(
         )
     misfit = None if fit is None else fit.fitted.misfit
     if fit is not None and fit.converged:
-        draw, tables = fit.blocks, None if fit.tilt is None else fit.tilt.quality
+        draw, tables = fit.blocks, None if fit.tilted is None else fit.tilted.tilt.quality
         blocks = lambda: draw(n_rows, rng=deepcopy(rng))  # noqa: E731 - read any number of times
         return _Decoding(DecodingMethod.FIELD, misfit, tables, blocks)
     method = DecodingMethod.THRESHOLDS if fit is None else DecodingMethod.NOT_CONVERGED

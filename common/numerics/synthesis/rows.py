@@ -41,14 +41,13 @@ _BLOCK_ROWS = 4096
 class FieldFit:
     """A fitted field and its targets; rows can be drawn from it any number of times.
 
-    ``tilt`` is None if the release has no tables; ``pool`` are the rows that it was fitted on.
+    ``tilted`` is None if the release has no tables.
     """
 
     schema: Schema
     targets: FieldTargets
     fitted: FittedField
-    tilt: Tilt | None = None
-    pool: _Pool | None = None
+    tilted: TiltedPool | None = None
 
     @property
     def converged(self) -> bool:
@@ -62,8 +61,8 @@ class FieldFit:
         numeric is float64 in its own unit, within its bounds and whole if the schema requires it;
         other attributes are int32 codes of labels.
         """
-        if self.tilt is not None:
-            yield from self._tilted_blocks(self.tilt, n_rows, rng)
+        if self.tilted is not None:
+            yield from self._tilted_blocks(self.tilted, n_rows, rng)
             return
         samplers = self._samplers()
         for codes in draw_blocks(self.fitted, self.targets, n_rows, rng=rng):
@@ -71,9 +70,8 @@ class FieldFit:
 
     def with_tables(self, tables: Sequence[Counted], rng: np.random.Generator) -> FieldFit:
         """Return the field, tilted to the released counts of the schema's tables."""
-        marginals = map(Counted.marginal, self.fitted.marginals)
-        pool = self._draw_pool(rng)
-        return replace(self, tilt=fit_tilt(pool.cells, [*marginals, *tables]), pool=pool)
+        counted = [*map(Counted.marginal, self.fitted.marginals), *tables]
+        return replace(self, tilted=self._draw_pool(counted, rng))
 
     def _samplers(self) -> list[ValueSampler | None]:
         return [
@@ -81,27 +79,29 @@ class FieldFit:
             for numeric, shares in zip(self.targets.numerics, self.fitted.marginals, strict=True)
         ]
 
-    def _draw_pool(self, rng: np.random.Generator) -> _Pool:
-        """Draw rows of the field, with their cells in single attributes and then in each table."""
+    def _draw_pool(
+        self, counted: Sequence[Counted], rng: np.random.Generator, *, like: Tilt | None = None
+    ) -> TiltedPool:
+        """Draw rows of the field and fit their weights, from the coefficients of another pool."""
         few = max(_LEAST_POOL, _POOL_VALUES // len(self.targets.marginals))
         samplers, codes, columns = self._samplers(), [], []
         for block in draw_blocks(self.fitted, self.targets, min(_POOL_ROWS, few), rng=rng):
             codes.append(block)
             columns.append(_values(samplers, block, rng))
         values = [np.concatenate(each) for each in zip(*columns, strict=True)]
-        return _Pool(np.concatenate(codes), values, find_table_cells(self.schema, values))
+        all_codes = np.concatenate(codes)
+        cells = [*all_codes.T, *find_table_cells(self.schema, values)]
+        return TiltedPool(all_codes, values, counted, fit_tilt(cells, counted, like=like))
 
     def _tilted_blocks(
-        self, tilt: Tilt, n_rows: int, rng: np.random.Generator
+        self, pool: TiltedPool, n_rows: int, rng: np.random.Generator
     ) -> Iterator[list[Column]]:
         left = [apportion(q, n_rows) for q in self.fitted.marginals]
-        samplers, pool = self._samplers(), self.pool
+        samplers = self._samplers()
         while n_rows:
-            pool = pool or self._draw_pool(rng)
-            weights = tilt.weigh(pool.cells)
-            part = min(n_rows, int(len(weights) / _POOL_PER_ROW))
+            part = min(n_rows, int(len(pool.codes) / _POOL_PER_ROW))
             n_rows -= part
-            chosen = choose_rows(weights, part, rng)
+            chosen = choose_rows(pool.tilt.weights, part, rng)
             for rows in np.split(chosen, range(_BLOCK_ROWS, part, _BLOCK_ROWS)):
                 quota = [apportion(each / each.sum(), len(rows)) for each in left]
                 for each, taken in zip(left, quota, strict=True):
@@ -114,21 +114,22 @@ class FieldFit:
                     np.where(moved, new, old[rows])
                     for moved, new, old in zip(changed, fresh, pool.columns, strict=True)
                 ]
-            pool = None
+            if n_rows:
+                pool = self._draw_pool(pool.counted, rng, like=pool.tilt)
 
 
 @dataclass(frozen=True, slots=True)
-class _Pool:
-    """Rows of a field: codes (n, attributes), values and the cell of each in every partition."""
+class TiltedPool:
+    """Rows of a field: codes (n, attributes), values, and the weights that meet the counts.
+
+    Weights hold for the rows that they were fitted on: in another pool, cells that few of the
+    first one's rows were in would weigh too much. So each pool has its own.
+    """
 
     codes: NDArray[np.int32]
     columns: list[Column]
-    tables: list[NDArray[np.int32]]
-
-    @property
-    def cells(self) -> list[NDArray[np.int32]]:
-        """Cells in single attributes, then in tables."""
-        return [*self.codes.T, *self.tables]
+    counted: Sequence[Counted]
+    tilt: Tilt
 
 
 def _values(

@@ -75,23 +75,23 @@ class TiltQuality:
 
 @dataclass(frozen=True, slots=True)
 class Tilt:
-    """Coefficients of equation (1), shape (cells of all partitions,), and the quality of the fit.
+    """Coefficients of equation (1), shape (cells of all partitions,), and what follows from them.
 
-    ``starts`` has the place of each partition's first cell.
+    ``weights``, of sum 1, are those of the pool's rows, shape (n_rows,).
     """
 
     theta: Vector
-    starts: NDArray[np.int64]
+    weights: Vector
     quality: TiltQuality
 
-    def weigh(self, cells: Sequence[Codes]) -> Vector:
-        """Return weights of rows, shape (n_rows,), of sum 1, by their cells in each partition."""
-        with_starts = zip(self.starts, cells, strict=True)
-        return _normalised(sum(self.theta[start + each] for start, each in with_starts))
 
+def fit_tilt(
+    cells: Sequence[Codes], counted: Sequence[Counted], *, like: Tilt | None = None
+) -> Tilt:
+    """Fit the coefficients on a pool of rows, by the cell of each in every partition.
 
-def fit_tilt(cells: Sequence[Codes], counted: Sequence[Counted]) -> Tilt:
-    """Fit the coefficients on a pool of rows, by the cell of each in every partition."""
+    The search begins from the coefficients of ``like``, a fit on another pool.
+    """
     n_rows = len(cells[0])
     sizes = [len(each.shares) for each in counted]
     starts = np.cumsum([0, *sizes[:-1]])
@@ -120,13 +120,17 @@ def fit_tilt(cells: Sequence[Codes], counted: Sequence[Counted]) -> Tilt:
         return float(value), moved
 
     found = minimize(
-        objective, np.zeros(sum(sizes)), jac=True, method="L-BFGS-B", options={"maxiter": _STEPS}
+        objective,
+        np.zeros(sum(sizes)) if like is None else like.theta,
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": _STEPS},
     )
     weights = _normalised(member @ found.x)
     of_tables = np.repeat([each.width is None for each in counted], sizes) & (first > 0)
     misses = ((shares - transposed @ weights) / noise)[of_tables]
     worth, missed = 1 / np.square(weights).sum() / n_rows, np.sqrt(np.mean(misses**2))
-    return Tilt(found.x, starts, TiltQuality(float(worth), float(missed)))
+    return Tilt(found.x, weights, TiltQuality(float(worth), float(missed)))
 
 
 def choose_rows(weights: Vector, n_rows: int, rng: np.random.Generator) -> NDArray[np.intp]:

@@ -250,8 +250,8 @@ def test_rows_meet_tables_and_trees_and_keep_their_marginals(noise: float) -> No
     for column, marginal in zip(rows[1:], fit.fitted.marginals[1:], strict=True):
         counts = np.bincount(np.asarray(column, np.int64), minlength=2)
         assert np.abs(counts - 70_000 * marginal).max() <= 1
-    assert fit.tilt is not None
-    assert 0.05 < fit.tilt.quality.worth < 0.9
+    assert fit.tilted is not None
+    assert 0.05 < fit.tilted.tilt.quality.worth < 0.9
 
 
 def test_a_tilted_field_gives_the_same_rows_again() -> None:

@@ -24,7 +24,7 @@ def test_what_no_pair_shows_is_met_and_single_attributes_stay() -> None:
     signs, joint = _pool(np.random.default_rng(1))
     counted = [*(Counted.marginal(HALVES) for _ in signs), Counted(PARITY, 1e-4)]
     tilt = fit_tilt([*signs, joint], counted)
-    weights = tilt.weigh([*signs, joint])
+    weights = tilt.weights
     assert weights.sum() == pytest.approx(1)
     assert np.bincount(joint, weights=weights) == pytest.approx(PARITY, abs=1e-3)
     for each in signs:
@@ -41,7 +41,7 @@ def test_counts_are_met_as_far_as_their_noise_says(noise: float) -> None:
     shares = PARITY + rng.normal(0, noise, 8)
     tilt = fit_tilt([joint], [Counted(shares, noise)])
     first = np.bincount(joint, minlength=8) / N
-    met = np.bincount(joint, weights=tilt.weigh([joint]), minlength=8)
+    met = np.bincount(joint, weights=tilt.weights, minlength=8)
     pull = (shares - met) * first / noise**2
     ratio = tilt.theta[pull != 0] / pull[pull != 0]
     assert ratio == pytest.approx(np.full(8, ratio[0]), rel=0.1)  # one prior width
@@ -53,7 +53,7 @@ def test_noise_alone_is_not_met() -> None:
     cells = rng.integers(0, 256, N).astype(np.int32)
     first = np.bincount(cells, minlength=256) / N
     tilt = fit_tilt([cells], [Counted(first + rng.normal(0, 0.005, 256), 0.005)])
-    met = np.bincount(cells, weights=tilt.weigh([cells]), minlength=256)
+    met = np.bincount(cells, weights=tilt.weights, minlength=256)
     assert met == pytest.approx(first, abs=0.002)
     assert tilt.quality.worth > 0.9
 
@@ -63,7 +63,7 @@ def test_cells_without_rows_change_nothing() -> None:
     joint = joint // 2 * 2
     counted = Counted(np.full(8, 1 / 8), 1e-3)
     tilt = fit_tilt([joint], [counted])
-    met = np.bincount(joint, weights=tilt.weigh([joint]), minlength=8)
+    met = np.bincount(joint, weights=tilt.weights, minlength=8)
     assert met[1::2].tolist() == [0.0] * 4
     assert met[::2] == pytest.approx(np.full(4, 0.25), abs=0.01)
 
