@@ -135,6 +135,17 @@ def cli() -> None:
 @click.option("--study", "study_file", type=_FILE, required=True, help="Study file (YAML).")
 @_row_options
 @click.option("--target", help="Binary or categorical attribute to predict; by default none.")
+@click.option(
+    "--test",
+    type=_FILE,
+    help="With --target: a file of rows on which models are tried; no row is held out then.",
+)
+@click.option(
+    "--rows",
+    "n_rows",
+    type=click.IntRange(1),
+    help="Synthetic rows of all owners together; by default as many as the owners contributed.",
+)
 @click.option("--output", type=_FOLDER, required=True, help="Folder for report and plots.")
 @click.option("--replace", is_flag=True, help="Write over a trial that is in the folder already.")
 @click.option(
@@ -169,6 +180,8 @@ def run_command(
     split: str | None,
     seed: int,
     target: str | None,
+    test: Path | None,
+    n_rows: int | None,
     output: Path,
     repeats: int,
     runtime: str,
@@ -185,8 +198,9 @@ def run_command(
 ) -> None:
     """Run a study on files of your own: a file for each owner, or one that is divided.
 
-    A fifth of the rows is held out and reaches no owner. The seed decides which, and who holds
-    which row of --data; the noise is never seeded. With --runtime containers, each of 2 to 20
+    A fifth of the rows is held out and reaches no owner; with --test no row is, and models are
+    tried on those of another file. The seed decides which, and who holds which row of --data; the
+    noise is never seeded. With --runtime containers, each of 2 to 20
     owners runs as a host of its own on a Docker engine; everything that was made for them is
     removed at the end.
 
@@ -222,6 +236,8 @@ def run_command(
         repeats=repeats,
         keep=keep,
         replace=replace,
+        n_rows=n_rows,
+        test=test,
     )
     if runtime == "containers":
         report = _simulate_in_containers(request, image, as_json=as_json)

@@ -58,6 +58,7 @@ from dppca.deploy.simulation.run_report import (
     summarise_repeats,
 )
 from dppca.deploy.simulation.runner import FederationDriver, FederationRun, run_federation
+from dppca.deploy.simulation.synthesis import divide_rows
 
 REPORT = "report.json"
 PAGE = "report.html"
@@ -90,6 +91,10 @@ class ExperimentRequest:
         True keeps the folders of sites and curator in the output folder, with rows and keys.
     aggregation
         Settings of ``trust: aggregate``; None if each owner adds all of the noise.
+    n_rows
+        Synthetic rows of all owners together; None for as many as each owner contributed.
+    test
+        File of rows that no owner has, on which models are tried; None to hold a fifth out.
     """
 
     command: str
@@ -103,6 +108,8 @@ class ExperimentRequest:
     repeats: int = 1
     keep: bool = False
     replace: bool = False
+    n_rows: int | None = None
+    test: Path | None = None
 
 
 def with_owners(study: Study, owners: int | Sequence[str]) -> Study:
@@ -138,6 +145,10 @@ def simulate(
     runs the parties, by default as processes of this machine.
     """
     _require_place(request)
+    if request.test is not None and request.target is None:
+        raise SettingError(
+            "a test table is for models that are tried on it: name what they predict with --target"
+        )
     with telling_full_disk(request.output, instead=ANOTHER_OUTPUT):
         return _run_all(request, on_step=on_step, federation=federation)
 
@@ -174,6 +185,7 @@ def _run_once(
     study, schema, output = request.study, request.study.table, request.output
     if request.target is not None:
         check_target(schema, request.target)
+    drawn = None if request.n_rows is None else divide_rows(request.n_rows, study.owners)
     check_report()
     holdings = hold_rows(
         request.data,
@@ -181,9 +193,10 @@ def _run_once(
         schema=schema,
         seed=request.seed,
         split=request.split,
+        test=request.test,
     )
     if request.target is not None:
-        _require_two_labels(schema, request.target, holdings)
+        _require_two_labels(schema, request.target, holdings, test=request.test)
     _require_writable(output)
     instead = ANOTHER_OUTPUT if request.keep else ANOTHER_TMPDIR
     with _folder_of_parties(request) as folder, telling_full_disk(folder, instead=instead):
@@ -191,13 +204,15 @@ def _run_once(
             owner: write_table(table, folder, stem=owner, like=holdings.like)
             for owner, table in holdings.owners.items()
         }
-        held_out = write_table(holdings.held_out, folder, stem="held-out", like=holdings.like)
+        like = request.test or holdings.like
+        held_out = write_table(holdings.held_out, folder, stem="held-out", like=like)
         run = federation(
             study,
             aggregation=request.aggregation,
             rows=rows,
             held_out=held_out,
             target=request.target,
+            n_rows=drawn,
             folder=folder,
             output=output,
             on_step=_one_at_a_time(on_step),
@@ -281,7 +296,9 @@ def read_columns(schema: Schema, table: Any) -> list[Column]:
     return [parse_column(a, table[a.name].combine_chunks()) for a in schema.attributes]
 
 
-def _require_two_labels(schema: Schema, target: str, holdings: Holdings) -> None:
+def _require_two_labels(
+    schema: Schema, target: str, holdings: Holdings, *, test: Path | None
+) -> None:
     """Refuse a division in which an owner could not train its model, or no model could be tested.
 
     Only a simulation, which has all rows, can check this: in the field, an owner's decision to
@@ -307,6 +324,8 @@ def _require_two_labels(schema: Schema, target: str, holdings: Holdings) -> None
     if not codes(holdings.held_out).size:
         raise SettingError(
             f"no row that is held out has a label of {target}: take another seed or target"
+            if test is None
+            else f"no row of {test} has a label of {target}: take another test table or target"
         )
 
 
@@ -373,6 +392,7 @@ def _evaluate(
         target=target,
         seed=request.seed,
         split=request.split,
+        test=None if request.test is None else str(request.test),
         rows=SimulatedRows(sum(owner.rows for owner in run.owners), len(held_out[0])),
         alarms=[*alarms],
         coded_by_rule=tally.report().under(study.faults),

@@ -1,7 +1,8 @@
 """Rows for a simulation: read once, a fifth held out, the rest at the owners.
 
 Each owner may have its own file, of which a fifth is held out. A single file of all rows is
-divided. The order is drawn from the seed: the last fifth is held out and never reaches an owner;
+divided. A test table of its own takes the place of what is held out. The order is drawn from the
+seed: the last fifth is held out and never reaches an owner;
 the rest of a single file is divided in one of two ways.
 
 iid
@@ -22,7 +23,7 @@ header is written with the fields that were read from it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,8 @@ class Holdings:
     """Rows of a trial; tables are ``pyarrow.Table``.
 
     ``owners`` has each owner's rows, and no owner ever sees ``held_out``. ``like`` is a file in the
-    owners' format; ``alarms`` are about a file as a whole, as its steward would see them.
+    owners' format; ``alarms`` are about a file as a whole, as its steward would see them, or about
+    a test table that takes the place of rows held out.
     """
 
     owners: Mapping[str, Any]
@@ -77,13 +79,20 @@ def hold_rows(
     seed: int,
     split: str = "iid",
     hold_out: bool = True,
+    test: Path | None = None,
 ) -> Holdings:
     """Read the rows and divide them.
 
     ``data`` is one file, which ``split`` (``iid`` or ``by:COLUMN``) divides among ``owners``, or a
-    file for each of them. ``hold_out`` False leaves all rows with the owners. Raise `SettingError`
-    or `DataError` like `read_cells` and `divide`, or if files of owners do not fit together.
+    file for each of them. ``hold_out`` False leaves all rows with the owners, and so does ``test``,
+    a file of rows that takes the place of those held out. Raise `SettingError` or `DataError` like
+    `read_cells` and `divide`, or if files of owners do not fit together.
     """
+    if test is not None:
+        held = hold_rows(data, owners, schema=schema, seed=seed, split=split, hold_out=False)
+        table, found = read_cells(test, schema)
+        alarms = [*held.alarms, *(f"test table: {line}" for line in found)]
+        return replace(held, held_out=table, alarms=alarms)
     names = [attribute.name for attribute in schema.attributes]
     if isinstance(data, Path):
         table, alarms = read_cells(data, schema, column=split_column(split))

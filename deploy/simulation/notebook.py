@@ -95,14 +95,14 @@ class Simulation:
         Guarantee of all releases together for one person.
     decoded
         Synthetic rows within the schema, with labels, in the kind of frame that was given; as
-        many as all owners contributed.
+        many as were asked for, else as all owners contributed.
     synthesis
         How the synthetic rows were made: whether their field converged, ``summary`` in words. One
         owner's generator, the first by name, draws the rows of all.
     coded
         Synthetic rows in coded units, shape (n_rows, p).
     utility
-        † Accuracies on held-out real rows; None without a target.
+        † Accuracies on real rows, held out or of a test table; None without a target.
     relations
         Relations between attributes that exceed the noise, ``summary`` in words; None if no field
         can be fitted: unit-ball rows, one attribute.
@@ -128,6 +128,7 @@ class Simulation:
     faults: CheckReport
     alarms: tuple[str, ...]
     target: str | None
+    _tried_on: str
     _spectrum: NDArray[np.float64]
     _values: tuple[tuple[ValueCounts, ...], tuple[ValueCounts, ...]]
 
@@ -201,7 +202,7 @@ class Simulation:
         lines.append(f"  {self.synthesis.summary}")
         if self.utility is not None:
             figures = ", ".join(f"{name} {value}" for name, value in self._accuracies())
-            lines.append(f"  accuracy for {self.target} on held-out rows †: {figures}")
+            lines.append(f"  accuracy for {self.target} on {self._tried_on} †: {figures}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -230,7 +231,7 @@ class Simulation:
         lacking = self.synthesis.not_converged
         parts.append(f"<p><strong>{said}</strong></p>" if lacking else f"<p>{said}</p>")
         if self.utility is not None:
-            caption = f"Accuracy for {self.target} on held-out real rows †"
+            caption = f"Accuracy for {self.target} on {self._tried_on} †"
             names = ("a linear classifier, trained on", "accuracy")
             parts.append(html_table(names, self._accuracies(), caption=caption))
         return "".join(parts)
@@ -253,6 +254,8 @@ def simulate(
     target: str | None = None,
     *,
     seed: int = 0,
+    n_rows: int | None = None,
+    test: Any = None,
 ) -> Simulation:
     """Run a study on tables in memory, to see its results before owners are asked.
 
@@ -273,6 +276,10 @@ def simulate(
         classifiers of it are tried on them. None contributes all rows.
     seed
         Selects the held-out rows; noise is never seeded.
+    n_rows
+        Synthetic rows to draw; None draws as many as all owners contributed.
+    test
+        A table of rows that no owner has: classifiers are tried on it, and no row is held out.
 
     Raises
     ------
@@ -313,14 +320,23 @@ def simulate(
     schema = study.table
     if target is not None:
         check_target(schema, target)
+    elif test is not None:
+        raise SettingError("test is for classifiers that are tried on it: name their target")
+    if n_rows is not None and (not isinstance(n_rows, (int, np.integer)) or n_rows < 1):
+        raise SettingError(f"n_rows is a whole number of synthetic rows, 1 or more, not {n_rows}")
     own_study = with_owners(study, list(owners))
     aggregation = choose_aggregation(study, trust=None, colluders=None, openers=None, spares=None)
     parties = make_parties(own_study, aggregation, entropy=entropy)
-    training, held_out = _divide(owners, schema, hold_out=target is not None, seed=seed)
+    tested = None if test is None else _read(test, schema, "the test table")
+    if tested is not None and not len(tested[0]):
+        raise DataError("the test table has no rows")
+    hold_out = target is not None and test is None
+    training, split = _divide(owners, schema, hold_out=hold_out, seed=seed)
+    held_out = split if tested is None else tested
     sums = {name: accumulate_moments(schema, rows) for name, rows in training.items()}
     result, request = run_study(parties, sums, entropy=entropy, now=utc_now())
     study = parties.study
-    drawn = {form: draw_rows(result, study, form) for form in Form}
+    drawn = {form: draw_rows(result, study, form, n_rows=n_rows) for form in Form}
     tables = {form: make_table(rows) for form, rows in drawn.items()}
     coded = np.column_stack([np.asarray(tables[Form.CODED][name]) for name in schema.column_names])
     pooled = join_columns(list(training.values()))
@@ -353,9 +369,15 @@ def simulate(
         captured_variance=captured_variance(covariance, result.vectors),
         faults=tally.report(),
         alarms=tuple(
-            f"{name}: {line}" for name, rows in training.items() for line in _alarms(schema, rows)
+            f"{name}: {line}"
+            for name, rows in {
+                **training,
+                **({} if tested is None else {"test table": tested}),
+            }.items()
+            for line in _alarms(schema, rows)
         ),
         target=target,
+        _tried_on="held-out real rows" if tested is None else "the rows of the test table",
         _spectrum=np.asarray(np.linalg.eigvalsh(covariance)[::-1], np.float64),
         _values=(count_values(schema, pooled), count_values(schema, decoded)),
     )
@@ -367,6 +389,13 @@ def _alarms(schema: Schema, rows: list[Column]) -> list[str]:
     return alarm_lines(tally.report())
 
 
+def _read(frame: Any, schema: Schema, name: str) -> list[Column]:
+    try:
+        return read_frame(frame, schema)
+    except DataError as error:
+        raise DataError(f"{name}: {error}") from error
+
+
 def _divide(
     owners: Mapping[str, Any], schema: Schema, *, hold_out: bool, seed: int
 ) -> tuple[dict[str, list[Column]], list[Column]]:
@@ -374,10 +403,7 @@ def _divide(
     training: dict[str, list[Column]] = {}
     kept_back: list[list[Column]] = []
     for name, frame in owners.items():
-        try:
-            columns = read_frame(frame, schema)
-        except DataError as error:
-            raise DataError(f"the table of {name}: {error}") from error
+        columns = _read(frame, schema, f"the table of {name}")
         order = rng.permutation(len(columns[0]))
         n_held_out = round(HELD_OUT_SHARE * len(order)) if hold_out else 0
         if len(order) - n_held_out < 1 or (hold_out and n_held_out < 1):
@@ -403,7 +429,8 @@ def measure_utility(
     known, tested = known_cells(attribute, pooled[index]), known_cells(attribute, held_out[index])
     if not isinstance(attribute, Numeric) and not (known.any() and tested.any()):
         raise DataError(
-            f"no row, or no row that is held out, has a label of {target}: take another target"
+            f"no row, or no row that classifiers are tried on, has a label of {target}: take "
+            "another target"
         )
     return evaluate(
         schema,
@@ -416,9 +443,14 @@ def measure_utility(
     )
 
 
-def draw_rows(result: Result, study: Study, form: Form) -> SyntheticRows:
-    """Draw as many synthetic rows as all owners contributed, with the first owner's generator."""
-    n_rows = result.header.n_rows
+def draw_rows(
+    result: Result, study: Study, form: Form, *, n_rows: int | None = None
+) -> SyntheticRows:
+    """Draw synthetic rows, by default as many as all owners contributed.
+
+    The generator is the first owner's.
+    """
+    n_rows = result.header.n_rows if n_rows is None else int(n_rows)
     digest = hashlib.sha256(result_to_bytes(result)).digest()
     rng = make_generator(result.header.shares[0].owner, digest, n_rows)
     return synthesize(result, study, form, n_rows=n_rows, rng=rng)

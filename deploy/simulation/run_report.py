@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated
 
 from dppca.common.documents.names import one_line
-from dppca.common.documents.values import DigestText
+from dppca.common.documents.values import DigestText, PathText
 from dppca.common.numerics.comparison import PAIR_CELLS, PairSummary
 from dppca.common.numerics.loadings import KeptComponent
 from dppca.common.pages.rendering import render_file
@@ -119,8 +119,13 @@ class SimulationReport:
     target: Annotated[str | None, "attribute that classifiers predict"]
     seed: Annotated[int, "what decides who holds which rows"]
     split: Annotated[str, "how rows were divided"]
+    test: Annotated[
+        PathText | None, "file of rows on which models were tried; null where a fifth was held out"
+    ]
     rows: Annotated[SimulatedRows, "number of rows"]
-    alarms: Annotated[list[str], "what each owner would be told of its file as a whole"]
+    alarms: Annotated[
+        list[str], "what each owner would be told of its file as a whole, and of a test table"
+    ]
     coded_by_rule: Annotated[CheckReport, "values of all owners that coding replaced"]
     privacy: Annotated[SimulatedPrivacy, "what the releases promise"]
     owners: Annotated[tuple[SimulatedOwner, ...], "one entry for each owner"]

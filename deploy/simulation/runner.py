@@ -93,6 +93,7 @@ class FederationDriver(Protocol):
         rows: Mapping[str, Path],
         held_out: Path,
         target: str | None,
+        n_rows: Mapping[str, int] | None,
         folder: Path,
         output: Path,
         on_step: Callable[[], None],
@@ -113,6 +114,7 @@ def run_federation(
     rows: Mapping[str, Path],
     held_out: Path,
     target: str | None,
+    n_rows: Mapping[str, int] | None,
     folder: Path,
     output: Path,
     on_step: Callable[[], None],
@@ -130,6 +132,8 @@ def run_federation(
         Real rows that no owner gets.
     target
         Attribute for which each owner trains a classifier; None trains none.
+    n_rows
+        Synthetic rows that each owner draws; None for as many as it contributed.
     folder, output
         Folder for keys, sites, ledgers and the curator's state, empty except for these files;
         existing folder for the operator's downloads.
@@ -158,7 +162,12 @@ def run_federation(
         given = live.each(sites, lambda site: site.contribute(study, rows[site.name]))
         # All at once: with spares, openers wait for each other's votes.
         opened = live.each(sites, lambda site: site.open_sum(study), at_once=len(sites))
-        outcomes = live.each(sites, lambda site: site.use_result(study, target))
+        outcomes = live.each(
+            sites,
+            lambda site: site.use_result(
+                study, target, n_rows=None if n_rows is None else n_rows[site.name]
+            ),
+        )
         owners = tuple(
             owner_run(
                 site.name,
@@ -227,12 +236,15 @@ class SiteDriver:
             return {}
         return {"open": self._own("open", study.name, "--wait", WAIT_S)}
 
-    def use_result(self, study: Study, target: str | None) -> dict[str, CommandAnswer]:
+    def use_result(
+        self, study: Study, target: str | None, *, n_rows: int | None = None
+    ) -> dict[str, CommandAnswer]:
         """Fetch the components, publish synthetic rows, and train a model if there is a target."""
         name = study.name
+        rows = () if n_rows is None else ("--rows", n_rows)
         answers = {
             "components": self._own("components", name, "--wait", WAIT_S),
-            "synthesize": self._own("synthesize", name, "--publish"),
+            "synthesize": self._own("synthesize", name, "--publish", *rows),
         }
         if target is not None:
             training = ("--target", target, "--method", "dppca-svm", "--kernel", "linear")

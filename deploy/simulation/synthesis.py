@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
+from dppca.common.errors import SettingError
 from dppca.owner.synthesis.rows import DecodingMethod
 
 
@@ -32,6 +33,20 @@ class SimulatedSynthesis:
         float | None, "largest misfit of a field, in standard deviations; null without a field"
     ]
     summary: Annotated[str, "the same in words"]
+
+
+def divide_rows(n_rows: int, owners: Sequence[str]) -> dict[str, int]:
+    """Divide a number of synthetic rows among owners; the parts differ by at most one.
+
+    Raise `SettingError` if there are fewer rows than owners.
+    """
+    each, left = divmod(n_rows, len(owners))
+    if each < 1:
+        raise SettingError(
+            f"{n_rows} synthetic rows cannot be divided among {len(owners)} owners, each of which "
+            "draws at least 1: ask for more"
+        )
+    return {name: each + (place < left) for place, name in enumerate(owners)}
 
 
 def summarise_synthesis(drawn: Mapping[str, OwnerSynthesis]) -> SimulatedSynthesis:

@@ -42,12 +42,13 @@ class ContainerFederation:
         rows: Mapping[str, Path],
         held_out: Path,
         target: str | None,
+        n_rows: Mapping[str, int] | None,
         folder: Path,
         output: Path,
         on_step: Callable[[], None],
     ) -> FederationRun:
         """Run a study like `run_federation`; raise `SettingError` for a bad number of owners."""
-        topology = Topology(study, target, image=self.image, aggregation=aggregation)
+        topology = Topology(study, target, image=self.image, aggregation=aggregation, n_rows=n_rows)
         place = folder / "compose"
         write_folder(place, topology, rows, held_out=None if target is None else held_out)
         run_folder(

@@ -62,6 +62,8 @@ class Topology:
         Origin of the file, for its head; True if Compose may build the images, in a checkout.
     aggregation
         Makes it a study with ``trust: aggregate``, once the owners have keys.
+    n_rows
+        Synthetic rows that each owner draws; None for as many as it contributed.
     """
 
     study: Study
@@ -74,6 +76,7 @@ class Topology:
     image: str = DEFAULT_IMAGE
     built_here: bool = False
     aggregation: Aggregation | None = None
+    n_rows: Mapping[str, int] | None = None
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -110,6 +113,7 @@ def compose_text(topology: Topology) -> str:
         "policy": json.dumps(_policy(topology)),
         "study": topology.study.name,
         "wait_s": topology.wait_s,
+        "synthetic_rows": "" if topology.n_rows is None else ' --rows "$$ROWS"',
         "train": _train(topology),
         **_judged(topology),
         "owners": " ".join(owners),
@@ -183,11 +187,14 @@ def _policy(topology: Topology) -> object:
 def _host(topology: Topology, number: int, owner: str) -> dict[str, object]:
     """Values that differ between the owners' services."""
     opens = owner in topology.openers
+    entries = ['OPENER: "--opener"'] if opens else []
+    if topology.n_rows is not None:
+        entries.append(f'ROWS: "{topology.n_rows[owner]}"')
     return {
         "owner": owner,
         "number": number,
         "opener": ', OPENER: "--opener"' if opens else "",
-        "owner_environment": '    environment: {OPENER: "--opener"}' if opens else "",
+        "owner_environment": f"    environment: {{{', '.join(entries)}}}" if entries else "",
     }
 
 

@@ -15,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -24,6 +25,7 @@ import pyarrow as pa
 import pytest
 import yaml
 from numpy.typing import NDArray
+from pyarrow import parquet
 
 from benchmarks.studies import PublicData, adult, nltcs, study_document, write_csv
 from dppca.common.attestation.envelopes import envelope_path
@@ -183,6 +185,21 @@ def test_without_a_target_nothing_is_trained_and_folders_may_be_kept(
     parties = Path(report["files"]["parties"])
     assert parties.stat().st_mode & 0o077 == 0
     assert (parties / "sites" / "owner-1" / "ledger.sqlite").exists()
+
+
+def test_models_are_tried_on_a_table_of_ones_own_and_rows_are_as_many_as_asked_for(
+    survey: PublicData, tmp_path: Path
+) -> None:
+    test = tmp_path / "test.csv"
+    write_csv(replace(survey, rows=survey.rows[:500]), test)
+    options = ("--target", "outside", "--test", str(test), "--rows", "1001")
+    report = run_study(survey, tmp_path, *options, owners=2, epsilon="1.0")
+    assert report["test"] == str(test)
+    assert report["rows"] == {"training": len(survey.rows), "held_out": 500}
+    assert report["utility"]["tstr_accuracy_decoded"] >= 0.7
+    assert (report["synthesis"]["rows"], report["synthesis"]["not_converged"]) == (1001, [])
+    for form in ("synthetic_coded", "synthetic_decoded"):
+        assert parquet.read_metadata(report["files"][form]).num_rows == 1001
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from pyarrow import csv, parquet
 
 from dppca.common.errors import DataError, PeerError, SettingError
 from dppca.common.shell.console import run
@@ -57,6 +58,50 @@ def test_a_division_that_could_not_end_or_a_place_that_cannot_be_written_is_refu
     require_refused("nothing can be written in", rows, rows / "below a file")
 
 
+def test_a_test_table_or_a_number_of_rows_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    data, output = save_rows(make_rows(100), tmp_path / "rows.parquet"), tmp_path / "results"
+    test = tmp_path / "test.csv"
+    require_refused("name what they predict with --target", data, output, test=test)
+    require_refused("1 synthetic rows cannot be divided among 2", data, output, n_rows=1)
+    names = ",".join(make_rows(1).column_names)
+    test.write_text(f"{names}\n0,0,0,0,perhaps,red\n")
+    require_refused(
+        "no row of .*test.csv has a label of ill", data, output, target="ill", test=test
+    )
+    assert not output.exists()
+
+
+def test_owners_get_all_rows_models_the_test_table_and_synthetic_rows_are_divided(
+    tmp_path: Path,
+) -> None:
+    data, test = save_rows(make_rows(50), tmp_path / "rows.parquet"), tmp_path / "test.csv"
+    csv.write_csv(make_rows(7, 3), test)
+    given: dict[str, Any] = {}
+
+    def stop(_: Study, **settings: Any) -> Any:
+        tables = {name: parquet.read_table(path) for name, path in settings["rows"].items()}
+        given.update(settings, sizes={name: table.num_rows for name, table in tables.items()})
+        given.update(tried=settings["held_out"].read_text())
+        raise PeerError("far enough")
+
+    request = ExperimentRequest(
+        command="run",
+        study=make_study("latent", owners=["owner-1", "owner-2", "owner-3"]),
+        data=data,
+        target="ill",
+        seed=0,
+        split="iid",
+        output=tmp_path / "results",
+        n_rows=11,
+        test=test,
+    )
+    with pytest.raises(PeerError, match="far enough"):
+        simulate(request, on_step=lambda: None, federation=stop)
+    assert given["sizes"] == {"owner-1": 17, "owner-2": 17, "owner-3": 16}
+    assert given["n_rows"] == {"owner-1": 4, "owner-2": 4, "owner-3": 3}
+    assert given["tried"].replace('"', "") == test.read_text().replace('"', "")
+
+
 @pytest.mark.parametrize(
     ("there", "replace", "says"),
     [
@@ -94,6 +139,13 @@ def test_a_trial_that_is_there_is_not_written_over(
         (["--owner", "St Mary=ROWS"], SettingError, "NAME=FILE"),
         (["--owner", "a=ROWS", "--owner", "a=ROWS"], SettingError, "given twice"),
         (["--owner", "a=ROWS", "--keep", "--runtime", "containers"], SettingError, "processes"),
+        (["--data", "ROWS", "--owners", "2", "--test", "ROWS"], SettingError, "with --target"),
+        (["--data", "ROWS", "--owners", "2", "--rows", "1"], SettingError, "divided among 2"),
+        (
+            ["--data", "ROWS", "--owners", "2", "--target", "ill", "--test", "STUDY"],
+            DataError,
+            "study.yaml",
+        ),
     ],
 )
 def test_options_that_do_not_say_who_holds_what_are_refused(
@@ -104,7 +156,7 @@ def test_options_that_do_not_say_who_holds_what_are_refused(
     names = [attribute.name for attribute in made.table.attributes]
     rows.write_text(",".join([*names, "x"]) + "\n" + "".join(f"0,0,0,0,,,{n}\n" for n in range(60)))
     study.write_bytes(made.canonical_bytes())
-    given = [option.replace("ROWS", str(rows)) for option in options]
+    given = [o.replace("ROWS", str(rows)).replace("STUDY", str(study)) for o in options]
     fixed = ["run", "--study", str(study), "--output", str(tmp_path / "out")]
     with pytest.raises(error, match=says):
         CliRunner().invoke(cli, [*fixed, *given], catch_exceptions=False)

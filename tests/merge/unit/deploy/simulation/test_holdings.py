@@ -138,6 +138,21 @@ def test_each_owner_keeps_four_fifths_of_its_own_file(tmp_path: Path) -> None:
     assert (all_rows.owners["hospital"].num_rows, all_rows.held_out.num_rows) == (50, 0)
 
 
+def test_a_test_table_leaves_all_rows_with_the_owners_and_alarms_like_one_of_theirs(
+    tmp_path: Path,
+) -> None:
+    rows, test = tmp_path / "rows.csv", tmp_path / "test.parquet"
+    rows.write_text("id,age\n" + "".join(f"a{row},{row}\n" for row in range(10)))
+    parquet.write_table(pa.table({"id": ["t"] * 3, "age": ["old"] * 3, "other": [1] * 3}), test)
+    held = hold_rows(rows, ["one", "two"], schema=_schema("age", "id"), seed=3, test=test)
+    assert [table.num_rows for table in held.owners.values()] == [5, 5]
+    assert held.held_out.to_pydict() == {"age": ["old"] * 3, "id": ["t"] * 3}
+    assert held.like == rows
+    assert [line.partition(";")[0] for line in held.alarms] == [
+        "test table: NOT READ: no value of age is a number"
+    ]
+
+
 def test_columns_of_types_that_do_not_fit_together_are_refused(tmp_path: Path) -> None:
     files = {name: tmp_path / f"{name}.parquet" for name in ("a", "b")}
     parquet.write_table(pa.table({"x": list(range(10)), "y": ["x"] * 10}), files["a"])

@@ -123,6 +123,25 @@ def test_with_a_target_a_fifth_is_held_out_and_tried() -> None:
     assert "accuracy" not in repr(dppca.simulate(two_owners(), STUDY))
 
 
+def test_a_table_of_ones_own_is_tried_in_the_place_of_held_out_rows() -> None:
+    owners, test = two_owners(1000), make_rows(500, 7).to_pandas()
+    test["x0"] = "much"
+    found = dppca.simulate(owners, STUDY, target="ill", test=test)
+    assert [each.n_rows for each in found.owners] == [1000, 1000]
+    assert found.utility is not None
+    commonest = pa.concat_tables(owners.values())["ill"].to_pandas().mode()[0]
+    assert found.utility.majority == pytest.approx((test["ill"] == commonest).mean())
+    assert "accuracy for ill on the rows of the test table †" in repr(found)
+    assert "Accuracy for ill on the rows of the test table" in found._repr_html_()
+    assert [line for line in found.alarms if line.startswith("test table: NOT READ")]
+
+
+@pytest.mark.parametrize("target", [None, "ill"])
+def test_as_many_synthetic_rows_are_drawn_as_are_asked_for(target: str | None) -> None:
+    found = dppca.simulate(two_owners(), STUDY, target, n_rows=37)
+    assert (len(found.decoded["x0"]), len(found.coded), found.synthesis.rows) == (37, 37, 37)
+
+
 @pytest.mark.parametrize("spares", [0, 1])
 def test_one_masked_sum_gives_the_same_components(spares: int) -> None:
     n_owners, n_openers = 4, 2 + 2 * spares
@@ -251,11 +270,17 @@ def _wrong() -> Iterator[tuple[Any, dict[str, Any], type[DppcaError], str]]:
     yield {"clinic": owners["clinic"].slice(0, 2)}, {"target": "ill"}, DataError, "needs 3 rows"
     yield {"no name": owners["clinic"]}, {}, StudyError, "a name has 1 to 64"
     yield owners, {"study": make_study("latent", max_rows=700)}, TooManyRowsError, "max_rows"
+    test = {"target": "ill", "test": make_rows(9).drop_columns("x1")}
+    yield owners, test, DataError, "the test table: .*column x1"
+    yield owners, {**test, "test": make_rows(9).slice(0, 0)}, DataError, "test table has no rows"
+    yield owners, {"test": make_rows(9)}, SettingError, "name their target"
+    yield owners, {"n_rows": 0}, SettingError, "1 or more, not 0"
+    yield owners, {"n_rows": 1e3}, SettingError, "a whole number"
     yield owners, {"study": study.table}, SettingError, "study_from_yaml"
     yield owners, {"study": Path("no.yaml")}, StudyError, "no.yaml cannot be read"
 
 
-@pytest.mark.parametrize("place", range(10))
+@pytest.mark.parametrize("place", range(15))
 def test_what_does_not_fit_is_refused_with_a_reason(place: int) -> None:
     owners, options, error, said = list(_wrong())[place]
     with pytest.raises(error, match=said):

@@ -97,6 +97,7 @@ def report() -> SimulationReport:
         target=TARGET,
         seed=1,
         split="iid",
+        test=None,
         rows=SimulatedRows(16152, 4038),
         alarms=["owner-1: NOT READ: no value of <age> is a number"],
         coded_by_rule=CheckReport(16152, 0, {"lncoins": FOUND}, {}, ()),
@@ -301,6 +302,12 @@ def test_the_field_that_did_not_converge_is_named_and_stands_out(
     (line,) = [line for line in text.splitlines() if said in line]
     assert line.endswith("**") is bold
     assert f'class="warn">{shown.synthesis.rows:,} in each form' in page or not bold
+
+
+def test_a_test_table_is_named_where_rows_would_be_held_out(report: SimulationReport) -> None:
+    shown = replace(report, test="tried|<on>.csv")
+    assert "3 owners, 4,038 in the test table `tried\\|<on>.csv`. 12.3 s." in make_markdown(shown)
+    assert "3 owners, 4,038 in the test table tried|&lt;on&gt;.csv." in make_page(shown)
 
 
 HOSTILE = "<script>alert(1)</script>"
