@@ -196,6 +196,9 @@ class DataSetDocument(PlaceDocument):
         site's folder.
     key
         A column that identifies each row, for ``check --keys``.
+    one_hot
+        With ``path``: one-hot columns that are one attribute of a study, as ``ATTRIBUTE: {COLUMN:
+        LABEL}``. Where not exactly one of them is 1 and all others 0, the attribute is missing.
     population
         The population of these rows. Several data sets of one population may share files, or be
         queries of one database.

@@ -19,6 +19,7 @@ from dppca.owner.records.databases import PostgreSQLLocation, SQLiteLocation
 from dppca.owner.records.files import locate_files
 from dppca.owner.records.lakes import DeltaLocation, IcebergLocation, LakeLocation
 from dppca.owner.records.locations import Location, Secret
+from dppca.owner.records.one_hot import OneHotLocation
 from dppca.owner.records.spark_tables import SparkLocation
 
 _KEPT_ELSEWHERE = (
@@ -296,6 +297,7 @@ class PlaceDocument(StrictDocument):
         | None
     ) = None
     key: PathText | None = None
+    one_hot: dict[str, dict[str, str]] | None = None
 
     @model_validator(mode="after")
     def _require_place(self) -> Self:
@@ -304,6 +306,17 @@ class PlaceDocument(StrictDocument):
             _one_of(table=self.table, query=self.query)
         elif self.table or self.query:
             raise ValueError("table and query are for a source that is a database")
+        groups = [*(self.one_hot or {}).values()]
+        columns = [column for group in groups for column in group]
+        if groups and self.path is None:
+            raise ValueError("one_hot is for path: a source has it in its query, table or view")
+        if len({*columns}) < len(columns) or any(
+            len({*g.values()}) < max(2, len(g)) for g in groups
+        ):
+            raise ValueError(
+                "one_hot joins two columns or more into each attribute, each column into one, with "
+                "a label of its own"
+            )
         return self
 
     def locate(self, name: str, *, folder: Path) -> Location:
@@ -312,7 +325,8 @@ class PlaceDocument(StrictDocument):
         ``folder`` is the site's.
         """
         if self.path is not None:
-            return locate_files(self.path, folder=folder, data_set=name)
+            files = locate_files(self.path, folder=folder, data_set=name)
+            return OneHotLocation(files.title, files, self.one_hot) if self.one_hot else files
         assert self.source is not None  # noqa: S101 - one of the two is given
         return self.source.chosen.locate(name, folder=folder, beside=self)
 

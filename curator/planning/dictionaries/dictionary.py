@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
@@ -29,7 +29,8 @@ class Entry:
     ``lower`` and ``upper`` are bounds as text for a study file, None if the dictionary gives none.
     ``labels`` are those in the data, of a `LABEL` or an `ORDINAL`, empty if none are listed;
     ``unknown`` is an extra label for values that are missing or not listed. ``note`` is the meaning
-    of the column, for the reader of the draft.
+    of the column, for the reader of the draft. ``one_hot`` are the columns that stand for the
+    labels, in their order; empty if a column holds the labels.
     """
 
     name: str
@@ -37,6 +38,18 @@ class Entry:
     lower: str | None = None
     upper: str | None = None
     labels: tuple[str, ...] = ()
+    unknown: str | None = None
+    note: str = ""
+    one_hot: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OneHotColumn:
+    """A column that is 1 in rows with one ``label`` of an ``attribute``, and 0 in other rows."""
+
+    name: str
+    attribute: str
+    label: str
     unknown: str | None = None
     note: str = ""
 
@@ -62,8 +75,11 @@ FREE_TEXT = "free text"
 IDENTIFIER = "it identifies people"
 
 
-def make_dictionary(form: str, columns: Sequence[Entry | Omission]) -> Dictionary:
-    """Separate entries from omissions; raise `SettingError` for equal names or no entry."""
+def make_dictionary(form: str, columns: Sequence[Entry | Omission | OneHotColumn]) -> Dictionary:
+    """Separate entries from omissions, and join one-hot columns into one entry per attribute.
+
+    Raise `SettingError` for equal names, no entry, or one-hot columns that make no attribute.
+    """
     numbers: dict[str, int] = {}
     for number, column in enumerate(columns, start=1):
         first = numbers.setdefault(column.name, number)
@@ -71,7 +87,7 @@ def make_dictionary(form: str, columns: Sequence[Entry | Omission]) -> Dictionar
             raise SettingError(
                 f"the {form} has one name for its columns {first} and {number}: give each its own"
             )
-    entries = tuple(column for column in columns if isinstance(column, Entry))
+    entries = tuple(_join_one_hot(form, columns))
     if not entries:
         raise SettingError(
             f"the {form} has no column that a study can use: numbers, dates, or labels that are "
@@ -79,6 +95,42 @@ def make_dictionary(form: str, columns: Sequence[Entry | Omission]) -> Dictionar
         )
     omitted = tuple(column for column in columns if isinstance(column, Omission))
     return Dictionary(form, entries, omitted)
+
+
+def _join_one_hot(form: str, columns: Sequence[Entry | Omission | OneHotColumn]) -> Iterator[Entry]:
+    """Yield entries; an attribute of one-hot columns stands where its first column does."""
+    groups: dict[str, list[OneHotColumn]] = {}
+    for column in columns:
+        if isinstance(column, OneHotColumn):
+            groups.setdefault(column.attribute, []).append(column)
+    others = {column.name for column in columns}
+    for column in columns:
+        if isinstance(column, Entry):
+            yield column
+        elif isinstance(column, OneHotColumn) and groups[column.attribute][0] is column:
+            group = groups[column.attribute]
+            labels = tuple(each.label for each in group)
+            unknown = {each.unknown for each in group if each.unknown is not None}
+            if len(group) < 2 or len({*labels}) < len(labels) or len(unknown) > 1:
+                raise SettingError(
+                    f"the {form} has one-hot columns that make no attribute: {column.attribute} "
+                    "needs two columns or more, a label of its own for each, and one unknown label "
+                    "at most"
+                )
+            if column.attribute in others:
+                raise SettingError(
+                    f"the {form} has a column called {column.attribute}, which one-hot columns "
+                    "are joined into: give one of them another name"
+                )
+            note = next((each.note for each in group if each.note), "")
+            yield Entry(
+                column.attribute,
+                EntryType.LABEL,
+                labels=labels,
+                unknown=next(iter(unknown), None),
+                note=note,
+                one_hot=tuple(each.name for each in group),
+            )
 
 
 def number_text(value: object) -> str | None:

@@ -102,6 +102,11 @@ def _attribute(entry: Entry, choices: Choices) -> Iterator[str]:
     if entry.note:
         note = one_line(entry.note)
         yield f"    # {note if len(note) <= _WIDTH else note[: _WIDTH - 1] + '…'}"
+    if entry.one_hot:
+        pairs = zip(entry.one_hot, entry.labels, strict=True)
+        columns = ", ".join(f"{scalar(column)}: {scalar(label)}" for column, label in pairs)
+        yield "    # Of one-hot columns; a site's policy joins them, beside the path of the data:"
+        yield f"    # one_hot: {{{scalar(entry.name)}: {{{columns}}}}}"
     yield f"    - name: {scalar(entry.name)}"
     if entry.kind in (EntryType.LABEL, EntryType.ORDINAL):
         yield from (f"      {line}" for line in _labels(entry))

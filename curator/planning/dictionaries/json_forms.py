@@ -12,6 +12,7 @@ from dppca.curator.planning.dictionaries.dictionary import (
     Entry,
     EntryType,
     Omission,
+    OneHotColumn,
     bound_text,
     join_notes,
     make_dictionary,
@@ -54,9 +55,11 @@ def _frictionless_fields(document: Mapping[str, Any]) -> list[Mapping[str, Any]]
     return fields
 
 
-def _frictionless(field: Mapping[str, Any]) -> Entry | Omission:
+def _frictionless(field: Mapping[str, Any]) -> Entry | Omission | OneHotColumn:
     name, kind = field["name"], field.get("type", "string")
     note = join_notes(_word(field.get("title")), _word(field.get("description")))
+    if (joined := field.get("oneHot")) is not None:
+        return _one_hot_column(name, joined, note)
     rules = field.get("constraints")
     rules = rules if isinstance(rules, dict) else {}
     pairs = _pairs(field.get("categories"), "value", "label") or _pairs(rules.get("enum"), "", "")
@@ -72,6 +75,17 @@ def _frictionless(field: Mapping[str, Any]) -> Entry | Omission:
         return Omission(name, FREE_TEXT if kind == "string" else "a type that a study has not")
     lower, upper = (bound_text(known, rules.get(side, "")) for side in ("minimum", "maximum"))
     return Entry(name, known, lower, upper, note=note)
+
+
+def _one_hot_column(name: str, joined: object, note: str) -> OneHotColumn:
+    said = joined if isinstance(joined, dict) else {}
+    attribute, label = _word(said.get("attribute")).strip(), _word(said.get("label")).strip()
+    if not attribute or not label:
+        raise SettingError(
+            'oneHot of a field is {"attribute": NAME, "label": LABEL}: what its group says, and '
+            "the label that the field stands for"
+        )
+    return OneHotColumn(name, attribute, label, _word(said.get("unknown")) or None, note)
 
 
 def _labels(name: str, pairs: Sequence[tuple[str, str]], note: str, *, ordered: bool) -> Entry:

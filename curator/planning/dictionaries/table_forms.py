@@ -7,7 +7,7 @@ rows of people.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import StringIO
 
 from dppca.common.errors import SettingError
@@ -18,13 +18,14 @@ from dppca.curator.planning.dictionaries.dictionary import (
     Entry,
     EntryType,
     Omission,
+    OneHotColumn,
     bound_text,
     join_notes,
     make_dictionary,
     name_labels,
 )
 
-OWN_COLUMNS = ("name", "type", "lower", "upper", "labels", "unknown", "description")
+OWN_COLUMNS = ("name", "type", "lower", "upper", "labels", "unknown", "attribute", "description")
 NO_DICTIONARY = (
     "this is no data dictionary: it looks like a table of rows, which `study new` never reads, "
     "because bounds and labels taken from rows are outside the privacy guarantee. A dictionary has "
@@ -39,6 +40,7 @@ _OWN_KINDS = {
     "int": EntryType.INTEGER,
     "float": EntryType.NUMBER,
 }
+_ONE_HOT = "one-hot"
 _LEFT_OUT = {"text": FREE_TEXT, "id": IDENTIFIER, "identifier": IDENTIFIER}
 _REDCAP = {  # the header of the file, and the names of its API
     "Variable / Field Name": "field_name",
@@ -65,6 +67,7 @@ def read_table(text: str) -> Dictionary:
     except csv.Error as error:
         raise SettingError("this is no CSV file: a quote is not closed, or stands alone") from error
     names = [_REDCAP.get(name.strip(), name.strip().lower()) for name in lines[0]] if lines else []
+    read: Callable[[_Rows], Iterator[Entry | Omission | OneHotColumn]]
     if {"field_name", "field_type"} <= set(names):
         read, form = _read_redcap, "data dictionary of REDCap"
     elif {"name", "type"} <= set(names):
@@ -86,18 +89,21 @@ def read_table(text: str) -> Dictionary:
 _Rows = Sequence[tuple[int, Mapping[str, str]]]
 
 
-def _read_own(rows: _Rows) -> Iterator[Entry | Omission]:
+def _read_own(rows: _Rows) -> Iterator[Entry | Omission | OneHotColumn]:
     for number, row in rows:
         name, word = row.get("name", ""), row.get("type", "").lower()
         if name and word in _LEFT_OUT:
             yield Omission(name, _LEFT_OUT[word])
             continue
+        if name and word == _ONE_HOT:
+            yield _one_hot_column(number, row)
+            continue
         kind = _OWN_KINDS.get(word)
         if kind is None or not name:
             raise SettingError(
                 f"line {number} of the data dictionary: name must not be empty, and type is one of "
-                f"{', '.join(EntryType)}, or text or id for a column that is left out. A file that "
-                "holds rows of people is not for `study new`"
+                f"{', '.join(EntryType)}, {_ONE_HOT}, or text or id for a column that is left "
+                "out. A file that holds rows of people is not for `study new`"
             )
         labels = tuple(filter(None, (label.strip() for label in row.get("labels", "").split("|"))))
         bounds = {}
@@ -125,6 +131,19 @@ def _read_own(rows: _Rows) -> Iterator[Entry | Omission]:
             unknown=unknown,
             note=row.get("description", ""),
         )
+
+
+def _one_hot_column(number: int, row: Mapping[str, str]) -> OneHotColumn:
+    attribute, label = row.get("attribute", ""), row.get("labels", "")
+    if not attribute or not label or "|" in label:
+        raise SettingError(
+            f"line {number} of the data dictionary: a column of type {_ONE_HOT} needs, under "
+            "attribute, the name of what its group says, and, under labels, the one label that it "
+            "stands for"
+        )
+    return OneHotColumn(
+        row["name"], attribute, label, row.get("unknown") or None, row.get("description", "")
+    )
 
 
 def _read_redcap(rows: _Rows) -> Iterator[Entry | Omission]:

@@ -114,6 +114,26 @@ def test_check_names_attribute_and_row_of_every_fault_and_no_value(
         assert not any(value in text for value in ("999", "Zebra", "abc"))
 
 
+def test_one_hot_columns_of_a_data_set_are_checked_as_the_attribute_that_they_are(
+    site: OwnerSite, study_file: Path
+) -> None:
+    data = site.folder / "bits.csv"
+    data.write_text("age,sex,w1,w2\n20,Male,1,0\n30,Female,0,1\n40,Male,1,1\n50,Male,0,0\n")
+    work = STUDY.table.attributes[STUDY.table.find_index("work")].categories
+    group = {"work": dict(zip(["w1", "w2"], work, strict=False))}
+    budget = {"epsilon": "1", "delta": "0"}
+    entry = {"path": data.name, "one_hot": group, **budget}
+    (site.folder / "policy.yaml").write_text(yaml.safe_dump({"data_sets": {"bits": entry}}))
+    code, report = site.run("check", "--data-set", "bits", "--study-file", str(study_file))
+    assert code == 14
+    assert report["coded_by_rule"]["attributes"]["work"]["found"] == {
+        "missing": {"count": 2, "rows": [3, 4]}
+    }
+    data.write_text("age,sex,w1\n20,Male,1\n")
+    answer = site.run("check", "--data-set", "bits", "--study-file", str(study_file))
+    assert _error(answer) == (13, "DataError")
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

@@ -47,6 +47,13 @@ def test_a_policy_names_data_sets_with_exact_budgets(folder: Path) -> None:
     assert found.source == local_files(folder.resolve() / "rows.csv")
 
 
+def test_one_hot_columns_change_neither_the_place_nor_the_name_of_the_rows(folder: Path) -> None:
+    one_hot = "one_hot: {region: {reg_n: north, reg_s: south}}"
+    policy = _policy(folder, f"data_sets:\n  survey: {{path: rows.csv, {one_hot}, {BUDGET}}}\n")
+    files, source = local_files(folder.resolve() / "rows.csv"), policy.data_set("survey").source
+    assert (source.title, source.place) == (files.title, files.place)
+
+
 def test_a_data_set_is_the_one_that_is_named_or_the_only_one(folder: Path) -> None:
     with pytest.raises(NoPolicyError, match="without a policy there is no release"):
         load_policy(load_site(folder)).data_set(None)
@@ -132,6 +139,16 @@ def test_two_files_are_two_data_sets_and_one_replaced_stays_what_it_was(folder: 
         (
             f"{{source: {{postgresql: {{path: x.db}}}}, table: t, {BUDGET}}}",
             "there is no field `path`",
+        ),
+        (f"{{path: a.csv, one_hot: {{a: {{x: n}}}}, {BUDGET}}}", "joins two columns or more"),
+        (f"{{path: a.csv, one_hot: {{a: {{x: n, y: n}}}}, {BUDGET}}}", "with a label of its own"),
+        (
+            f"{{path: a.csv, one_hot: {{a: {{x: n, y: s}}, b: {{x: n, z: s}}}}, {BUDGET}}}",
+            "each column into one",
+        ),
+        (
+            f"{{source: {SERVICE}, table: t, one_hot: {{a: {{x: n, y: s}}}}, {BUDGET}}}",
+            "one_hot is for path",
         ),
         ('{path: a.csv, epsilon: "1", delta: "0", extra: 1}', "extra"),
         ('{path: a.csv, epsilon: "1", epsilon: "9", delta: "0"}', "epsilon given twice"),

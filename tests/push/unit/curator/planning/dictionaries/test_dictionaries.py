@@ -215,6 +215,67 @@ def test_what_is_free_text_or_names_a_person_is_left_out_of_our_own_form() -> No
         read_table("name,type\n,text\n")
 
 
+ONE_HOT = """\
+name,type,labels,unknown,attribute,description
+reg_n,one-hot,north,,region,Where
+age,integer,,,,
+reg_s,one-hot,south,not said,region,
+reg_e,one-hot,no: east,,region,
+"""
+ONE_HOT_FIELDS = [
+    {
+        "name": "reg_n",
+        "title": "Where",
+        "oneHot": {"attribute": "region", "label": "north", "unknown": "not said"},
+    },
+    {"name": "age", "type": "integer"},
+    {"name": "reg_s", "type": "integer", "oneHot": {"attribute": "region", "label": "south"}},
+    {"name": "reg_e", "oneHot": {"attribute": "region", "label": "no: east"}},
+]
+
+
+@pytest.mark.parametrize("content", [ONE_HOT, {"fields": ONE_HOT_FIELDS}], ids=["own", "json"])
+def test_one_hot_columns_become_one_attribute_and_the_draft_says_how_a_site_joins_them(
+    tmp_path: Path, content: object
+) -> None:
+    dictionary = read(tmp_path, content)
+    assert [each.name for each in dictionary.entries] == ["region", "age"]
+    labels = ["north", "south", "no: east"]
+    expected = {"type": "categorical", "categories": labels, "unknown": "not said"}
+    assert attributes(dictionary)["region"] == expected
+    lines = draft_study(dictionary, SAID, source="x").splitlines()
+    (policy,) = [line for line in lines if "one_hot:" in line]
+    assert load_yaml(policy.replace("#", "", 1)) == {
+        "one_hot": {"region": dict(zip(["reg_n", "reg_s", "reg_e"], labels, strict=True))}
+    }
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("a,one-hot,north,,", "line 2 of the data dictionary: a column of type one-hot needs"),
+        ("a,one-hot,,,region", "the one label that it stands for"),
+        ("a,one-hot,north|south,,region", "the one label that it stands for"),
+        ("a,one-hot,north,,region", "region needs two columns or more"),
+        ("a,one-hot,north,,region\nb,one-hot,north,,region", "a label of its own for each"),
+        ("a,one-hot,n,x,region\nb,one-hot,s,y,region", "one unknown label at most"),
+        ("a,one-hot,n,,b\nb,one-hot,s,,b", "has a column called b, which one-hot"),
+        ("a,one-hot,n,,region\na,one-hot,s,,region", "one name for its columns 1 and 2"),
+    ],
+)
+def test_one_hot_columns_that_make_no_attribute_are_refused(lines: str, said: str) -> None:
+    with pytest.raises(SettingError, match=said):
+        read_table(f"name,type,labels,unknown,attribute\n{lines}\nage,number,,,\n")
+
+
+@pytest.mark.parametrize("joined", [{}, "region", {"attribute": "region"}, {"label": "north"}])
+def test_a_field_that_does_not_say_what_it_stands_for_is_refused(
+    tmp_path: Path, joined: object
+) -> None:
+    with pytest.raises(SettingError, match="oneHot of a field is"):
+        read(tmp_path, {"fields": [{"name": "a", "oneHot": joined}]}, "schema.json")
+
+
 VALUE = "Zebulon"
 ROWS: list[tuple[str, str | bytes]] = [
     ("rows.csv", f"patient,age\n{VALUE},41\n"),

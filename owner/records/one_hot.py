@@ -1,0 +1,131 @@
+"""Files with one-hot columns, read as if each group of them were one column of labels.
+
+A group is an attribute and the columns that stand for its labels. A row has the label whose column
+is 1 if all others are 0. In every other row the attribute is missing: none or several are 1, or a
+cell is empty or neither 0 nor 1. So a label depends on the cells of its own row alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dppca.common.errors import DataError
+from dppca.owner.records.locations import Location, Place
+from dppca.owner.records.sources import Source
+
+Groups = Mapping[str, Mapping[str, str]]
+"""For each attribute, the label that each of its one-hot columns stands for."""
+_ONE = [b"1", b"1.0", b"true", b"True", b"TRUE"]
+_ZERO = [b"0", b"0.0", b"false", b"False", b"FALSE"]
+
+
+@dataclass(frozen=True, slots=True)
+class OneHotLocation(Location):
+    """Location of files with one-hot columns."""
+
+    files: Location
+    one_hot: Groups
+
+    @property
+    def place(self) -> Place:
+        """Place of the files (`Location.place`)."""
+        return self.files.place
+
+    def open(self) -> Source:
+        """Open the files (`Location.open`)."""
+        return OneHotSource.join(self.files.open(), self.one_hot)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneHotSource(Source):
+    """Rows of files, with one column of labels in the place of each group."""
+
+    inner: Source
+    one_hot: Groups
+    uncut: ClassVar[str] = (
+        "has one-hot columns, which this machine alone joins: leave out --engine, or export the "
+        "rows with one column of labels"
+    )
+
+    @classmethod
+    def join(cls, inner: Source, one_hot: Groups) -> Self:
+        """Join the groups; raise `DataError` if a file lacks or repeats one of their columns."""
+        for part in inner.parts:
+            _require_groups(part, one_hot)
+        joined = {column for group in one_hot.values() for column in group}
+        return cls(
+            title=inner.title,
+            names=(*one_hot, *(name for name in inner.names if name not in joined)),
+            n_rows=inner.n_rows,
+            malformed=inner.malformed,
+            is_named_by_a_line=inner.is_named_by_a_line,
+            inner=inner,
+            one_hot=one_hot,
+        )
+
+    @property
+    def parts(self) -> Sequence[Source]:
+        """The files, each with its groups joined."""
+        inner = self.inner.parts
+        return [self.join(part, self.one_hot) for part in inner] if len(inner) > 1 else (self,)
+
+    def read(
+        self, names: Sequence[str], batch_rows: int, *, labels: Collection[str] = ()
+    ) -> Iterator[list[Any]]:
+        """Read columns, and join those of each group (`Rows.read`)."""
+        own = [column for name in names for column in self.one_hot.get(name, (name,))]
+        given = [label for label in labels if label not in self.one_hot]
+        for arrays in self.inner.read(own, batch_rows, labels=given):
+            columns = dict(zip(own, arrays, strict=True))
+            yield [
+                _join_labels([columns[each] for each in group], list(group.values()))
+                if (group := self.one_hot.get(name))
+                else columns[name]
+                for name in names
+            ]
+
+
+def _require_groups(source: Source, one_hot: Groups) -> None:
+    wanted = [column for group in one_hot.values() for column in group]
+    wrong = {
+        "lacks the one-hot columns": [name for name in wanted if name not in source.names],
+        "has more than one of the one-hot columns": [
+            name for name in wanted if source.names.count(name) > 1
+        ],
+        "has as columns of its own what one_hot joins": [
+            name for name in one_hot if name in source.names and name not in wanted
+        ],
+    }
+    said = [f"{what} {', '.join(names)}" for what, names in wrong.items() if names]
+    if said:
+        raise DataError(
+            f"{source.title} {' and '.join(said)}: correct its header, or one_hot in the policy"
+        )
+
+
+def _join_labels(columns: Sequence[pa.Array], labels: Sequence[str]) -> pa.Array:
+    """Label of the one column that is 1 in each row; null in other rows."""
+    ones, zeros = (
+        np.column_stack([_is_one_of(cells, texts) for cells in columns]) for texts in (_ONE, _ZERO)
+    )
+    is_known = (ones | zeros).all(axis=1) & (ones.sum(axis=1) == 1)
+    return pa.array(np.asarray(labels, object)[ones.argmax(axis=1)], pa.string(), mask=~is_known)
+
+
+def _is_one_of(cells: pa.Array, texts: list[bytes]) -> NDArray[np.bool_]:
+    if pa.types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
+    if not (pa.types.is_binary(cells.type) or pa.types.is_large_binary(cells.type)):
+        try:
+            cells = cells.cast(pa.large_string())
+        except pa.ArrowException:  # a type without text, such as a list, has neither 0 nor 1
+            return np.zeros(len(cells), np.bool_)
+    found = pc.is_in(cells.cast(pa.large_binary()), pa.array(texts, pa.large_binary()))
+    return np.asarray(found, np.bool_)

@@ -1,0 +1,113 @@
+"""One-hot columns are read as one column of labels, from the cells of each row alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import csv, parquet
+
+from dppca.common.errors import DataError, SettingError
+from dppca.owner.records import open_table
+from dppca.owner.records.files import local_files
+from dppca.owner.records.one_hot import OneHotLocation, _join_labels
+from dppca.owner.records.table import Table
+from tests.support.studies import make_study
+
+LABELS = ["north", "south", "east"]
+ONE_HOT = {"region": dict(zip(["n", "s", "e"], LABELS, strict=True))}
+SCHEMA = make_study(
+    [
+        {"name": "age", "type": "numeric", "lower": 0, "upper": 100},
+        {"name": "region", "type": "categorical", "categories": LABELS},
+    ]
+).table
+SHOWN = [(1, 0, 0), (0, 0, 1), (0, 1, 0), (0, 0, 0), (1, 1, 0), (2, 0, 1)]
+CODES = [0, 2, 1, -1, -1, -1]
+KINDS = {
+    "whole": pa.int8(),
+    "float": pa.float64(),
+    "text": pa.string(),
+    "bytes": pa.binary(),
+}
+
+
+def location(path: Path, one_hot: Any = ONE_HOT) -> OneHotLocation:
+    files = local_files(path)
+    return OneHotLocation(files.title, files, one_hot)
+
+
+def regions(table: Table) -> list[int]:
+    codes = np.concatenate([columns[1] for columns in table.batches()])
+    return np.where(codes < 0, -1, codes).tolist()
+
+
+def rows(kind: pa.DataType | None = None) -> pa.Table:
+    columns = [pa.array(list(column), pa.int8()) for column in zip(*SHOWN, strict=True)]
+    if kind is not None:
+        columns = [
+            column.cast(pa.string()).cast(kind) if kind == pa.binary() else column.cast(kind)
+            for column in columns
+        ]
+    return pa.table({"n": columns[0], "age": list(range(6)), "s": columns[1], "e": columns[2]})
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=[*KINDS])
+def test_the_one_column_that_is_1_gives_the_label(tmp_path: Path, kind: pa.DataType) -> None:
+    parquet.write_table(rows(kind), path := tmp_path / "rows.parquet")
+    table = open_table(location(path), SCHEMA)
+    assert regions(table) == CODES
+    assert table.extra_columns == ()
+    assert table.n_rows == 6
+
+
+def test_a_folder_of_text_and_truths_is_read_alike(tmp_path: Path) -> None:
+    csv.write_csv(rows(), tmp_path / "a.csv")
+    truths = {name: [False, name == "s"] for name in "nse"}
+    parquet.write_table(pa.table({**truths, "age": [1.0, 2.0]}), tmp_path / "b.parquet")
+    nested = {name: pa.array([[1]], pa.list_(pa.int8())) for name in "nse"}
+    parquet.write_table(pa.table({**nested, "age": [3.0]}), tmp_path / "c.parquet")
+    table = open_table(location(tmp_path), SCHEMA)
+    assert regions(table) == [*CODES, -1, 1, -1]
+    assert len(table.source.parts) == 3
+
+
+@given(
+    st.lists(
+        st.tuples(*[st.sampled_from(["0", "1", "1.0", "true", "", "yes", None])] * 3), min_size=1
+    )
+)
+def test_a_label_depends_on_its_own_row_alone(cells: list[tuple[str | None, ...]]) -> None:
+    def joined(some: list[tuple[str | None, ...]]) -> list[Any]:
+        columns = [pa.array(list(each), pa.string()) for each in zip(*some, strict=True)]
+        found: list[Any] = _join_labels(columns, LABELS).to_pylist()
+        return found
+
+    assert joined(cells) == [label for row in cells for label in joined([row])]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda table: table.drop_columns(["s", "e"]), "lacks the one-hot columns s, e"),
+        (lambda table: table.append_column("n", table["n"]), "has more than one .* columns n"),
+        (lambda table: table.append_column("region", table["n"]), "what one_hot joins region"),
+    ],
+)
+def test_files_without_their_groups_are_refused(tmp_path: Path, change: Any, said: str) -> None:
+    parquet.write_table(change(rows()), path := tmp_path / "rows.parquet")
+    with pytest.raises(DataError, match=said):
+        open_table(location(path), SCHEMA)
+
+
+def test_a_cluster_is_not_given_what_this_machine_alone_joins(tmp_path: Path) -> None:
+    parquet.write_table(rows(), path := tmp_path / "rows.parquet")
+    place = location(path)
+    assert place.place == place.files.place
+    with pytest.raises(SettingError, match="one-hot columns, which this machine alone joins"):
+        open_table(place, SCHEMA).source.pieces()
