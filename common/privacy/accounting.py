@@ -1,8 +1,8 @@
-"""What releases cost together, in exact decimals.
+"""Costs of releases and their total, in exact decimals.
 
-Two kinds of release are charged in two currencies that each add up exactly: a pure one, by Laplace
-noise, costs epsilon; one by Gaussian noise costs rho of zero-concentrated differential privacy
-(zCDP). After pure releases of sum E and Gaussian ones of sum R a data set has spent
+Two kinds of release are charged in two currencies that each add up exactly: a pure release (Laplace
+noise) costs epsilon; a Gaussian release costs rho of zero-concentrated differential privacy (zCDP).
+After pure releases of sum E and Gaussian ones of sum R a data set has spent
 
     E + epsilon(R, delta)                                                                      (1)
 
@@ -47,21 +47,21 @@ from dppca.common.documents.amounts import DECIMALS
 from dppca.common.errors import BudgetExceededError, SettingError
 
 _STEP = Decimal(1).scaleb(-DECIMALS)
-_MAX_DECIMALS = 30  # of a given epsilon or rho, so that sums of any number of them are exact
+_MAX_DECIMALS = 30  # of a given epsilon or rho, so that sums of many of them are exact
 _MAX_AMOUNT = Decimal(10) ** 15
 _DIGITS = 100
 _ERROR = Decimal(
     "1e-40"
-)  # far above what evaluating (3) with 100 digits can err, relative to 1 + value
+)  # far above the error of evaluating (3) with 100 digits, relative to 1 + value
 _ORDERS = (Decimal("1e-30"), Decimal("1e30"))  # alpha - 1 is sought in between
-_HALVINGS = 96  # leave alpha with 26 digits, and what is optimised there with twice as many
+_HALVINGS = 96  # give alpha 26 correct digits, and the optimised value twice as many
 # Sums are exact or they fail: Inexact is trapped.
 _EXACT = Context(prec=_DIGITS, traps=[Inexact])
 
 
 @dataclass(frozen=True, slots=True)
 class PrivacyCost:
-    """What releases cost; adds up exactly.
+    """Cost of one release or of several; costs add up exactly.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class PrivacyCost:
         require_amount("the charged rho", self.rho)
 
     def epsilon_at(self, delta: Decimal) -> Decimal:
-        """Epsilon of the total at a delta, equation (1); the Gaussian part is rounded up."""
+        """Return epsilon of the total at a delta, equation (1); the Gaussian part is rounded up."""
         gaussian = epsilon_from_rho(self.rho, delta) if self.rho > 0 else Decimal(0)
         return _EXACT.add(self.epsilon, gaussian)
 
@@ -89,7 +89,7 @@ class PrivacyCost:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What all releases computed from some people's rows may cost together.
+    """Limit on the total cost of all releases that are computed from some people's rows.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class Budget:
         Above 0.
     delta
         Within [0, 1). At 0 only pure releases can be accounted for: each method refuses a total
-        that holds a Gaussian one, because no epsilon however large describes it.
+        that contains a Gaussian one, because no finite epsilon describes it.
     """
 
     epsilon: Decimal
@@ -109,12 +109,12 @@ class Budget:
             require_delta(self.delta)
 
     def spent(self, total: PrivacyCost) -> Decimal:
-        """Epsilon of the total at this delta, equation (1); the Gaussian part is rounded up.
+        """Return epsilon of the total at this delta, equation (1); the Gaussian part is rounded up.
 
         Raises
         ------
         BudgetExceededError
-            If the total holds a Gaussian release and delta is 0.
+            If the total contains a Gaussian release and delta is 0.
         """
         if total.rho > 0 and self.delta == 0:
             raise BudgetExceededError(
@@ -125,16 +125,16 @@ class Budget:
         return total.epsilon_at(self.delta)
 
     def remaining(self, total: PrivacyCost) -> Decimal:
-        """Epsilon that is left for pure releases, 0 when the budget is exceeded."""
+        """Return the epsilon that is left for pure releases, 0 if the budget is exceeded."""
         return max(_EXACT.subtract(self.epsilon, self.spent(total)), Decimal(0))
 
     def admits(self, total: PrivacyCost) -> bool:
-        """Whether the total, with the release in question already added, is within the budget."""
+        """Return True if the total, which includes the new release, is within the budget."""
         return self.spent(total) <= self.epsilon
 
 
 def rho_from_epsilon_delta(epsilon: Decimal, delta: Decimal) -> Decimal:
-    """Largest rho whose zCDP promises epsilon at delta, rounded down to 12 decimals.
+    """Return the largest rho whose zCDP promises epsilon at delta, rounded down to 12 decimals.
 
     Raises
     ------
@@ -166,7 +166,7 @@ def _largest_rho(epsilon: Decimal, delta: Decimal) -> Decimal:
 
 
 def epsilon_from_rho(rho: Decimal, delta: Decimal) -> Decimal:
-    """Epsilon that zCDP of rho promises at delta, rounded up to 12 decimals; 0 for rho = 0.
+    """Return the epsilon that zCDP of rho promises at delta, rounded up to 12 decimals, or 0.
 
     Raises
     ------
@@ -198,14 +198,14 @@ def require_epsilon(epsilon: Decimal) -> None:
 
 
 def require_delta(delta: object) -> Decimal:
-    """The delta; refuses one that is not a decimal strictly between 0 and 1."""
+    """Return the delta; refuse one that is not a decimal strictly between 0 and 1."""
     if not isinstance(delta, Decimal) or not delta.is_finite() or not 0 < delta < 1:
         raise SettingError(f"delta must be a decimal strictly between 0 and 1, not {delta!r}")
     return delta
 
 
 def require_amount(name: str, amount: Decimal) -> None:
-    """Refuse what is not a decimal from 0 to 10^15 with at most 30 decimals."""
+    """Refuse an amount that is not a decimal from 0 to 10^15 with at most 30 decimals."""
     if not isinstance(amount, Decimal):
         raise SettingError(f"{name} must be a Decimal, not {type(amount).__name__} {amount!r}")
     if not amount.is_finite() or not 0 <= amount <= _MAX_AMOUNT:
@@ -216,12 +216,12 @@ def require_amount(name: str, amount: Decimal) -> None:
 
 
 def _conversion(alpha: Decimal, log_delta: Decimal) -> Decimal:
-    """The function h of (3), where ``log_delta`` is L."""
+    """Function h of (3), where ``log_delta`` is L."""
     return (1 - 1 / alpha).ln() + (log_delta - alpha.ln()) / (alpha - 1)
 
 
 def _bisect(below_optimum: Callable[[Decimal], bool]) -> Decimal:
-    """An alpha where the condition turns false, by geometric bisection of alpha - 1."""
+    """Return an alpha where the condition turns false, by geometric bisection of alpha - 1."""
     low, high = _ORDERS
     for _ in range(_HALVINGS):
         middle = (low * high).sqrt()
@@ -241,4 +241,4 @@ def _round_down(value: Decimal) -> Decimal:
 
 
 NO_COST = PrivacyCost(epsilon=Decimal(0), rho=Decimal(0))
-"""What is already charged costs."""
+"""Cost of a release that was charged already."""

@@ -1,10 +1,10 @@
 """Privacy of a masked contribution if more owners collude than the study assumes.
 
-The noise of a sum comes from ``honest`` owners, h = quorum - colluders, of whom each adds a share.
-If so many more collude that h' < h shares are left, Gaussian noise has h'/h of its variance (a
-little more: shares are rounded up), so rho becomes rho h/h'. This site's own share, h' = 1, is left
-even if all others collude. Shares of Laplace noise are brittle: one alone is often 0, and protects
-nothing; no figure is given for h' < h.
+The noise of a sum comes from ``honest`` owners, h = quorum - colluders; each of them adds a share.
+If more owners collude, so that only h' < h shares are left, Gaussian noise has h'/h of its variance
+(a little more: shares are rounded up), so rho becomes rho h/h'. This site's own share, h' = 1, is
+left even if all others collude. Shares of Laplace noise are brittle: a single share is often 0 and
+protects nothing, so no figure is given for h' < h.
 
 Source: `dppca.common.privacy.laws`; Canonne, Kamath and Steinke (2020), proposition 5.
 """
@@ -24,7 +24,7 @@ _SHOWN = Decimal("0.01")
 
 @dataclass(frozen=True, slots=True)
 class Collusion:
-    """Epsilon, at the same delta, if more owners collude; null where nothing is promised."""
+    """Epsilon, at the same delta, if more owners collude; null if no promise is left."""
 
     one_more: Annotated[Decimal | None, "if one more owner colludes"]
     all_others: Annotated[Decimal | None, "if all other owners collude"]
@@ -32,7 +32,7 @@ class Collusion:
 
 
 def foresee_collusion(study: Study, calibration: Calibration) -> Collusion | None:
-    """Return a study's figures, rounded up; None where each owner adds all of the noise."""
+    """Return a study's figures, rounded up; None if each owner adds all of the noise."""
     honest = calibration.n_honest_owners
     if honest is None:
         return None

@@ -1,19 +1,19 @@
-"""What the releases of several owners together promise to one person.
+"""Guarantee to one person from the releases of several owners together.
 
 Each release is differentially private in its owner's rows. If a person has rows at one owner only,
-what the person loses is what that owner's release loses: over all people, the largest epsilon and,
+the person's loss is that of the owner's release: over all people, the largest epsilon and,
 separately, the largest delta. Where the sites declare that people may have rows at several owners,
 a person of such a group loses at most the sum over the group (basic composition; Dwork, Kenthapadi,
 McSherry, Mironov and Naor 2006), and the figure is the largest sum over the groups, an owner in no
 group being a group of its own. ``overlap: true`` makes one group of all owners.
 
-All owners of the study are counted, also those that are said to have taken no part. A curator
-could pool an owner's release and leave its name out, and nobody who holds the result can check an
-absence. All releases of a study make the same claim, so a group's sum is that claim times its size.
+All owners of the study are counted, also those that are listed as missing. A curator could pool an
+owner's release and leave its name out, and a holder of the result cannot check an absence. All
+releases of a study make the same claim, so a group's sum is that claim times its size.
 
-With ``trust: aggregate`` there is one release, the sum over the owners, with one mechanism's noise
-at least. A person of a group of G owners changes it by G times what a person at one owner does, so
-Laplace noise promises G epsilon, and Gaussian noise of rho zCDP of
+With ``trust: aggregate`` there is one release, the sum over the owners, with at least the noise of
+one mechanism. A person in a group of G owners changes it by G times as much as a person at one
+owner, so Laplace noise promises G epsilon, and Gaussian noise of rho promises zCDP of
 
     G^2 rho,  as epsilon at the study's own delta.                                             (1)
 
@@ -75,12 +75,12 @@ class ComposedGuarantee:
 
 
 def compose_guarantee(study: Study, calibration: Calibration) -> ComposedGuarantee:
-    """The federation's guarantee, over all owners of the study.
+    """Return the federation's guarantee, over all owners of the study.
 
     Parameters
     ----------
     calibration
-        What each owner's release claims, or with ``trust: aggregate`` their sum.
+        Claim of each owner's release, or of their sum with ``trust: aggregate``.
     """
     most = max(len(group) for group in _groups(study))
     epsilon, delta = _together(study.trust, calibration, Decimal(most))
@@ -98,7 +98,7 @@ def compose_guarantee(study: Study, calibration: Calibration) -> ComposedGuarant
 
 
 def _together(trust: Trust, calibration: Calibration, most: Decimal) -> tuple[Decimal, Decimal]:
-    """Epsilon and delta for a person with rows at ``most`` owners."""
+    """Return epsilon and delta for a person with rows at ``most`` owners."""
     epsilon, delta, rho = calibration.epsilon, calibration.delta, calibration.charge.rho
     if trust is Trust.OWNER:
         return _EXACT.multiply(epsilon, most), _EXACT.multiply(delta, most)
@@ -110,7 +110,7 @@ def _together(trust: Trust, calibration: Calibration, most: Decimal) -> tuple[De
 
 
 def describe_trust(study: Study) -> tuple[str, ...]:
-    """What a sum of masked contributions rests on besides; nothing for ``trust: owner``."""
+    """Return further assumptions of a sum of masked contributions; none for ``trust: owner``."""
     colluders, honest = study.privacy.colluders, study.n_honest_owners
     if colluders is None or honest is None:
         return ()
@@ -125,7 +125,7 @@ def describe_trust(study: Study) -> tuple[str, ...]:
 
 
 def _groups(study: Study) -> list[tuple[str, ...]]:
-    """Which owners' losses add up: declared groups, and every other owner on its own."""
+    """Return groups of owners whose losses add up: declared ones, and every other owner alone."""
     if study.overlap is True:
         return [study.owners]
     declared = () if study.overlap is False else study.overlap
@@ -134,7 +134,7 @@ def _groups(study: Study) -> list[tuple[str, ...]]:
 
 
 def describe_overlap(study: Study) -> str:
-    """What the study says of people with rows at several owners."""
+    """Return the study's statement about people with rows at several owners."""
     in_sum = study.trust is Trust.AGGREGATE
     if study.overlap is True:
         return _OVERLAP_IN_SUM if in_sum else _OVERLAP

@@ -1,4 +1,4 @@
-"""The labels: what may leave a site, what may not, and what is for benchmarks only."""
+"""Labels: they say if an artefact may leave a site."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dppca.common.errors import LabelError
 
 
 class Label(StrEnum):
-    """Carried by every artefact, in its type and in its file's metadata."""
+    """Label of an artefact, in its type and in its file's metadata."""
 
     RELEASED = "released"
-    """Differentially private, or computed from what is: may leave. Carries a receipt."""
+    """Differentially private, or computed from such releases: it may leave, with a receipt."""
     SITE_ONLY = "site-only"
-    """Computed from raw rows: may be used at the site, never sent."""
+    """Computed from raw rows: it may be used at the site and is never sent."""
     MASKED = "masked"
-    """Random without the openings; for its study's curator alone. Carries a receipt."""
+    """Random without the openings: it goes to its study's curator only, with a receipt."""
     PUBLISHED_METHOD = "published-method"
-    """Made as a paper prints it although its claim does not hold: public data only."""
+    """Made as a paper prints it although the paper's claim is false: it needs public data."""
 
 
 def require_released(label: Label, artefact: str) -> None:
-    """Refuse to let anything but a release leave; `LabelError` says why."""
+    """Raise `LabelError`, with the reason, unless an artefact is a release."""
     if label is Label.RELEASED:
         return
     if label is Label.SITE_ONLY:

@@ -1,7 +1,7 @@
-"""The laws of the noise: everything that depends on which one a release has is said here.
+"""Laws of the noise: this module holds everything that depends on the law of a release.
 
-A law is that of the integer added to each entry of a vector of sums. One person's rows move the
-vector by k times what one row does, in the law's norm:
+A law is the distribution of the integer that is added to each entry of a vector of sums. The k rows
+of one person move the vector by at most k times as much as one row, in the law's norm:
 
     `LaplaceLaw`    P(x) ~ exp(-|x|/b)             L1    epsilon = k Delta_1 / b              (1)
     `GaussianLaw`   P(x) ~ exp(-x^2/(2 sigma^2))   L2    rho = k^2 Delta_2^2 / (2 sigma^2)    (2)
@@ -60,20 +60,20 @@ _DECIMALS = Decimal("1e-25")
 
 @dataclass(frozen=True, slots=True)
 class NoiseLaw(ABC):
-    """One law, with its integers: what it costs, how it is drawn, and what is known of it.
+    """One law with its integers: its cost, its sampler and its exact probabilities.
 
     Attributes
     ----------
     name
-        What a study, a receipt and a ledger call it.
+        Name in a study, a receipt and a ledger.
     source
-        Where it is from.
+        Publication that defines it.
     norm
         Norm in which it bounds a change, ``L1`` or ``L2``.
     needs_delta
-        Whether its epsilon is one at a delta.
+        True if its epsilon holds at a delta.
     makes_shares
-        Whether several owners can make it together.
+        True if several owners can make it together.
     unit_deviation
         Standard deviation of continuous noise of width 1.
     """
@@ -90,115 +90,115 @@ class NoiseLaw(ABC):
     def calibrate(
         cls, sens: Sensitivity, k: int, *, epsilon: Decimal, delta: Decimal | None
     ) -> tuple[Self, PrivacyCost]:
-        """The narrowest law that promises epsilon to a person with k rows, and what it charges."""
+        """Return the narrowest law that promises epsilon to a person with k rows, and its cost."""
 
     @classmethod
     @abstractmethod
     def of_width(cls, width: Fraction) -> Self | None:
-        """The law of a width in steps, rounded down; None below the narrowest."""
+        """Return the law of a width in steps, rounded down; None below the narrowest."""
 
     @classmethod
     @abstractmethod
     def estimate_epsilon(cls, width: float, sens: Sensitivity, k: int, delta: Decimal) -> Decimal:
-        """About the epsilon of a width above 0, in steps; for forecasts."""
+        """Estimate the epsilon of a width above 0, in steps; for forecasts."""
 
     @abstractmethod
     def cost(self, sens: Sensitivity, k: int) -> PrivacyCost:
-        """What it costs a person with k rows, rounded up to 12 decimals."""
+        """Return the cost to a person with k rows, rounded up to 12 decimals."""
 
     @staticmethod
     @abstractmethod
     def change(sens: Sensitivity) -> float:
-        """The most that one row moves the sums, in its norm, in steps."""
+        """Return the largest change of the sums by one row, in the law's norm, in steps."""
 
     @staticmethod
     @abstractmethod
     def distance(difference: NDArray[np.int64]) -> int:
-        """Grows with the norm of a difference of sums, shape (D,)."""
+        """Return a number that grows with the norm of a difference of sums, shape (D,)."""
 
     @property
     @abstractmethod
     def width(self) -> float:
-        """b or sigma, in steps."""
+        """Width b or sigma, in steps."""
 
     @property
     def deviation(self) -> float:
-        """Standard deviation, in steps, but for what being whole takes from it."""
+        """Standard deviation in steps, of the continuous noise of this width."""
         return self.width * self.unit_deviation
 
     def parameters(self) -> dict[str, int]:
-        """Its integers, by the names that receipts have for them."""
+        """Return the law's integers, by their names in receipts."""
         return asdict(self)
 
     @abstractmethod
     def largest(self, n_draws: int) -> int:
-        """What none of so many draws exceeds but with probability below 1e-18."""
+        """Return a bound that some of ``n_draws`` draws exceeds with probability below 1e-18."""
 
     # Drawing.
 
     @abstractmethod
     def draw(self, size: int, *, entropy: EntropySource) -> NDArray[np.int64]:
-        """Noise of so many entries, modulo 2^64."""
+        """Draw noise for ``size`` entries, modulo 2^64."""
 
-    # Sharing: of so many owners each draws a share of the noise. A law need not allow it.
+    # Sharing: each of ``honest`` owners draws a share of the noise. A law need not allow it.
 
     def draw_share(self, honest: int, size: int, *, entropy: EntropySource) -> NDArray[np.int64]:
-        """One owner's share of the noise, of which ``honest`` add up to it, modulo 2^64."""
+        """Draw one owner's share of the noise, modulo 2^64; ``honest`` shares add up to it."""
         del size, entropy
         raise self._no_shares(honest)
 
     def share_variance(self, honest: int) -> int | None:
-        """Variance of a share where it is a whole number of squared steps.
+        """Return the variance of a share if it is a whole number of squared steps, else None.
 
         Raises
         ------
         SettingError
-            It cannot be made of so many shares.
+            The noise cannot be made of ``honest`` shares.
         """
         raise self._no_shares(honest)
 
     def share_weight(self, honest: int) -> Fraction:
-        """Variance of a share, as a part of the law's."""
+        """Return the variance of a share as a fraction of the law's."""
         raise self._no_shares(honest)
 
     def sum_of_shares(self, honest: int) -> NoiseLaw:
-        """The law of so many shares together, up to what no test can tell."""
+        """Return the law of ``honest`` shares together, up to a difference too small for a test."""
         raise self._no_shares(honest)
 
     def cost_of_fewer(self, charge: PrivacyCost, honest: int, left: int) -> PrivacyCost | None:
-        """What is spent where only ``left`` of the shares are unknown; None: no promise is left."""
+        """Return the cost if only ``left`` of the shares are unknown; None without a promise."""
         del charge, left
         raise self._no_shares(honest)
 
     def _no_shares(self, honest: int) -> SettingError:
         return SettingError(f"{self.name} noise cannot be made of {honest} owners' shares")
 
-    # What is known of it exactly.
+    # Exact probabilities.
 
     @abstractmethod
     def below(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
-        """``P(noise <= x)``, elementwise."""
+        """Return ``P(noise <= x)``, elementwise."""
 
     @abstractmethod
     def nats(self, x: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:
-        """``-ln P(noise = x)``, elementwise."""
+        """Return ``-ln P(noise = x)``, elementwise."""
 
-    # What it is like at large widths, for simulations: nothing drawn here protects anything.
+    # Its limit at large widths, for simulations: draws of these methods protect nothing.
 
     @staticmethod
     @abstractmethod
     def standard(shape: int | tuple[int, ...], rng: Generator | RandomState) -> NDArray[np.float64]:
-        """Continuous noise of width 1."""
+        """Draw continuous noise of width 1."""
 
     @staticmethod
     @abstractmethod
     def standard_sum(n: float, size: int, rng: Generator) -> NDArray[np.float64]:
-        """Sums of n such noises, n any number above 0."""
+        """Draw sums of n noises of width 1; n is any number above 0."""
 
     @staticmethod
     @abstractmethod
     def tail(deviations: NDArray[np.float64], n: int) -> NDArray[np.float64]:
-        """Chance that the sum of n noises is so many standard deviations from 0, either way."""
+        """Return the chance that a sum of n noises is at least so many deviations from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +283,7 @@ class LaplaceLaw(NoiseLaw):
 
     @override
     def share_variance(self, honest: int) -> None:
-        """None: a share is a difference of Polya variables of shape 1/h."""
+        """Return None: a share is a difference of Polya variables of shape 1/h."""
 
     @override
     def share_weight(self, honest: int) -> Fraction:
@@ -295,7 +295,7 @@ class LaplaceLaw(NoiseLaw):
 
     @override
     def cost_of_fewer(self, charge: PrivacyCost, honest: int, left: int) -> None:
-        """None: a share alone is often 0, and protects nothing."""
+        """Return None: a share alone is often 0 and protects nothing."""
 
     @override
     def below(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -450,16 +450,16 @@ class GaussianLaw(NoiseLaw):
 
 
 LAWS: dict[str, type[NoiseLaw]] = {law.name: law for law in (LaplaceLaw, GaussianLaw)}
-"""Every law that a study may ask for, by its name; one that needs no delta first."""
+"""Every law that a study may ask for, by its name; a law without a delta comes first."""
 
 
 def law_for(delta: object | None) -> type[NoiseLaw]:
-    """Gaussian noise where there is a delta, Laplace noise where there is none."""
+    """Return Gaussian noise if there is a delta, Laplace noise otherwise."""
     return LaplaceLaw if delta is None else GaussianLaw
 
 
 def _weights(variance: int) -> NDArray[np.float64]:
-    """``exp(-x^2/(2 sigma^2))`` for x from -reach to reach."""
+    """Return ``exp(-x^2/(2 sigma^2))`` for x from -reach to reach."""
     reach = _reach(variance)
     weights: NDArray[np.float64] = np.exp(
         -(np.arange(-reach, reach + 1, dtype=np.float64) ** 2) / (2 * variance)
@@ -473,6 +473,6 @@ def _reach(variance: int) -> int:
 
 @lru_cache(maxsize=8)
 def _cumulated(variance: int) -> tuple[NDArray[np.float64], int]:
-    """Cumulated probabilities from -reach - 1 (0) to reach."""
+    """Return cumulated probabilities from -reach - 1 (where it is 0) to reach, and the reach."""
     table = np.concatenate([[0.0], np.cumsum(_weights(variance))])
     return table / table[-1], _reach(variance)

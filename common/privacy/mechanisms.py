@@ -1,13 +1,13 @@
-"""From a privacy parameter to the integers of a noise law, and the noise itself.
+"""Calibration: integers of a noise law from a privacy parameter; and addition of the noise.
 
 A vector of integer sums, with noise of a law of `dppca.common.privacy.laws` in each entry, is
-private at the cost that the law gives. Widths that are computed are rounded up, so the nominal
-epsilon or rho that is charged is never below the cost. A width that is set by hand is rounded
-*down* and charged what it costs, rounded up to 12 decimals; the figure a paper prints for it stands
-beside the charge and has no effect.
+private at the cost that the law gives. Computed widths are rounded up, so the nominal epsilon or
+rho that is charged is never below the cost. A width that is set by hand is rounded *down*, and its
+own cost is charged, rounded up to 12 decimals; the figure that a paper prints for it stands beside
+the charge and has no effect.
 
-Noise is added modulo 2^64, which is a function of the noised sums and so costs nothing. That the
-sums can be read back is settled when the study is made: every entry stays within 2^62 if
+Noise is added modulo 2^64, which is a function of the noised sums and so costs nothing. The study's
+limits ensure, when it is made, that the sums can be read back: every entry stays within 2^62 if
 
     n W 4^g + m b (ln(mD) + 42) < 2^62    or    n W 4^g + 13 m sigma < 2^62    (3)
 
@@ -44,30 +44,30 @@ from dppca.common.privacy.laws import NoiseLaw
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.sensitivity import Sensitivity
 
-RANGE = 2**62  # what a noised sum must stay below; int64 holds twice that
+RANGE = 2**62  # a noised sum must stay below it; int64 holds twice that
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """One noise law, what it protects and what it costs.
+    """One noise law with its sensitivity and its cost.
 
     Attributes
     ----------
     law
-        Of the noise on each entry.
+        Law of the noise on each entry.
     charge
-        What the ledger charges, at least the true cost: epsilon or rho, the other is 0.
+        Cost that the ledger charges, at least the true cost: epsilon or rho, the other is 0.
     epsilon, delta
         The claim; delta is 0 for a law that needs none.
     nominal
-        The epsilon that is elsewhere printed for a width set by hand; without effect, None if
-        there is none.
+        Epsilon that is printed elsewhere for a width set by hand, without effect; None if there
+        is none.
     sensitivity
-        For one replaced row.
+        Sensitivity to one replaced row.
     max_rows_per_person
         k, by which the sensitivity was multiplied.
     n_honest_owners
-        h, the owners whose shares of the noise make this law; None where each owner adds all of it.
+        h, the owners whose shares of the noise make this law; None if each owner adds all of it.
     """
 
     law: NoiseLaw
@@ -81,13 +81,13 @@ class Calibration:
 
     @property
     def share_variance(self) -> int | None:
-        """Variance of one owner's share, in units of 16^-g; None where it is not a whole number."""
+        """Variance of one owner's share, in units of 16^-g; None if it is not a whole number."""
         return (
             None if self.n_honest_owners is None else self.law.share_variance(self.n_honest_owners)
         )
 
     def mechanisms(self, n_owners: int) -> float:
-        """How many mechanisms' noise the sum over ``n_owners`` holds, as a share of variance."""
+        """Return the variance of the noise in a sum over ``n_owners``, in units of the law's."""
         weight = 1 if self.n_honest_owners is None else self.law.share_weight(self.n_honest_owners)
         return float(n_owners * weight)
 
@@ -100,7 +100,7 @@ def calibrate_noise(
     delta: Decimal | None = None,
     max_rows_per_person: int,
 ) -> Calibration:
-    """The least noise of a law that promises epsilon, at a delta where the law needs one."""
+    """Return the least noise of a law that promises epsilon, at a delta if the law needs one."""
     k = _check_rows(max_rows_per_person)
     found, charge = law.calibrate(sens, k, epsilon=epsilon, delta=delta)
     claimed = require_delta(delta) if law.needs_delta else Decimal(0)
@@ -116,7 +116,7 @@ def fixed_noise(
     max_rows_per_person: int,
     nominal_epsilon: Decimal | None,
 ) -> Calibration:
-    """Noise of a given width, charged what it costs.
+    """Return noise of a given width, charged at its own cost.
 
     ``scale`` is the width in real units of the summed moments, b or sigma times 4^-g; the law's
     integer is rounded down. The claimed epsilon is that of the charge at ``delta``.
@@ -140,7 +140,7 @@ def fixed_noise(
 def add_noise(
     values: NDArray[np.int64], calibration: Calibration, *, entropy: EntropySource
 ) -> NDArray[np.int64]:
-    """Noise each entry on its own, modulo 2^64; with a share where the owners make it together.
+    """Add independent noise, or this owner's share of it, to each entry, modulo 2^64.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-"""Receipts: what a release claims, what it cost, and how to check it; one form for every kind.
+"""Receipts: the claims of a release and its cost, in one form for every kind, for others to check.
 
 A receipt is one flat JSON document. Some of its fields are the same for every kind of release, some
-say what noise was drawn and what it cost (`NoiseSection`), and the rest are the kind's own
-(`Claims`). Each kind has one function that computes its receipt from public numbers: the
-owner calls it to write a receipt, a verifier calls it to compare.
+describe the noise and its cost (`NoiseSection`), and the rest are the kind's own (`Claims`). Each
+kind has one function that computes its receipt from public numbers: the owner calls it to write a
+receipt, a verifier calls it to compare.
 
 Decimals are text; digests are hexadecimal.
 """
@@ -27,12 +27,12 @@ SOFTWARE = f"dppca {version('dppca')}"
 
 @dataclass(frozen=True, slots=True)
 class NoiseSection:
-    """The noise of a release, its cost, and the neighbours that the claim is for.
+    """Noise of a release, its cost, and the neighbouring tables of its claim.
 
     ``l1`` and ``l2_squared`` are for one changed row, in steps of the integers that were noised,
     ``4**-resolution_bits`` for sums, and their squares; the law's ``parameters`` likewise.
-    ``epsilon`` and ``delta`` are the claim; ``charged_epsilon`` and ``charged_rho`` are what the
-    ledger charged.
+    ``epsilon`` and ``delta`` are the claim; ``charged_epsilon`` and ``charged_rho`` are the
+    ledger's charge.
     """
 
     mechanism: str
@@ -50,7 +50,7 @@ class NoiseSection:
 
     @classmethod
     def from_calibration(cls, noise: Calibration) -> Self:
-        """The noise that was calibrated, with its cost."""
+        """Return the calibrated noise with its cost."""
         return cls(
             mechanism=noise.law.name,
             source=noise.law.source,
@@ -66,7 +66,7 @@ class NoiseSection:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a receipt says that is its kind's own."""
+    """Fields of a receipt that belong to its kind of release."""
 
 
 ClaimsT = TypeVar("ClaimsT", bound=Claims)
@@ -74,7 +74,7 @@ ClaimsT = TypeVar("ClaimsT", bound=Claims)
 
 @dataclass(frozen=True, slots=True)
 class Receipt(Generic[ClaimsT]):
-    """What a third party needs to check a release of any kind."""
+    """Document with which a third party checks a release of any kind."""
 
     study_digest: str
     schema_digest: str
@@ -88,18 +88,18 @@ class Receipt(Generic[ClaimsT]):
     version: int = 1
 
     def document(self) -> dict[str, object]:
-        """The flat document; its values are JSON's, tuples apart."""
+        """Return the flat document; its values are JSON's, except for tuples."""
         document = asdict(self)
         claims, noise = document.pop("claims"), document.pop("noise")
         return {**document, **claims, **noise}
 
     def canonical_bytes(self) -> bytes:
-        """Canonical JSON."""
+        """Return the document as canonical JSON."""
         return canonical_json(self.document())
 
 
 def read_receipt(document: Mapping[str, Any], claims: type[ClaimsT]) -> Receipt[ClaimsT]:
-    """Read the receipt of a kind of release; nothing in it is believed.
+    """Read the receipt of a kind of release; its values are not checked.
 
     Raises
     ------
@@ -116,18 +116,18 @@ def read_receipt(document: Mapping[str, Any], claims: type[ClaimsT]) -> Receipt[
 
 
 def _take(kind: type[Any], document: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of ``kind`` that stand in a document; lists become tuples."""
+    """Return the fields of ``kind`` that stand in a document; lists become tuples."""
     names = [each.name for each in fields(kind) if each.name in document]
     values = ((name, document[name]) for name in names)
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values}
 
 
 CostFields = dict[str, str]
-"""A claim and its charge, as `NoiseSection` has them; decimals."""
+"""A claim and its charge by the names in `NoiseSection`; decimals."""
 
 
 def cost_fields(epsilon: Decimal, delta: Decimal, charge: PrivacyCost) -> CostFields:
-    """The claim and the charge as receipts have them."""
+    """Return the claim and the charge by the names in receipts."""
     return {
         "epsilon": decimal_text(epsilon),
         "delta": decimal_text(delta),

@@ -1,4 +1,4 @@
-"""A release: noised moments and the receipt that says what they cost and how to check it.
+"""Release: noised moments, and the receipt with their cost by which others can check them.
 
 Theory: the packed vector of exact integer sums (`dppca.common.numerics.moments.moments`) changes by
 at most ``k * l1`` in L1 and ``k**2 * l2_squared`` in squared L2 when ``k`` rows of the owner are
@@ -43,7 +43,7 @@ from dppca.common.study import Study
 
 @dataclass(frozen=True, slots=True)
 class MomentClaims(Claims):
-    """What the receipt of a contribution says besides its noise, in units of ``4**-g``."""
+    """Claims of a contribution's receipt beside its noise, in units of ``4**-g``."""
 
     n_entries: int
     payload_sha256: str
@@ -52,19 +52,19 @@ class MomentClaims(Claims):
 
 @dataclass(frozen=True, slots=True)
 class MaskedClaims(MomentClaims):
-    """What the receipt of a masked contribution says besides its noise.
+    """Claims of a masked contribution's receipt beside its noise.
 
     The noise is that of the sum over ``honest`` owners; this owner added a share of it.
-    ``payload_sha256`` is of the whole upload, seals and masked vector.
+    ``payload_sha256`` is the digest of the whole upload, seals and masked vector.
 
     Attributes
     ----------
     honest
         h: ``quorum`` less ``colluders``.
     share_variance
-        Variance of a share, in units of ``16**-g``; None where it is not a whole number.
+        Variance of a share, in units of ``16**-g``; None if it is not a whole number.
     statement_sha256
-        Digest of what the owner signed of its masked vector and its seals.
+        Digest of the owner's signed statement about its masked vector and its seals.
     """
 
     trust: str
@@ -81,17 +81,17 @@ _MAX_SOFTWARE_LENGTH = 128
 
 
 def read_moment_receipt(document: Mapping[str, Any]) -> MomentReceipt:
-    """The receipt of a contribution; `ArtefactError` where the document is none.
+    """Read the receipt of a contribution; `ArtefactError` if the document is none.
 
-    What the study does not decide has its form: whole numbers, digests, a short text. All else is
-    for `receipt_for` to say.
+    Fields that the study does not decide have a fixed form: whole numbers, digests, a short text.
+    `receipt_for` decides all other fields.
     """
     try:
         masked = "statement_sha256" in document
         receipt: MomentReceipt = (
             read_receipt(document, MaskedClaims) if masked else read_receipt(document, MomentClaims)
         )
-        receipt.canonical_bytes()  # which refuses NaN and halves of characters
+        receipt.canonical_bytes()  # refuses NaN and halves of characters
         sound = (
             all(
                 type(number) is int and 0 <= number < 1 << 63
@@ -111,7 +111,7 @@ def read_moment_receipt(document: Mapping[str, Any]) -> MomentReceipt:
 
 
 def receipt_from_bytes(content: bytes) -> MomentReceipt:
-    """Read a contribution's receipt; `ArtefactError` where it is not one."""
+    """Read a contribution's receipt; `ArtefactError` if it is not one."""
     try:
         receipt = read_moment_receipt(json.loads(content))
     except (ValueError, RecursionError) as error:
@@ -132,7 +132,7 @@ class Release:
     packed
         int64 modulo 2**64, shape (D,), units of ``4**-g``.
     receipt
-        What it cost.
+        Its claims and its cost.
     """
 
     release_id: bytes
@@ -142,16 +142,16 @@ class Release:
 
     @property
     def digest(self) -> str:
-        """What it was reserved under: the study's digest, hexadecimal."""
+        """Study's digest, hexadecimal; the release was reserved under it."""
         return self.receipt.study_digest
 
     def payload(self) -> bytes:
-        """Little-endian int64: the bytes that are stored, hashed and sent."""
+        """Return the bytes that are stored, hashed and sent: little-endian int64."""
         return self.packed.astype("<i8", copy=False).tobytes()
 
 
 def sensitivity_shape(schema: Schema) -> BoxShape | BallShape:
-    """The counts of a schema that its sensitivity depends on."""
+    """Return the counts of a schema that its sensitivity depends on."""
     layout = schema.layout
     if layout.unit_ball:
         return BallShape(
@@ -173,16 +173,16 @@ def sensitivity_shape(schema: Schema) -> BoxShape | BallShape:
 
 
 def _counts(kinds: Sequence[ColumnKind]) -> tuple[int, int, int]:
-    """Scalars, numerics among them, attributes of indicators."""
+    """Return the numbers of scalars, of numerics among them, and of attributes with indicators."""
     indicators = sum(kind is ColumnKind.INDICATOR for kind in kinds)
     numerics = sum(kind is ColumnKind.NUMERIC for kind in kinds)
     return len(kinds) - indicators, numerics, indicators
 
 
 def calibrate(study: Study) -> Calibration:
-    """Noise and charge that a study asks of each owner, from the document alone.
+    """Return the noise and charge that a study asks of each owner, from the document alone.
 
-    Gaussian noise takes tens of milliseconds: compute it once, and hand it on.
+    Gaussian noise takes tens of milliseconds: compute it once and pass it on.
 
     Raises
     ------
@@ -239,13 +239,13 @@ def draw(
     Parameters
     ----------
     calibration
-        The study's, by `calibrate`.
+        The study's calibration, from `calibrate`.
     moments
         Exact sums over the owner's rows, in the layout of the study's schema.
     release_id, ledger_sequence
-        From the reservation.
+        Values from the reservation.
     entropy
-        `OperatingSystemEntropy`; anything else is for tests.
+        `OperatingSystemEntropy`; other sources are for tests.
     """
     packed = noise_moments(study, calibration, moments, entropy=entropy)
     payload = packed.astype("<i8", copy=False).tobytes()
@@ -264,7 +264,7 @@ def draw(
 def noise_moments(
     study: Study, calibration: Calibration, moments: Moments, *, entropy: EntropySource
 ) -> NDArray[np.int64]:
-    """The packed vector with its noise, shape (D,); `SchemaMismatchError` for another length."""
+    """Return the packed vector with its noise, shape (D,); `SchemaMismatchError` for another D."""
     expected = study.table.layout.n_entries
     if moments.packed.shape != (expected,):
         raise SchemaMismatchError(f"moments of {moments.packed.shape[0]} entries for {expected}")
@@ -282,16 +282,16 @@ def receipt_for(
     software: str,
     statement_sha256: str | None = None,
 ) -> MomentReceipt:
-    """The one receipt that a release of ``study`` can carry: anybody who has one can compare.
+    """Return the only receipt that a release of ``study`` can carry; a verifier compares with it.
 
     Parameters
     ----------
     calibration
-        The study's, by `calibrate`.
+        The study's calibration, from `calibrate`.
     payload_sha256
         Hexadecimal.
     ledger_sequence, software
-        The owner's; all else follows from the study and the release.
+        The owner's values; all other fields follow from the study and the release.
     statement_sha256
         Digest of a masked contribution's statement, hexadecimal; else None.
     """
@@ -326,7 +326,7 @@ def receipt_for(
 
 
 def _shared(noise: Calibration, honest: int) -> Calibration:
-    """The same law, made of shares; `StudyError` where it is too narrow for them."""
+    """Return the same law, made of shares; `StudyError` if it is too narrow for them."""
     try:
         noise.law.share_variance(honest)
     except SettingError as error:

@@ -1,4 +1,4 @@
-"""How far one row can move the released sums.
+"""Sensitivity: the largest change of the released sums by one row.
 
 A site releases, once, the sums over its rows of: every coded column (times a weight w), the
 product of every pair of columns of *different* attributes, and the square of numeric columns.
@@ -43,18 +43,18 @@ r = (r_0, r_1) and of changed categoricals t = (t_0, t_1), others and targets ap
     + w (r_0 + r_1 + 2 t_0 + 2 t_1)                    (L2: w^2 (...))
 
 with W = 1 between two others and omega >= 2, a whole number, otherwise. Corners suffice as before:
-with c >= 1 a coin gains at least min(beta_i, 1 - beta_i) from one changed categorical, whatever
-W >= 1; for L2 a coin loses p^2, p = beta_i (1 - beta_i) <= 1/4, and gains w^2 p, which is no less
-where w >= 1/2, as is asked of a schema with targets, while no other term goes down. With c = 0,
-L1 is for s_0, s_1 flipped binaries, the q_0 other numerics at one beta_0 (along a difference of
-two of them it is concave) and the target numerics at 0 or 1 but for one at most, at beta_1 (along
-a difference of two of them its second derivative is 2 omega - 4 >= 0): a quadratic in
-(beta_0, beta_1) with the second derivatives -q_0 (q_0 + 1), -2 and, mixed, -omega q_0. Their
-determinant q_0 (2 - (omega^2 - 2) q_0) is never above 0, so no point inside of the square is above
-all of its border: the maximum is at a critical point of a side, or at a corner.
+with c >= 1 a coin gains at least min(beta_i, 1 - beta_i) from one changed categorical, for all W >=
+1; for L2 a coin loses p^2, p = beta_i (1 - beta_i) <= 1/4, and gains w^2 p, which is no less where
+w >= 1/2 (required of a schema with targets), while no other term goes down. With c = 0, L1 is for
+s_0, s_1 flipped binaries, the q_0 other numerics at one beta_0 (along a difference of two of them
+it is concave) and the target numerics at 0 or 1 but for one at most, at beta_1 (along a difference
+of two of them its second derivative is 2 omega - 4 >= 0): a quadratic in (beta_0, beta_1) with the
+second derivatives -q_0 (q_0 + 1), -2 and, mixed, -omega q_0. Their determinant q_0 (2 - (omega^2 -
+2) q_0) is never above 0, so no point inside of the square is above all of its border: the maximum
+is at a critical point of a side, or at a corner.
 
-Histograms. Each of H numerics may have the number of rows in each of its cells released, times h.
-A replaced row leaves one cell and enters another, or none of both:
+Histograms. Each of H numerics may have the number of rows in each of its cells released, times h. A
+replaced row leaves one cell and enters another, or stays in its cell:
 
     L1 <= box + 2 h H,          L2^2 <= box + 2 h^2 H.                                          (6)
 
@@ -66,7 +66,7 @@ scalars with six histograms has one unit less of L1 at its best corner than such
 
 Tables. Each of K partitions of all possible rows (`dppca.common.schema.partitions`) has the number
 of rows in each of its cells released, times t. A replaced row leaves one cell and enters another,
-or none of both, whatever else it changes:
+or stays in its cell, independently of its other changes:
 
     L1 <= (6) + 2 t K,          L2^2 <= (6) + 2 t^2 K.                                          (9)
 
@@ -75,7 +75,7 @@ a table. Two binaries with w = 1/4, each with a table of its own, have L1 = 4.5,
 
 Products of bins. A numeric with ``products: bins`` has an indicator for each of its cells, and one
 of them is set, by its value alone: it counts as a categorical here, and not as a scalar. Nothing
-above asks how many indicators there are, nor that each can be set.
+above depends on the number of indicators, nor on each of them being possible.
 
 Rows in the unit ball. D = xx' - yy' has at most one positive and one negative eigenvalue. The sum
 of |D_ij| over all entries is <S, D> for a symmetric sign matrix S, so at most sqrt(2) |S|_F =
@@ -92,8 +92,8 @@ and the latter is 9/2 for w = 1.
 Limits: rows attain (2), (3) and the bounds on L2 (a single numeric column with w < 1/2 stays below
 its own), and (4) up to the grid. The bounds on L1 in (7) and (8) are upper ones, of which search
 finds nine tenths or more for d >= 2. Rows must be integers on the grid of 2^-g: numerics within
--2^(g-1) to 2^(g-1), ``row_norm`` rows with a sum of squares of at most 4^g. Nothing is known here
-about people: a person with k rows costs k times as much, which ``mechanisms`` multiplies in.
+-2^(g-1) to 2^(g-1), ``row_norm`` rows with a sum of squares of at most 4^g. This module knows rows
+and not people: a person with k rows costs k times as much, and ``mechanisms`` multiplies by k.
 
 Source: derived for this project; the discrete mechanisms that use the integers are those of
 Canonne, Kamath and Steinke (2020), "The Discrete Gaussian for Differential Privacy".
@@ -117,14 +117,14 @@ ROOT_BITS = 96  # irrational bounds are rounded up to multiples of 2^-96
 
 
 class Relation(StrEnum):
-    """Which tables count as neighbours."""
+    """Relation between neighbouring tables."""
 
     REPLACE_ONE = "replace-one"
 
 
 @dataclass(frozen=True, slots=True)
 class BoxShape:
-    """The counts of a schema that codes each attribute by its own bounds."""
+    """Counts of a schema that codes each attribute by its own bounds."""
 
     n_scalars: Annotated[int, "Q, numeric and binary attributes together"]
     n_numeric: Annotated[int, "q, numeric ones among them"]
@@ -178,7 +178,7 @@ class BoxShape:
 
     @property
     def other_counts(self) -> tuple[int, int, int]:
-        """As `target_counts`, of the attributes that are no targets."""
+        """Counts like `target_counts`, for the attributes that are no targets."""
         scalars, numeric, categoricals = self.target_counts
         return (
             self.n_scalars - scalars,
@@ -189,7 +189,7 @@ class BoxShape:
 
 @dataclass(frozen=True, slots=True)
 class BallShape:
-    """The counts of a schema whose rows are scaled into the unit ball."""
+    """Counts of a schema whose rows are scaled into the unit ball."""
 
     n_columns: Annotated[int, "d, numeric columns"]
     with_sums: Annotated[bool, "whether the column sums are released beside the triangle"]
@@ -205,7 +205,7 @@ class BallShape:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """The change one replaced row can make, in exact integers.
+    """Largest change by one replaced row, in exact integers.
 
     Attributes
     ----------
@@ -216,7 +216,7 @@ class Sensitivity:
     resolution_bits
         g; one step of a coded column is 2^-g.
     relation
-        What a neighbouring table is.
+        Relation between neighbouring tables.
     """
 
     l1: int
@@ -226,7 +226,7 @@ class Sensitivity:
 
 
 def sensitivity(shape: BoxShape | BallShape, *, resolution_bits: int) -> Sensitivity:
-    """Sensitivity of the packed vector of integer sums to one replaced row.
+    """Return the sensitivity of the packed vector of integer sums to one replaced row.
 
     Raises
     ------
@@ -252,7 +252,7 @@ def sensitivity(shape: BoxShape | BallShape, *, resolution_bits: int) -> Sensiti
 
 @lru_cache(maxsize=64)
 def real_l1(shape: BoxShape | BallShape) -> Fraction:
-    """L1 sensitivity in real units: equations (2), (4) to (6) exactly; (7), (8) rounded up."""
+    """Return the L1 sensitivity in real units: (2), (4) to (6), (9); (7) and (8) are rounded up."""
     if isinstance(shape, BallShape):
         return _ball_l1_with_sums(shape) if shape.with_sums else _ball_l1(shape.n_columns)
     if shape.n_categoricals == 0 and shape.n_numeric > 0:
@@ -270,7 +270,7 @@ def real_l1(shape: BoxShape | BallShape) -> Fraction:
 
 @lru_cache(maxsize=64)
 def real_l2_squared(shape: BoxShape | BallShape) -> Fraction:
-    """Squared L2 sensitivity in real units: equations (3), (5) to (8)."""
+    """Return the squared L2 sensitivity in real units: equations (3), (5) to (9)."""
     weight = shape.sum_weight**2
     if isinstance(shape, BallShape):
         z = -min(weight / 2, Fraction(1))
@@ -288,7 +288,7 @@ def real_l2_squared(shape: BoxShape | BallShape) -> Fraction:
 
 
 def _count_weights(shape: BoxShape, *, power: int) -> Fraction:
-    """Sum of the weights of histograms and tables, to a power: the 6th and the 9th equation."""
+    """Sum of the weights of histograms and tables, to a power: equations (6) and (9)."""
     histograms = shape.histogram_weight**power * shape.n_histograms
     return histograms + shape.table_weight**power * shape.n_tables
 
@@ -317,11 +317,11 @@ def _largest_corner(
 
 
 def _largest_of_scalars(shape: BoxShape) -> Fraction:
-    """Maximum of (4), and with targets of what takes its place: scalars alone, some numeric.
+    """Maximum of (4), or of its form with targets: scalars alone, some numeric.
 
     For flipped targets alone it is concave in (s_0, beta_0), and so in s_0. One more target that
-    moves by beta_1 adds no more than 1/4 to the larger of its ends, beta_1 = 0 and 1: only where
-    one of these comes that near to the largest is it worked out.
+    moves by beta_1 adds no more than 1/4 to the larger of its ends, beta_1 = 0 and 1: it is
+    computed only where one of these comes that near to the largest.
     """
     (Q0, q0, _), (Q1, q1, _) = shape.other_counts, shape.target_counts
     last = Q0 - q0
@@ -340,13 +340,13 @@ def _largest_of_scalars(shape: BoxShape) -> Fraction:
 def _places_above(
     values: Callable[[int], Fraction], least: Fraction, *, summit: int, last: int
 ) -> Iterator[int]:
-    """Where values that fall on both sides of their summit are above the least."""
+    """Yield places where values, which fall on both sides of their summit, are above the least."""
     for places in (range(summit, -1, -1), range(summit + 1, last + 1)):
         yield from takewhile(lambda place: values(place) > least, places)
 
 
 def _summit(values: Callable[[int], Fraction], last: int) -> int:
-    """Where the largest of ``values(0)`` to ``values(last)`` is, whose differences never rise."""
+    """Place of the largest of ``values(0)`` to ``values(last)``, whose differences never rise."""
     first = 0
     while first < last:
         middle = (first + last) // 2
@@ -361,7 +361,7 @@ def _summit(values: Callable[[int], Fraction], last: int) -> int:
 class _Scalars:
     """L1 of scalars alone, by s_0, beta_0 and beta_1, for some flipped targets.
 
-    ``free`` is 1 where one more target, a numeric, moves by beta_1; else 0.
+    ``free`` is 1 if one more target, a numeric, moves by beta_1; else 0.
     """
 
     shape: BoxShape
@@ -369,7 +369,7 @@ class _Scalars:
     free: int
 
     def value(self, s0: int, b0: Fraction, b1: Fraction) -> Fraction:
-        """The sum of absolute changes."""
+        """Sum of absolute changes."""
         (Q0, q0, _), (Q1, _, _) = self.shape.other_counts, self.shape.target_counts
         B0, B1 = s0 + q0 * b0, self.flipped_targets + self.free * b1
         squares0, squares1 = q0 * b0 * (1 - b0), self.free * b1 * (1 - b1)
@@ -379,9 +379,9 @@ class _Scalars:
         return self.shape.sum_weight * (B0 + B1) + pairs + squares0 + squares1
 
     def largest(self, s0: int) -> Fraction:
-        """The maximum over beta_0 and beta_1 within 0 to 1, of a quadratic A, B, C, D, E, G.
+        """Maximum over beta_0 and beta_1 within 0 to 1, of the quadratic with A, B, C, D, E and G.
 
-        It is on the border: the module's docstring says why.
+        It is on the border: the module's docstring proves it.
         """
         zero, half, one = Fraction(0), Fraction(1, 2), Fraction(1)
         G, D1, E1 = (self.value(s0, *at) for at in ((zero, zero), (one, zero), (zero, one)))

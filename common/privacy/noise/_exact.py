@@ -69,8 +69,8 @@ def enclose_exp(numerator: int, denominator: int, *, bits: int) -> Enclosure:
     """Enclose ``2^bits * exp(-numerator / denominator)`` between two integers.
 
     The exponent is halved ``h`` times until it is at most one. There the terms of the exponential
-    series alternate and do not grow, so what is left out is smaller than the first term left out.
-    The sum is then squared ``h`` times. The two bounds are at most two units apart.
+    series alternate and do not grow, so the remainder is smaller than the first term left out. The
+    sum is then squared ``h`` times. The two bounds are at most two units apart.
     """
     if numerator == 0:
         return Enclosure(1 << bits, 1 << bits)

@@ -1,18 +1,18 @@
 """Decaying laws on 0, 1, 2, ... and their cumulative probabilities, enclosed between integers.
 
 A law is ``P(m) ~ exp(-phi(m))`` with the quadratic ``phi`` of `LogConcaveLaw`: the one-sided
-discrete Laplace law for ``m / b``, the one-sided discrete Gaussian for ``m^2 / (2 sigma^2)``. What
-a sampler compares its uniform number with are the cumulative probabilities of
+discrete Laplace law for ``m / b``, the one-sided discrete Gaussian for ``m^2 / (2 sigma^2)``. A
+sampler compares its uniform number with the cumulative probabilities of
 
     P(cell k) = exp(-phi(k h)) / (sum over j >= 0 of exp(-phi(j h))),
 
-and those are needed to any precision it may ask for. The weights follow from two exponentials:
+which must be available to any precision. The weights follow from two exponentials:
 
     exp(-phi((k + 1) h)) / exp(-phi(k h)) = exp(-phi(h)) * exp(-2 q h^2 / d)^k.
 
 These ratios do not grow with ``k``, so that the weights from cell ``K`` on sum to no more than a
-geometric series, ``exp(-phi(K h)) / (1 - ratio_K)``. Once that is far below the precision asked
-for, nothing more need be known of them.
+geometric series, ``exp(-phi(K h)) / (1 - ratio_K)``. Once that is far below the required precision,
+the other cells can be left out.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ The product of the three is proportional to ``exp(-phi(k h + r))``. Where ``h`` 
 the law's width, nearly every draw is accepted; where ``h = 1``, every draw is.
 
 **Exactness.** Offsets are bits. Cell and acceptance each compare one uniform number with constants,
-and a comparison is only ever *decided*, never rounded; see `_exact` for what that means. Most are
-decided on few bits by vectorised shortcuts, each of which answers "certain" or "open":
+and a comparison is always *decided*, never rounded; `_exact` explains that. Most are decided on few
+bits by vectorised shortcuts, each of which answers "certain" or "open":
 
 1. Cell, 16 bits: a table tells the cell if no cell's end lies in this 2^-16 of the unit interval.
 2. Cell, 32 bits: binary search among integer bounds of every cell's end.
@@ -40,8 +40,8 @@ coefficients is off by at most ``18 u exp(e) < 2^-48`` (Higham 2002, section 5.1
 stay below 2^-27, and that is `_MARGIN`. Only +, -, * and / are used, which IEEE 754 rounds
 correctly: no bound rests on the quality of a library's `exp`.
 
-**Limits.** Time and the number of bytes used depend on the values drawn; anybody who can measure
-the process finely learns something of the noise.
+**Limits.** Time and the number of bytes used depend on the values drawn; an observer who can
+measure the process finely learns something of the noise.
 
 References
 ----------
@@ -86,9 +86,9 @@ class RejectionEnvelope:
         The cell by the first 16 bits of the uniform number, or -1 where they leave it open.
     lower, upper : (n_cells + 1,), (n_cells,)
         Bounds of the right end of each cell, in units of 2^-32; the extra 0 of `lower` leaves
-        everything beyond the last cell open.
+        all numbers beyond the last cell open.
     safe : (n_cells + 1,)
-        Below which 32-bit value an acceptance is certain wherever the offset lies in the cell.
+        A 32-bit value below this one is accepted for every offset in the cell.
     """
 
     law: LogConcaveLaw
@@ -117,7 +117,7 @@ class RejectionEnvelope:
         offsets: NDArray[np.uint64],
         entropy: EntropySource,
     ) -> NDArray[np.bool_]:
-        """Tell, (size,), which draws to keep, given 32 bits of a uniform number for each."""
+        """Return a mask, (size,), of the draws to keep, given 32 bits of a uniform number each."""
         accepted = words < self.safe.take(cells, mode="clip")
         unsafe = np.flatnonzero(~accepted)
         exponents = self._exponents(cells[unsafe], offsets[unsafe])
@@ -160,8 +160,8 @@ class RejectionEnvelope:
 def build_envelope(law: LogConcaveLaw, shift: int) -> RejectionEnvelope:
     """Build the histogram with cells of ``2^shift`` integers above a law.
 
-    Some milliseconds of work. It depends on the public scale alone, never on data, so that keeping
-    the last few tells nothing.
+    This takes some milliseconds. It depends on the public scale alone, never on data, so the cache
+    of the last few reveals nothing.
     """
     ends = enclose_cell_ends(law, shift, _WORD_BITS)
     lower = np.array([*ends[0], 0], dtype=np.int64)
@@ -188,7 +188,7 @@ def build_envelope(law: LogConcaveLaw, shift: int) -> RejectionEnvelope:
 
 
 def _safe_below(numerator: int, denominator: int) -> int:
-    """Return ``2^32 (1 - numerator / denominator)`` rounded down to what 32 bits can hold."""
+    """Return ``2^32 (1 - numerator / denominator)`` rounded down and limited to 32 bits."""
     whole = 1 << _WORD_BITS
     return min(max(0, (denominator - numerator) * whole // denominator), whole - 1)
 

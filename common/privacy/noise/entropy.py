@@ -1,15 +1,15 @@
-"""Where random bytes come from.
+"""Sources of random bytes.
 
 A sampler takes its bytes from an `EntropySource` that its caller passes in; nothing in this package
 draws from a generator of its own. There are three sources:
 
 - `OperatingSystemEntropy`, the kernel's cryptographic generator. **A release starts from no
-  other.** It has no seed and no state in this process, so a fork of the process cannot make it
-  repeat itself.
+    other.** It has no seed and no state in this process, so a fork of the process cannot make it
+  repeat bytes.
 - `StreamEntropy`, a key stream whose key comes from another source, for draws that need a hundred
   bytes an entry. It is as good as its key; a release may use it where the kernel gives that.
-- `SeededEntropy`, a key stream anyone who knows the seed can repeat. Tests and benchmarks need
-  repeatable draws; noise that can be repeated can be subtracted, so it protects nobody.
+- `SeededEntropy`, a key stream that can be repeated from its seed. Tests and benchmarks need
+  repeatable draws; noise that can be repeated can be subtracted, so it protects no one.
 
 A further source is any object with the one method; tests use that to feed chosen bits.
 """
@@ -43,22 +43,23 @@ class OperatingSystemEntropy:
     __slots__ = ()
 
     def bytes(self, count: int) -> builtins.bytes:
-        """Return `count` fresh bytes; blocks until the kernel's generator has been seeded."""
+        """Return `count` fresh bytes; block until the kernel's generator has been seeded."""
         return os.urandom(count)
 
 
 class StreamEntropy:
     """AES-256 in counter mode under a key of 32 bytes from another source, for one vector of noise.
 
-    *Why it is enough.* The key is uniform and used for nothing else. Whoever tells N blocks of 16
-    bytes from uniform ones with an advantage above N^2 / 2^129 tells AES-256 from a random
-    permutation (Bellare and others 1997). A million Laplace shares take fewer than 2^24 blocks, so
-    that is 2^-81. The guarantee becomes computational, as it is anyway where vectors are masked by
-    streams of this cipher; the kernel's own generator is a stream cipher, too.
+    *Why it is enough.* The key is uniform and used for nothing else. A test that distinguishes N
+    blocks of 16 bytes from uniform ones with an advantage above N^2 / 2^129 also distinguishes
+    AES-256 from a random permutation (Bellare and others 1997). A million Laplace shares take fewer
+    than 2^24 blocks, so that is 2^-81. The guarantee becomes computational, as it is anyway where
+    vectors are masked by streams of this cipher; the kernel's own generator is a stream cipher,
+    too.
 
     *Limits.* The key is in the memory of the process while the object lives, and a fork or a copy
-    of the machine made meanwhile would repeat the stream. So it is made where a vector is drawn
-    and dropped with it.
+    of the machine made meanwhile would repeat the stream. So the object is made where a vector is
+    drawn and dropped with it.
 
     Parameters
     ----------

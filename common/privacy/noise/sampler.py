@@ -5,10 +5,10 @@ For an integer ``x`` and a public integer scale, the laws are
     discrete Laplace    P(x) ~ exp(-|x| / b)                                                    (1)
     discrete Gaussian   P(x) ~ exp(-x^2 / (2 sigma^2))                                          (2)
 
-Given independent uniform bytes, the samples have these laws and not approximations to them.
-Privacy rests on that: rounding in a sampler of real numbers leaves patterns in the low bits of the
-noise that give the hidden value away (Mironov 2012), and a proof for (1) or (2) says nothing of
-the law that a nearly right sampler has.
+Given independent uniform bytes, the samples have these laws and not approximations to them. Privacy
+rests on that: rounding in a sampler of real numbers leaves patterns in the low bits of the noise
+that give the hidden value away (Mironov 2012), and a proof for (1) or (2) does not cover the law of
+a sampler that is only nearly right.
 
 **Construction.** A sign, ``+`` or ``-`` with probability 1/2, and a magnitude ``m`` with the
 one-sided law ``exp(-m / b)`` or ``exp(-m^2 / (2 sigma^2))`` on 0, 1, 2, ...; the pair ``(-, 0)`` is
@@ -21,12 +21,12 @@ hundred.
 
 **Range.** A sample is the exact one modulo 2^64, read as a signed 64-bit integer. It is neither
 clamped nor drawn again: both would change the law, whereas reduction modulo 2^64 is a function of
-the exact sample and so costs no privacy. Whether a sample could matter to the sums it is added to
-is decided where the study is made, not here. Scales stop at 2^62, and sigma^2 at 2^124: noise
-beyond that fills the whole range.
+the exact sample and so costs no privacy. The study's limits, not this module, ensure that the sums
+stay in range (`mechanisms`). Scales stop at 2^62, and sigma^2 at 2^124: noise beyond that fills the
+whole range.
 
-**Entropy.** Twelve to sixteen bytes a draw, fetched some hundred kilobytes at a time. A release
-passes `OperatingSystemEntropy`; there is no default, and no seed anywhere in this module.
+**Entropy.** A draw takes twelve to sixteen bytes, fetched some hundred kilobytes at a time. A
+release passes `OperatingSystemEntropy`; there is no default, and no seed anywhere in this module.
 
 References
 ----------
@@ -54,7 +54,7 @@ LARGEST_SIGMA_SQUARED = LARGEST_SCALE**2
 # Cells per scale: 2^5 to 2^6. More would reject fewer draws and leave more to the slower searches.
 _CELLS_LOG2 = 5
 
-# Draws at a time: what one pass touches stays in a core's cache.
+# Draws at a time: the data of one pass stay in a core's cache.
 _BLOCK = 1 << 15
 
 _WORD_BITS = 64
@@ -68,7 +68,7 @@ class Magnitudes(NamedTuple):
     cells, offsets
         The proposed value is ``cells * 2^shift + offsets``, with the histogram's `shift`.
     accepted
-        Which of them to keep.
+        True for each draw to keep.
     digits
         Uniform words of which the last 7 bits have not been used.
     """
@@ -137,14 +137,14 @@ def discrete_gaussian(
 
 
 def laplace_histogram(scale: int) -> RejectionEnvelope:
-    """The histogram above ``exp(-m / scale)`` on 0, 1, 2, ..., a geometric law."""
+    """Return the histogram above ``exp(-m / scale)`` on 0, 1, 2, ..., a geometric law."""
     return _histogram(LogConcaveLaw(linear=1, quadratic=0, denominator=scale), width=scale)
 
 
 def propose_magnitudes(
     histogram: RejectionEnvelope, count: int, *, entropy: EntropySource
 ) -> Magnitudes:
-    """Propose `count` draws from a histogram's law; those accepted have it exactly."""
+    """Propose `count` draws from a histogram's law; the accepted ones follow it exactly."""
     digits = read_words(np.uint64, count, entropy=entropy)
     cells = histogram.cells(read_words(np.uint32, count, entropy=entropy), entropy=entropy)
     # The offset is the leading bits of a word: at most 57.
@@ -192,7 +192,7 @@ def _one_pass(
     # The sign is the last bit of the word whose leading bits are the offset.
     negative = digits & np.uint64(1)
     accepted &= (negative == 0) | (cells != 0) | (offsets != 0)
-    # Unsigned arithmetic on arrays is arithmetic modulo 2^64, which is what is wanted.
+    # Unsigned arithmetic on arrays is arithmetic modulo 2^64.
     magnitudes = (cells.astype(np.uint64) << np.uint64(histogram.shift)) + offsets
     samples: NDArray[np.uint64] = (magnitudes ^ (np.uint64(0) - negative)) + negative
     return samples[accepted]

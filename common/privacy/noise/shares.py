@@ -1,6 +1,6 @@
-"""Shares of one mechanism's noise: what several owners draw apart adds up to the noise of one.
+"""Shares of one mechanism's noise: several owners draw them apart, and they add up to its noise.
 
-Of `honest` owners, ``h`` below, each adds one share to its own sums. Nothing uses this yet.
+Each of `honest` owners, ``h`` below, adds one share to its own sums.
 
 **Laplace, exactly.** Let ``q = exp(-1/b)``. Discrete Laplace noise of scale ``b`` is the difference
 of two geometric variables, and so has the generating function
@@ -29,11 +29,11 @@ refused, and so are 16-bit words for the owner beyond the last multiple of h; a 
 n and X as they were. Some ``ln b + 0.6`` pairs are needed, in words of 64, 32 or 16 bits as n asks
 for. A g beyond 64 bits begins in Python integers; X is the exact one modulo 2^64, as in `sampler`.
 
-**Gaussian, closer than anything that is charged.** A share is discrete Gaussian noise of variance
-``v = ceil(sigma^2 / h) + 1``. The sum S of h shares is *not* discrete Gaussian. Let G be, with
-variance ``h v``, in each entry. One share more on k shares multiplies bounds of the ratio of
-probabilities S : G by those of a theta function, a constant times ``1 - a`` and ``1 + a`` for
-``a = 2 sum over j >= 1 of exp(-2 pi^2 v j^2 k/(k + 1))``. So for h shares in one entry
+**Gaussian, with an error far below any charge.** A share is discrete Gaussian noise of variance ``v
+= ceil(sigma^2 / h) + 1``. The sum S of h shares is *not* discrete Gaussian. Let G be, with variance
+``h v``, in each entry. One share more on k shares multiplies bounds of the ratio of probabilities S
+: G by those of a theta function, a constant times ``1 - a`` and ``1 + a`` for ``a = 2 sum over j >=
+1 of exp(-2 pi^2 v j^2 k/(k + 1))``. So for h shares in one entry
 
     log of (largest ratio / least ratio)  <=  tau,
     tau = 10 sum over k = 1 ... h - 1 of exp(-2 pi^2 v k/(k + 1))  <=  10 h exp(-pi^2 v).       (3)
@@ -46,9 +46,9 @@ Two vectors of D sums that differ by Delta in L2, noised by S, have the Renyi di
 e^tau, and the exponential moments of S stay below those of the normal law of variance h v.
 
 From v = 64 on tau is below h 10^-273, and a smaller v is refused. The + 1 pays for it: h v is at
-least ``sigma^2 + h``, so (4) is at most ``alpha rho`` for the mechanism's
-``rho = Delta^2 / (2 sigma^2)`` if ``tau D <= rho h / (sigma^2 + h)``. For h <= 2^15 and D <= 10^12
-that is so whenever rho is above 10^-250. What is charged is rho, without a supplement.
+least ``sigma^2 + h``, so (4) is at most ``alpha rho`` for the mechanism's ``rho = Delta^2 / (2
+sigma^2)`` if ``tau D <= rho h / (sigma^2 + h)``. For h <= 2^15 and D <= 10^12 that is so whenever
+rho is above 10^-250. The charge is rho, without a supplement.
 
 **More honest owners than h** add further independent noise. That is post-processing of a sum that
 is private already: more noise, never a weaker guarantee. Fewer than h are not covered: alone, a
@@ -133,7 +133,7 @@ def laplace_share(
 def gaussian_share(
     sigma_squared: int, honest: int, size: int, *, entropy: EntropySource
 ) -> NDArray[np.int64]:
-    """Draw shares of which `honest` independent ones add up to what equation (4) says.
+    """Draw shares of which `honest` independent ones add up to noise that satisfies equation (4).
 
     Parameters
     ----------
@@ -274,10 +274,10 @@ def _next_cycle(
 
     Returns
     -------
-    What is left, and what the share grows by, modulo 2^64, (count,) each; where a word is refused
-    the former is unchanged and the latter is 0.
+    The rest that is left, and the growth of the share modulo 2^64, (count,) each; where a word is
+    refused the former is unchanged and the latter is 0.
     """
-    # A rest of 0 counts as 1 here: what is left of it is 0, and so is the length.
+    # A rest of 0 counts as 1 here: both its remainder and its length are 0.
     bound = np.maximum(rest, 1)
     left = words % bound
     # The round of n words that w is in begins at w - (w mod n). It is complete up to 2^bits - n.
