@@ -2,13 +2,14 @@
 
 The curator signs that it has stored one release of one owner for one study. A result lists every
 release that it is made of. If it leaves out an acknowledged release, or lists another in its place,
-both documents together are the evidence; the owner's and the curator's word are not needed.
+the two documents together prove that.
 
 An acknowledgement holds no time, so the same contribution sent again gets the same document.
 
-Limits: a curator that signs nothing is refused, but has the release by then. Only the owner's own
-ledger shows it, and `dppca-owner components` goes by that. A result does not show the releases that
-were added up: one may be listed and not used, or used and not listed.
+Limits: a curator that signs nothing is refused, but it has the release by then. Only the owner's
+own ledger shows that, and `dppca-owner components` compares the result with the ledger. A result
+does not show the releases that were added up: one may be listed and not used, or used and not
+listed.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class AcknowledgedContribution:
 
     @classmethod
     def of(cls, release: SignedRelease) -> Self:
-        """Return the acknowledgement's claims of a release."""
+        """Return the claims that an acknowledgement of a release makes."""
         return cls(release.receipt.study_digest, **asdict(release.share))
 
 
@@ -92,7 +93,7 @@ def read_study_digest(content: bytes) -> str | None:
 def require_acknowledged(
     content: bytes, contribution: AcknowledgedContribution, *, ca: bytes
 ) -> None:
-    """Raise `ReceiptError` or `SignatureError` unless a content acknowledges this contribution."""
+    """Raise `ReceiptError` or `SignatureError` unless the bytes acknowledge this contribution."""
     acknowledgement, _ = read_acknowledgement(content, KnownParties(ca))
     if acknowledgement != contribution:
         raise ReceiptError(f"{_WHAT} that the curator sent is of another contribution")
@@ -101,14 +102,14 @@ def require_acknowledged(
 def compare(content: bytes, report: Verification, parties: KnownParties) -> Acknowledged:
     """Compare an acknowledgement with a verified result, and return it if the result agrees.
 
-    Raise as `read_acknowledgement`, and:
+    Errors are those of `read_acknowledgement`, and:
 
     Raises
     ------
     ContradictionError
         The result leaves the contribution out, or lists another in its place.
     SettingError
-        They are of two studies, or there is no authority to tell who signed.
+        They belong to two studies, or no authority was given to identify the signer.
     """
     if parties.authority() is None:
         raise SettingError(

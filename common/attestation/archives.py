@@ -1,4 +1,4 @@
-"""Zip archives that come from elsewhere, read without believing a size in them.
+"""Zip archives from other parties, read without trust in the sizes that they state.
 
 Our results (NumPy's ``.npz``) and models (skops) are archives whose members are stored as they are.
 Every compressed member is refused: two megabytes could become gigabytes. Members
@@ -48,7 +48,7 @@ _DAMAGED = (
     RuntimeError,
     struct.error,
 )
-"""What `zipfile` raises besides its own error on bytes that somebody has changed."""
+"""Errors of `zipfile`, besides its own, on changed bytes."""
 _NPY_START = b"\x93NUMPY\x01\x00"
 _SCHEMA = "schema.json"
 _SPARE_BYTES = 1 << 24
@@ -61,21 +61,21 @@ class Archive:
     Attributes
     ----------
     checksums
-        CRC-32 of each member, as the directory says.
+        CRC-32 of each member, from the directory.
     """
 
     members: dict[str, memoryview]
     checksums: dict[str, int]
 
     def damaged(self) -> Iterator[str]:
-        """Names of members that do not have their checksum."""
+        """Yield names of members that do not have their checksum."""
         for name, content in self.members.items():
             if zlib.crc32(content) != self.checksums[name]:
                 yield name
 
 
 def read_archive(content: bytes) -> Archive:
-    """The members of an archive; `ArtefactError` where it is not of the kind described above."""
+    """Return the members of an archive; `ArtefactError` if it is not of the kind described."""
     members: dict[str, memoryview] = {}
     checksums: dict[str, int] = {}
     try:
@@ -94,7 +94,7 @@ def read_archive(content: bytes) -> Archive:
 
 
 def array_in(member: memoryview) -> NDArray[Any]:
-    """The array in a ``.npy`` member; `ArtefactError` where its header does not fit its size."""
+    """Return the array in a ``.npy`` member; `ArtefactError` if header and size do not agree."""
     dtype, shape, order, content = _described(member)
     flat: NDArray[Any] = np.frombuffer(content, dtype).copy()  # aligned, and its own
     return flat.reshape(shape, order=order)
@@ -103,7 +103,7 @@ def array_in(member: memoryview) -> NDArray[Any]:
 def _described(
     member: memoryview,
 ) -> tuple[np.dtype[Any], tuple[int, ...], Literal["C", "F"], memoryview]:
-    """Type, shape, order and bytes of an array, which are as many as they must be."""
+    """Return type, shape, order and bytes of an array; the number of bytes fits the others."""
     start = len(_NPY_START) + 2
     length = int.from_bytes(member[start - 2 : start], "little")
     header = _NPY.fullmatch(member[start : start + length])
@@ -124,15 +124,15 @@ def _described(
 
 
 def require_model(content: bytes) -> Archive:
-    """The archive of a model, once nothing in it can become much larger than it is.
+    """Return the archive of a model, checked so that no part can become much larger in memory.
 
-    Every member but ``schema.json`` is an array that is as large as it says; the schema does not
-    ask for arrays again and again.
+    Every member but ``schema.json`` is an array of its stated size; the schema does not ask for the
+    same arrays many times.
 
     Raises
     ------
     ArtefactError
-        It is no such archive.
+        The content is no such archive.
     """
     archive = read_archive(content)
     members = [name for name in archive.members if name != _SCHEMA]
@@ -152,7 +152,7 @@ def require_model(content: bytes) -> Archive:
 
 
 def _member(view: memoryview, entry: zipfile.ZipInfo, expected: int) -> tuple[int, memoryview]:
-    """Where a member ends, and its bytes; ValueError unless it is stored at the place expected."""
+    """Return a member's end and its bytes; ValueError unless it is stored at the expected place."""
     local = _LOCAL.unpack_from(view, entry.header_offset)
     mark, _, flags, method, _, _, checksum, _, _, n_name, n_extra = local
     name_at = entry.header_offset + _LOCAL.size
@@ -174,7 +174,7 @@ def _member(view: memoryview, entry: zipfile.ZipInfo, expected: int) -> tuple[in
 
 
 def _files_in(schema: memoryview) -> Iterator[str]:
-    """Names of files in a skops schema, as often as each is asked for."""
+    """Yield names of files in a skops schema, once for each reference."""
     waiting: list[Any] = [json.loads(bytes(schema))]
     while waiting:
         each = waiting.pop()

@@ -1,4 +1,4 @@
-"""Claims of a receipt: they are computed from the study's document and never believed."""
+"""Claims of a receipt: computed from the study's document, then compared with the receipt."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 The receipt holds the study's document, every owner's receipt in the envelope that the owner signed,
 and the federation's guarantee with its assumptions. The curator signs it together with the SHA-256
-of the result file, in the envelope of that file, which travels on with everything that is made of
-the components.
+of the result file, in the envelope of that file. Files that are made from the components carry this
+envelope.
 
 For ``trust: aggregate`` its version is 2, and it holds the signatures on the masked sum
 (`dppca.common.attestation.sums`).
@@ -59,16 +59,16 @@ _VERSION, _VERSION_OF_SUMS = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class VerifiedReceipt:
-    """A receipt of components that holds.
+    """A receipt of components that was verified.
 
     Attributes
     ----------
     document
-        The claims, computed again.
+        Claims, computed again.
     statement
-        Signed by the curator.
+        Statement that the curator signed.
     releases, evidence
-        Signed by the owners and, with ``trust: aggregate``, by the openers.
+        Parts that the owners and, with ``trust: aggregate``, the openers signed.
     """
 
     document: Mapping[str, Any]
@@ -80,12 +80,12 @@ class VerifiedReceipt:
 
     @property
     def curator(self) -> Identity:
-        """Curator that countersigned it."""
+        """Curator that countersigned the receipt."""
         return self.statement.signed_by
 
     @property
     def guarantee(self) -> ProvedGuarantee:
-        """Guarantee over all owners of the study, computed from it."""
+        """Guarantee over all owners of the study, computed from the study."""
         return describe_federation(self.study, self.calibration)
 
 
@@ -230,7 +230,7 @@ def _calibrate(study: Study) -> Calibration:
 
 
 def _require_owners(study: Study, taking_part: Sequence[str], missing: Sequence[str]) -> None:
-    """Raise `ReceiptError` unless every owner is named once, and enough of them with a release."""
+    """Raise `ReceiptError` unless every owner is named once and enough of them have a release."""
     what = "the receipt of the components"
     listed = (list(taking_part), list(missing))
     if listed != (sorted(set(taking_part)), sorted(set(study.owners) - set(taking_part))):

@@ -1,10 +1,10 @@
-"""Envelopes: what a party claims of a file, signed, in a small file beside it.
+"""Envelopes: signed claims of a party about a file, in a small file beside it.
 
 An envelope is DSSE (Dead Simple Signing Envelope, version 1.0) around a Statement of in-toto,
-version 1. The statement's subject has the file's name, which is for people, and its SHA-256, which
-decides. Its predicate holds the claims, and its ``predicateType`` says which claims they are. There
-is one signature; the certificate of its key stands beside it under ``cert``, as in ITE-7 of
-in-toto. `securesystemslib` encodes, signs and checks; a tool of somebody else's can do the same.
+version 1. The statement's subject has the file's name, for people, and its SHA-256, which
+identifies the file. Its predicate holds the claims, and its ``predicateType`` names their kind.
+There is one signature; the certificate of its key stands beside it under ``cert``, as in ITE-7 of
+in-toto. `securesystemslib` encodes, signs and checks; other tools for DSSE can do the same.
 
 The order is part of the design: size and form of the envelope, signature, certificate, revocation
 and the SHA-256 of the file's bytes come before anything in the file is read.
@@ -46,7 +46,7 @@ MAX_BYTES = 1 << 27
 _MOST_MARKS = 64
 _FIELDS, _SIGNATURE_FIELDS = {"payload", "payloadType", "signatures"}, {"cert", "keyid", "sig"}
 _MARKS = re.compile(rb"[\[{,:]")
-"""An envelope has a dozen of them, whatever it holds: the rest is base64 and PEM."""
+"""Marks of JSON's structure. An envelope has a dozen of them: the rest is base64 and PEM."""
 _HASHES: dict[str, type[hashes.SHA256 | hashes.SHA384 | hashes.SHA512]] = {
     "secp256r1": hashes.SHA256,
     "secp384r1": hashes.SHA384,
@@ -55,18 +55,18 @@ _HASHES: dict[str, type[hashes.SHA256 | hashes.SHA384 | hashes.SHA512]] = {
 
 
 class Claim(StrEnum):
-    """What a statement claims: its ``predicateType``."""
+    """Kind of claim that a statement makes: its ``predicateType``."""
 
     COMPONENTS = "urn:dppca:predicate:components:1"
-    """A curator's, of the components of a study."""
+    """A curator's claim about the components of a study."""
     ROWS = "urn:dppca:predicate:synthetic-rows:1"
-    """Of synthetic rows, by the owner that drew them or the operator that joined them."""
+    """A claim about synthetic rows by the owner that drew or the operator that joined them."""
     MODEL = "urn:dppca:predicate:model:1"
-    """An owner's, of a model that may leave."""
+    """An owner's claim about a model that may leave."""
     RELEASE = "urn:dppca:predicate:release:1"
-    """An owner's, of its contribution to a study."""
+    """An owner's claim about its contribution to a study."""
     ACKNOWLEDGEMENT = "urn:dppca:predicate:acknowledgement:1"
-    """A curator's, of a contribution that it has stored."""
+    """A curator's claim that it has stored a contribution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +78,22 @@ class SignedFile:
 
     @property
     def sha256(self) -> bytes:
-        """Of the file alone; 32 bytes."""
+        """SHA-256 of the file alone; 32 bytes."""
         return hashlib.sha256(self.content).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class FileStatement:
-    """What an envelope says, once its signature holds and its certificate counts.
+    """Content of an envelope whose signature and certificate are valid.
 
     Attributes
     ----------
     name
-        The file's, when it was signed; for people.
+        Name of the file when it was signed; for people.
     sha256
-        The file's, in hexadecimal.
+        Digest of the file, in hexadecimal.
     signed_by
-        Whose certificate it is.
+        Party that the certificate names.
     """
 
     name: str
@@ -111,21 +111,21 @@ class FileStatement:
 
 
 def envelope_path(path: Path) -> Path:
-    """Where the envelope of a file is."""
+    """Return the path of a file's envelope."""
     return path.with_name(path.name + SUFFIX)
 
 
 def sign_statement(
     name: str, sha256: str, claim: Claim, predicate: Mapping[str, object], signer: Signer
 ) -> bytes:
-    """The envelope of a file; the same bytes each time.
+    """Return the envelope of a file; the bytes are the same each time.
 
     Parameters
     ----------
     name
-        Of the file, without a folder.
+        Name of the file, without a folder.
     sha256
-        Of the file, in hexadecimal.
+        Digest of the file, in hexadecimal.
     """
     statement = {
         "_type": STATEMENT_TYPE,
@@ -142,7 +142,7 @@ def sign_statement(
 def sign_file(
     name: str, content: bytes, claim: Claim, predicate: Mapping[str, object], signer: Signer
 ) -> SignedFile:
-    """A file in memory with its envelope; as `sign_statement`."""
+    """Return a file in memory with its envelope, which `sign_statement` makes."""
     sha256 = hashlib.sha256(content).hexdigest()
     return SignedFile(content, sign_statement(name, sha256, claim, predicate, signer))
 
@@ -150,23 +150,23 @@ def sign_file(
 def open_envelope(
     content: bytes, claim: Claim, parties: KnownParties, *, what: str, as_written: bool = False
 ) -> FileStatement:
-    """What an envelope says, once it is signed by a party that counts.
+    """Check an envelope's signature and certificate, and return its content.
 
     Parameters
     ----------
     what
-        Named in messages, such as "the envelope of the table".
+        Name of the envelope in messages, such as "the envelope of the table".
     as_written
-        Whether it must have the fields that this software writes and no others: of an envelope
-        inside another one's claims, all of which are compared.
+        Refuse other fields than this software writes. Set it for an envelope inside another one's
+        claims, all of which are compared.
 
     Raises
     ------
     SignatureError
-        It is no envelope of one signature, the signature does not hold, or the certificate does
-        not count.
+        The content is no envelope with one signature, the signature is wrong, or the certificate is
+        not accepted.
     ReceiptError
-        It is the envelope of something else.
+        The envelope belongs to another kind of file.
     """
     damaged = SignatureError(f"{what} is damaged, or is no envelope of this software")
     document = _load_envelope(content)
@@ -196,12 +196,12 @@ def open_envelope(
 
 
 def unchecked_predicate(content: bytes) -> dict[str, Any]:
-    """The claims in an envelope that was verified before, or whose signature does not hold.
+    """Return the claims in an envelope without a check of its signature.
 
     Raises
     ------
     SignatureError, ReceiptError
-        It is no envelope, or has no claims.
+        The content is no envelope, or has no claims.
     """
     document = _load_envelope(content)
     try:
@@ -221,17 +221,17 @@ def unchecked_predicate(content: bytes) -> dict[str, Any]:
 
 
 def signing_certificate(envelope: bytes) -> bytes:
-    """The certificate (PEM) in an envelope that was verified before."""
+    """Return the certificate (PEM) in an envelope that was verified before."""
     return str(json.loads(envelope)["signatures"][0]["cert"]).encode("ascii")
 
 
 def embed(envelope: bytes | None) -> object:
-    """An envelope as it stands, decoded, in another one's claims; None for none."""
+    """Return an envelope as decoded JSON, for another envelope's claims; None for none."""
     return None if envelope is None else json.loads(envelope)
 
 
 def embedded(envelope: object, *, what: str) -> bytes | None:
-    """The bytes of what `embed` made; None for null."""
+    """Return the bytes of an envelope that `embed` decoded; None for null."""
     if envelope is None:
         return None
     try:
@@ -241,18 +241,18 @@ def embedded(envelope: object, *, what: str) -> bytes | None:
 
 
 def read_envelope(path: Path) -> bytes:
-    """The envelope beside a file.
+    """Read the envelope beside a file.
 
     Raises
     ------
     ReceiptError
-        There is none.
+        There is no envelope.
     OSError
-        It cannot be read.
+        The envelope cannot be read.
     """
     beside = envelope_path(path)
     try:
-        with beside.open("rb") as file:  # room for what is asked for is made before it is read
+        with beside.open("rb") as file:  # memory of the requested size is reserved before reading
             return file.read(min(beside.stat().st_size, MAX_BYTES) + 1)
     except FileNotFoundError as error:
         raise ReceiptError(
@@ -261,18 +261,18 @@ def read_envelope(path: Path) -> bytes:
 
 
 def read_signed(path: Path) -> SignedFile:
-    """A file and its envelope; raises as `read_envelope`."""
+    """Read a file and its envelope; errors are those of `read_envelope`."""
     return SignedFile(path.read_bytes(), read_envelope(path))
 
 
 def digest_file(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
+    """Return the SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_signed(path: Path, file: SignedFile | bytes, *, mode: int = PRIVATE) -> None:
-    """Write a file, its envelope first if it has one; `OSError` where that is not possible."""
+    """Write a file, its envelope first if it has one; `OSError` if that is not possible."""
     if isinstance(file, SignedFile):
         write_file(envelope_path(path), file.envelope, mode=mode)
         file = file.content
@@ -283,10 +283,11 @@ def write_signed(path: Path, file: SignedFile | bytes, *, mode: int = PRIVATE) -
 def signing(
     path: Path, claim: Claim, predicate: Mapping[str, object], signer: Signer, *, mode: int
 ) -> Iterator[Path]:
-    """The path of a draft; if the block ends well it is signed and takes its name.
+    """Yield the path of a draft; if the block succeeds, sign the draft and give it its name.
 
     The envelope is written before the file has its name. A process that is killed between the two
-    leaves an envelope of another file, which no verification takes; the same command mends it.
+    leaves an envelope that does not fit the file, and every verification refuses it; the same
+    command repairs it.
 
     Parameters
     ----------
@@ -305,7 +306,7 @@ def signing(
 
 
 def _load_envelope(content: bytes) -> Any:
-    """The decoded JSON of an envelope, whose form was looked at before; `SignatureError`."""
+    """Return the decoded JSON of an envelope; `SignatureError` if its form is wrong."""
     marks = _MARKS.finditer(content)
     if len(content) > MAX_BYTES or any(number >= _MOST_MARKS for number, _ in enumerate(marks)):
         raise SignatureError("what should be an envelope has another form")
@@ -317,7 +318,7 @@ def _load_envelope(content: bytes) -> Any:
 
 
 def _read_statement(envelope: Envelope, claim: Claim, who: Identity, *, what: str) -> FileStatement:
-    """The statement in an envelope; the payload is read only after it was verified."""
+    """Return the statement in an envelope; the payload is read only after it was verified."""
     try:
         statement = json.loads(envelope.payload)
         kind, stated = statement["_type"], statement["predicateType"]
@@ -343,7 +344,7 @@ def _read_statement(envelope: Envelope, claim: Claim, who: Identity, *, what: st
 
 
 class _PartySigner(BaseSigner):
-    """A party's key under the library's interface. RFC 6979: the same bytes, the same signature."""
+    """Key of a party for `securesystemslib`. RFC 6979: the same bytes give the same signature."""
 
     def __init__(self, signer: Signer) -> None:
         self._key = signer.key

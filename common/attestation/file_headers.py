@@ -1,14 +1,14 @@
-"""What the file of a table would become in memory, found before anything in it is decoded.
+"""Limits on the memory that a table's file needs, checked before its data are decoded.
 
-A table from elsewhere may be a small file of large buffers. Arrow files of this software are not
-compressed, so a compressed batch is refused. Parquet files are: every page says in its header how
-large it becomes, and Arrow makes room for that before it looks at the page. So the headers are read
-first, by hand, and pages that are larger than our writers make, or in an encoding that can repeat a
-value's bytes without holding them, are refused.
+A table from another party may be a small file of large buffers. Arrow files of this software are
+not compressed, so a compressed batch is refused. Parquet files are compressed: every page states in
+its header its size in memory, and Arrow reserves that much before it looks at the page. So the
+headers are read first, by hand, and pages that are larger than our writers make, or in an encoding
+that can repeat a value's bytes without holding them, are refused.
 
-Where the pages lie is read from the footer by hand, too: pyarrow 26 ends the whole process at a
-column whose description contradicts itself, as one changed byte can make it. For a site's own files
-`measure_dictionaries` reads by hand all that is asked of such a description.
+The positions of the pages are read from the footer by hand, too: pyarrow 26 ends the whole process
+at a column whose description contradicts itself, and one changed byte can cause that. For a site's
+own files, `measure_dictionaries` also reads these descriptions by hand.
 
 Sources: Apache Arrow columnar format, ``Message.fbs`` (``RecordBatch.compression``) and
 ``File.fbs`` (``Footer``, ``Block``); Apache Parquet, ``parquet.thrift`` (``FileMetaData``,
@@ -35,8 +35,8 @@ _PLAIN, _PLAIN_DICTIONARY, _RLE, _RLE_DICTIONARY = 0, 2, 3, 8
 _BYTE_ARRAY = 6
 _ENCODINGS = (_PLAIN, _PLAIN_DICTIONARY, _RLE, _RLE_DICTIONARY)
 _ENCODING_OF_PAGE = {5: 2, 7: 2, 8: 4}
-"""Fields of PageHeader that describe a page (data, dictionary, data of version 2), and the field
-in each that is the encoding."""
+"""Fields of PageHeader that describe a page (data, dictionary, data of version 2), each with the
+number of its field for the encoding."""
 _MAX_DEPTH = 8
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _TEXT, _LIST, _STRUCT = (
     1,
@@ -57,7 +57,7 @@ _Struct = dict[tuple[int, int], Any]
 
 
 def is_compressed(metadata: bytes) -> bool:
-    """Whether an Arrow message's record batch has the table ``compression``."""
+    """Return True if an Arrow message's record batch has the table ``compression``."""
     root = follow(metadata, 0)
     kind, header = field(metadata, root, 1), field(metadata, root, 2)
     if kind is None or header is None or metadata[kind] not in {_RECORD_BATCH, _DICTIONARY_BATCH}:
@@ -72,12 +72,12 @@ def is_compressed(metadata: bytes) -> bool:
 
 
 def require_plain_arrow(content: Content) -> None:
-    """Raise `ArtefactError` where a batch of an Arrow file is compressed.
+    """Raise `ArtefactError` if a batch of an Arrow file is compressed.
 
     Raises
     ------
     struct.error, IndexError, ValueError
-        It is no Arrow file.
+        The content is no Arrow file.
     """
     if content[-len(_ARROW) :] != _ARROW:
         raise ValueError("not an Arrow file")
@@ -105,12 +105,12 @@ def require_plain_arrow(content: Content) -> None:
 
 
 def require_small_pages(content: Content) -> None:
-    """Look at the header of every page of a Parquet file.
+    """Check the header of every page of a Parquet file.
 
     Raises
     ------
     ArtefactError
-        A page would be larger, or is otherwise encoded, than a page of this software.
+        A page would be larger than pages of this software, or has another encoding.
     struct.error, IndexError, ValueError
         There is no page where there should be one.
     """
@@ -128,12 +128,12 @@ def require_small_pages(content: Content) -> None:
 
 
 def measure_dictionaries(content: Content) -> dict[str, int]:
-    """Bytes of the list of distinct texts that a column has in the first row group, by its path.
+    """Return the bytes of each column's list of distinct texts in the first row group, by path.
 
     Raises
     ------
     struct.error, IndexError, ValueError, TypeError
-        There is no row group that can be read.
+        No row group can be read.
     """
     footer = _footer_bytes(content)
     number, kind, place = _read_head(footer, 0, 0)
@@ -173,7 +173,7 @@ def _footer_bytes(content: Content) -> bytes:
 
 
 def _pages(content: Content, place: int, end: int) -> Iterator[_Struct]:
-    """Headers of pages that lie one after the other."""
+    """Yield headers of pages that follow each other."""
     if not 0 <= place <= end <= len(content):
         raise ValueError("a column lies outside the file")
     while place < end:
@@ -201,7 +201,7 @@ def _check_page(page: _Struct) -> None:
 
 
 def field(buffer: bytes, table: int, index: int) -> int | None:
-    """Absolute position of a table's field, None where it is not there."""
+    """Return the absolute position of a table's field; None if the table does not have it."""
     vtable = table - struct.unpack_from("<i", buffer, table)[0]
     (size,) = struct.unpack_from("<H", buffer, vtable)
     slot = 4 + 2 * index
@@ -212,11 +212,11 @@ def field(buffer: bytes, table: int, index: int) -> int | None:
 
 
 def follow(buffer: bytes, position: int) -> int:
-    """Where the reference at a position points."""
+    """Return the position that the reference at a position points to."""
     return int(position + struct.unpack_from("<I", buffer, position)[0])
 
 
-# --- Thrift's compact protocol: a field is known by its number and its kind, as Arrow knows it
+# --- Thrift's compact protocol: like Arrow, this identifies a field by its number and its kind
 
 
 def _member(struct: _Struct, number: int, kind: int) -> Any:
@@ -239,7 +239,7 @@ def _read_struct(content: Content, place: int, depth: int) -> tuple[_Struct, int
 
 
 def _read_head(content: Content, place: int, before: int) -> tuple[int, int, int]:
-    """Number and kind of a field after another one, and the place of its value."""
+    """Return number and kind of a field after another one, and the place of its value."""
     head, place = content[place], place + 1
     if head >> 4:
         return before + (head >> 4), head & 15, place

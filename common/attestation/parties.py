@@ -1,10 +1,10 @@
 """Certificates of one verification, and the authority that they must come from.
 
-A signature holds no trusted time. So a certificate that has ended is shown and is no fault of a
-file; and a signature by the key of a *revoked* certificate is refused, because a thief of the key
-can sign and write any date. The one exception is the holder's own word: a file that was held
-unchanged since before the revocation was signed before it. Neither the list nor the holder can
-exclude that the key was stolen before it was revoked.
+A signature holds no trusted time. So an expired certificate is shown, and does not make a file
+invalid. A signature by the key of a *revoked* certificate is refused, because a thief of the key
+can sign and write any date. The only exception rests on the holder's own word: a file that the
+holder has kept unchanged since before the revocation was signed before it. Neither the list nor the
+holder can exclude that the key was stolen before it was revoked.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class MetCertificate:
 
 
 class KnownParties:
-    """Known facts about the parties, and the certificates of a file in the order they are met.
+    """Authority and revocation list of a verification, and the certificates that it has met so far.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class KnownParties:
     revoked
         The authority's list, if there is one.
     held_since
-        Aware: time since which the holder has had the file, by its own word.
+        Time since which the holder has had the file, by the holder's own word; aware.
     """
 
     def __init__(
@@ -93,8 +93,8 @@ class KnownParties:
     ) -> tuple[MetCertificate, ...]:
         """Return every certificate that was met, with remarks on its dates.
 
-        ``now`` is aware; ``deadline`` is the study's: an owner's certificate cannot have signed a
-        contribution before it began.
+        ``now`` is aware; ``deadline`` is the study's. An owner's certificate that began after it
+        cannot have signed a contribution in time.
         """
         certificates = []
         for pem, what in self._met.items():

@@ -1,7 +1,7 @@
-"""An owner's release as it signed it: the receipt, in an envelope whose subject is the upload.
+"""Signed release of an owner: its receipt, in an envelope whose subject is the upload.
 
-The envelope travels with an upload, and on in every file that is made of the release. It is made
-at each sending: the same receipt signed by the same key gives the same bytes.
+The envelope travels with an upload, and then in every file that is made of the release. It is made
+at each sending: the same receipt, signed by the same key, gives the same bytes.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class SignedRelease:
     Attributes
     ----------
     envelope
-        Signed by the owner; the receipt is in it. Empty in memory alone, where a study is only
-        simulated.
+        Envelope that the owner signed, with the receipt. It is empty only in memory, in a simulated
+        study.
     """
 
     owner: str
@@ -42,13 +42,13 @@ class SignedRelease:
 
     @property
     def share(self) -> Share:
-        """The release as results and tables list it."""
+        """Entry of the release in the lists of results and tables."""
         receipt = self.receipt
         return Share(self.owner, receipt.release_id, receipt.n_rows, receipt.claims.payload_sha256)
 
 
 def sign_release(owner: str, receipt: bytes, signer: Signer) -> bytes:
-    """The envelope of a release; the same bytes each time.
+    """Return the envelope of a release; the bytes are the same each time.
 
     Parameters
     ----------
@@ -61,14 +61,14 @@ def sign_release(owner: str, receipt: bytes, signer: Signer) -> bytes:
 
 
 def open_release(envelope: bytes, owner: str, parties: KnownParties) -> SignedRelease:
-    """An owner's release, once its signature holds; its claims are not compared with a study.
+    """Check the signature of an owner's release and return it; its claims are not checked here.
 
     Raises
     ------
     SignatureError
-        It is not signed by this owner, or the certificate does not count.
+        The release is not signed by this owner, or the certificate is not accepted.
     ReceiptError
-        It holds no receipt, or that of another upload than its subject.
+        The envelope holds no receipt, or the receipt of another upload than its subject.
     """
     what = f"the receipt of {owner}"
     statement = open_envelope(envelope, Claim.RELEASE, parties, what=what, as_written=True)
@@ -85,7 +85,7 @@ def open_release(envelope: bytes, owner: str, parties: KnownParties) -> SignedRe
 
 
 def unchecked_receipt(envelope: bytes) -> MomentReceipt:
-    """The receipt in an envelope whose signature is not looked at; `ReceiptError` without one."""
+    """Return the receipt in an envelope without a signature check; `ReceiptError` without one."""
     try:
         return read_moment_receipt(unchecked_predicate(envelope))
     except ArtefactError as error:

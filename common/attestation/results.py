@@ -1,4 +1,4 @@
-"""Result of a study: joint components, and the pooled moments they follow from.
+"""Result of a study: joint components, and the pooled moments that they follow from.
 
 It is one file, byte for byte the same for all: an uncompressed NumPy ``.npz`` with a canonical JSON
 header. Everything in it is `released`: it is computed from the owners' noised releases alone.
@@ -10,7 +10,7 @@ header
 pooled
     int64, shape (D,): sum of the owners' packed vectors modulo 2**64, units of ``4**-g``.
 within
-    float64, shape (p, p): covariance within owners; only where the study asks for it.
+    float64, shape (p, p): covariance within owners; only if the study asks for it.
 mean
     float64, shape (p,), coded units; absent for unit-ball rows without sums.
 eigenvalues
@@ -43,7 +43,7 @@ from dppca.common.study import Covariance, Study
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One owner's part, as results, tables and verifications list it."""
+    """Part of one owner, in the lists of results, tables and verifications."""
 
     owner: Annotated[str, "name of the owner"]
     release_id: Annotated[DigestText, "identifier of the release"]
@@ -60,15 +60,15 @@ class ResultHeader:
     shares
         Owners that took part, by name.
     missing
-        Owners that did not.
+        Owners that took no part.
     count
         k, the number of components kept.
     noise_edge
         95 % quantile of the largest eigenvalue that the noise alone would give, in the units of
         the eigenvalues, from ``noise_edge_draws`` simulated draws.
     epsilon, delta
-        Guarantee over all owners of the study: one owner's, or the sum where people overlap;
-        decimals as text.
+        Guarantee over all owners of the study: one owner's, or the sum if people overlap; decimals
+        as text.
     """
 
     study_digest: str
@@ -120,7 +120,7 @@ class Result:
         return unpack_histograms(self.pooled, self.header.n_rows, study.table.layout)
 
     def tables(self, study: Study) -> tuple[NDArray[np.float64], ...]:
-        """Released share of the rows in each cell of each table."""
+        """Return the released share of the rows in each cell of each table."""
         return unpack_tables(self.pooled, self.header.n_rows, study.table.layout)
 
     def covariance(self, study: Study) -> NDArray[np.float64]:
@@ -133,7 +133,7 @@ class Result:
 
 _NAMES = frozenset({"header", "pooled", "within", "mean", "eigenvalues", "vectors"})
 _DAMAGED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
-"""What a header that somebody has changed leads to; `tests.fuzz` found them."""
+"""Errors that a changed header causes; `tests.fuzz` found them."""
 _HEADER_BYTES, _HEADER_BYTES_PER_OWNER = 1 << 20, 1 << 10
 _RECEIPT_BYTES_PER_OWNER, _RECEIPT_BYTES_PER_SEAL = 1 << 14, 1 << 7
 _CONTAINER_BYTES = 1 << 17

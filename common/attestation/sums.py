@@ -1,18 +1,18 @@
-"""What shows that the sum in a result is of signed uploads, and that it was opened once.
+"""Evidence that the sum in a result is the sum of signed uploads, and that it was opened once.
 
 With ``trust: aggregate`` the curator never holds an owner's sums, so the components' receipt holds,
-beside each owner's receipt: what the owner signed of its masked upload, the openers' votes, and
-what they signed of their sums. By these and the study alone anybody finds that
+beside each owner's receipt: the owner's signed statement of its masked upload, the openers' votes,
+and their signed statements of their sums. These and the study are enough to check that
 
-1. each upload is of the owner whose key stands in the study, and is the one of its receipt;
+1. each upload belongs to the owner whose key stands in the study, and to its receipt;
 2. the votes and openings are for the set of exactly these uploads, signed by openers;
 3. every stream of masks was opened, once.
 
-Who has the uploads and the openers' sums as well finds, by `require_sum`, that the sum in the
-result is theirs. For ``trust: owner`` that needs the owners' vectors alone.
+With the uploads and the openers' sums, `require_sum` also checks that they add up to the sum in the
+result. For ``trust: owner`` it needs the owners' vectors alone.
 
-Limits: that no opener opened a second set, its ledger shows and nothing here; if one honest opener
-did not, a second set could not be added up.
+Limits: only an opener's ledger shows that it opened no second set. If one honest opener did not
+open one, a second set could not be added up.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _WHAT = "the receipt of the components"
 
 @dataclass(frozen=True, slots=True)
 class SignedStatement:
-    """What an owner signed of its upload: the statement, and the signature (DER)."""
+    """Statement that an owner signed about its upload, and the signature (DER)."""
 
     statement: Statement
     signature: bytes
@@ -68,16 +68,16 @@ class SignedStatement:
 
 @dataclass(frozen=True, slots=True)
 class SumEvidence:
-    """What was signed of a masked sum, without a vector.
+    """Signed parts of a masked sum, without its vectors.
 
     Attributes
     ----------
     statements
         Statements of the owners that were added up, names ascending.
     votes
-        For the set; none where the study has no spares.
+        Votes for the set; none if the study has no spares.
     openings
-        Those that were added up.
+        Openings that were added up.
     """
 
     statements: tuple[SignedStatement, ...]
@@ -90,7 +90,7 @@ ListedSum = dict[str, Any]
 
 
 def describe_sum(evidence: SumEvidence) -> ListedSum:
-    """The evidence, with one statement at least, as a receipt holds it."""
+    """Return the evidence, which has at least one statement, in the form of a receipt."""
     statements = [each.statement for each in evidence.statements]
     return {
         "terms": statements[0].terms.hex(),
@@ -120,12 +120,12 @@ def describe_sum(evidence: SumEvidence) -> ListedSum:
 
 
 def read_sum(document: Mapping[str, Any], terms: Terms) -> SumEvidence:
-    """What `describe_sum` made; nothing in it is believed.
+    """Read the evidence from a receipt; its claims are not checked.
 
     Raises
     ------
     KeyError, TypeError, ValueError, AttributeError
-        A field is missing, or is not what it should be.
+        A field is missing or has a wrong form.
     """
     if not document["statements"]:
         raise ValueError("a sum has statements")
@@ -162,12 +162,12 @@ def read_sum(document: Mapping[str, Any], terms: Terms) -> SumEvidence:
 
 
 def read_terms(study: Study) -> Terms | None:
-    """The terms of a masked sum; None for ``trust: owner``.
+    """Return the terms of a masked sum; None for ``trust: owner``.
 
     Raises
     ------
     AlteredError
-        The study's keys are none.
+        The study's document has no valid keys.
     """
     if study.trust is Trust.OWNER:
         return None
@@ -180,7 +180,7 @@ def read_terms(study: Study) -> Terms | None:
 def require_evidence(
     terms: Terms, evidence: SumEvidence, releases: Sequence[SignedRelease]
 ) -> None:
-    """Check everything that was signed of a masked sum: the three points of the module.
+    """Check all signed parts of a masked sum: the three points in the module's docstring.
 
     Parameters
     ----------
@@ -190,9 +190,9 @@ def require_evidence(
     Raises
     ------
     SignatureError
-        A signature is not by the key in the study; the message says whose.
+        A signature is not by the key in the study; the message names the party.
     ReceiptError
-        It is signed, but is not of this sum.
+        A signed part belongs to another sum.
     """
     statements = {each.statement.owner: each for each in evidence.statements}
     if [release.owner for release in releases] != sorted(statements):
@@ -225,7 +225,7 @@ def require_sum(
     pooled: NDArray[np.int64],
     folder: Path,
 ) -> None:
-    """Add up what was sent, and compare the sum with the result's.
+    """Add up the uploads and openings, and compare the sum with the result's.
 
     One vector is in memory at a time.
 
@@ -236,15 +236,16 @@ def require_sum(
     pooled
         Pooled sums of the result, shape (D,).
     folder
-        Files named by the SHA-256 of their content, hexadecimal, as a curator keeps them: each
-        owner's upload (`payload_sha256`) and each opener's sum (`total_sha256`).
+        Folder of files that are named by the SHA-256 of their content, hexadecimal, as in a
+        curator's store: each owner's upload (`payload_sha256`), each opener's sum
+        (`total_sha256`).
 
     Raises
     ------
     SettingError
         A file is missing, or cannot be read.
     AlteredError
-        A file has another content, or the sum is not the result's.
+        A file has another content, or the sum differs from the result's.
     """
     terms = read_terms(study)
     words = np.zeros(len(pooled) if terms is None else terms.n_words, np.uint64)
@@ -266,7 +267,7 @@ def _vectors(
     evidence: SumEvidence | None,
     folder: Path,
 ) -> Iterator[bytes]:
-    """What is to be added up."""
+    """Yield the vectors that must add up to the result's sum."""
     for release in releases:
         digest = release.receipt.claims.payload_sha256
         content = _named(folder, digest, f"the contribution of {release.owner}")
@@ -276,7 +277,7 @@ def _vectors(
 
 
 def _masked(terms: Terms, content: bytes, owner: str, evidence: SumEvidence | None) -> bytes:
-    """The masked vector of an upload that is what its owner signed."""
+    """Return an upload's masked vector, compared with its owner's signed statement."""
     try:
         upload = Upload.from_bytes(content, terms)
     except (UploadError, LimitError) as error:
@@ -303,7 +304,7 @@ def _named(folder: Path, digest: str, what: str) -> bytes:
 
 
 def _require_statement(terms: Terms, signed: SignedStatement, release: SignedRelease) -> None:
-    """The statement is this owner's, by the study's key, and the one of its receipt."""
+    """Require a statement of this owner, signed by the study's key and named by its receipt."""
     owner, content = release.owner, signed.statement.to_bytes()
     what = f"the statement of {owner}"
     try:

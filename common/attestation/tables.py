@@ -3,7 +3,7 @@
 A table's envelope holds its claims, and the envelope of the components that its rows were drawn
 from. The file itself holds its label and its form, as JSON under the key ``dppca`` of its metadata.
 The writer of the file signs the envelope: the owner that drew the rows, or the operator that joined
-those of several.
+the rows of several owners.
 """
 
 from __future__ import annotations
@@ -218,12 +218,12 @@ def _opened(path: Path, schema: Schema, form: Form) -> tuple[Any, Iterator[Any]]
             with _mapped(path) as content:
                 require_small_pages(content)
             footer = pa.parquet.read_metadata(str(path))
-            # Labels are never written out for every row, whatever the file says of itself.
+            # Labels are never written out for every row, even if the file claims otherwise.
             names = [footer.schema.column(i).name for i in range(footer.num_columns)]
             file = pa.parquet.ParquetFile(
                 str(path), page_checksum_verification=False, read_dictionary=names
             )
-            list(file.schema_arrow.names)  # decoded here, where what is no text is an error
+            list(file.schema_arrow.names)  # decodes them here, where a name that is no text fails
             return file.schema_arrow, file.iter_batches()
         with _mapped(path) as content:
             require_plain_arrow(content)

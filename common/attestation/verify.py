@@ -16,14 +16,14 @@ from dppca.common.transport.revoked import RevocationList, read_list
 
 
 def read_revoked(path: Path | None, *, ca: bytes | None) -> RevocationList | None:
-    """A revocation list in PEM, compared with its authority.
+    """Read a revocation list in PEM and compare it with its authority.
 
     Raises
     ------
     SettingError
-        It cannot be read, or there is no authority to compare it with.
+        The list cannot be read, or there is no authority to compare it with.
     IdentityError
-        It is no list, or not the authority's.
+        The file is no revocation list, or belongs to another authority.
     """
     content = read_authority(path)
     if content is None:
@@ -36,16 +36,16 @@ def read_revoked(path: Path | None, *, ca: bytes | None) -> RevocationList | Non
 
 
 def read_authority(path: Path | None) -> bytes | None:
-    """PEM of an authority; `SettingError` where the file cannot be read."""
+    """Read the certificate of an authority (PEM); `SettingError` if the file cannot be read."""
     return None if path is None else read_content(path)
 
 
 def verified_result(
     signed: SignedFile, study: Study, *, ca: bytes | None, revoked: RevocationList | None = None
 ) -> Result:
-    """The result of a study, once all that it claims has been checked.
+    """Check all claims of a study's result and return the result.
 
-    The guarantee in its header is that over all owners of the study, as it was computed again.
+    The guarantee in its header equals the one computed again over all owners of the study.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def verified_result(
     Raises
     ------
     ArtefactError, ReceiptError, SignatureError, AlteredError
-        As `verify_result`; or the result is of another study.
+        The errors of `verify_result`; or the result belongs to another study.
     """
     checked, result = verify_result(signed, KnownParties(ca, revoked=revoked))
     if checked.study.digest != study.digest:
@@ -69,9 +69,9 @@ def verify_result(signed: SignedFile, parties: KnownParties) -> tuple[VerifiedRe
     Raises
     ------
     ArtefactError
-        The file is none of this software's.
+        The file is not one of this software.
     ReceiptError, SignatureError, AlteredError
-        Names the part at fault.
+        A check failed; the message names the part at fault.
     """
     checked = check_components(signed.envelope, parties)
     checked.statement.require_digest(signed.sha256.hex())
