@@ -1,1 +1,1 @@
-"""The commands of ``dppca-owner``, each in a module that is imported when it runs."""
+"""Commands of ``dppca-owner``; each is a module that is imported when it runs."""

@@ -170,7 +170,7 @@ def plan(
 def _wanted(
     history: History, epsilon: str | None, delta: str | None, files: tuple[Path, ...]
 ) -> list[tuple[str, PrivacyCost]]:
-    """What each further release is called, and its charge."""
+    """Return the description and the charge of each further release."""
     if (epsilon is None) == (not files) or (delta is not None and epsilon is None):
         raise SettingError(
             "give --epsilon (with --delta for Gaussian noise), or --study-file, not both"
@@ -194,7 +194,7 @@ def _find_charge(history: History, study: Study) -> tuple[str, PrivacyCost]:
 def _verified(
     site: Site, archive: LedgerArchive, charged: Reservation | Recovery
 ) -> VerifiedRelease:
-    """The state of a release, and which parts of its receipt could be compared."""
+    """Return the state of a release and the comparisons that its receipt passed."""
     request, history = charged.request, archive.history
     verified = VerifiedRelease(
         sequence=charged.sequence,
@@ -203,7 +203,7 @@ def _verified(
         release_id=charged.release_id,
     )
     receipt = archive.receipts.get(charged.release_id)
-    if receipt is None or isinstance(charged, Recovery):  # a curator has the receipt
+    if receipt is None or isinstance(charged, Recovery):  # its receipt is not kept here
         return verified
     tools.check_receipt(charged, history, receipt)
     study = None if request.makes_file else _kept(site, request.study, request.request_digest)
@@ -213,7 +213,7 @@ def _verified(
 
 
 def _kept(site: Site, name: str, digest: str) -> Study | None:
-    """The study that was charged, if its document is kept here and is undamaged."""
+    """Return the charged study if its document is kept here and is undamaged, else None."""
     try:
         study = kept_study(site, name)
     except (NotReadyError, ArtefactError, SchemaMismatchError):

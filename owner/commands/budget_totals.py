@@ -1,4 +1,4 @@
-"""What was charged to each population and what is left, as ``dppca-owner budget`` prints it."""
+"""Charges and remaining budget of each population, for ``dppca-owner budget``."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from dppca.owner.site.policy import Policy, load_policy
 
 
 def site_budgets(folder: Path, data_set_name: str | None) -> SiteBudgets:
-    """The totals of one data set's population or of all, once the whole ledger is verified.
+    """Verify the whole ledger; return the totals of one data set's population or of all.
 
-    `NoPolicyError` where neither the policy nor the ledger knows the data set.
+    Raise `NoPolicyError` if neither the policy nor the ledger knows the data set.
     """
     site = load_site(folder)
     policy = _policy(site)
@@ -58,7 +58,7 @@ def site_budgets(folder: Path, data_set_name: str | None) -> SiteBudgets:
 
 
 def _policy(site: Site) -> Policy:
-    """The policy, or an empty one if there is none: the ledger can be read without it."""
+    """Return the policy, or an empty one if there is none: the ledger can be read without it."""
     try:
         return load_policy(site)
     except NoPolicyError:
@@ -66,7 +66,7 @@ def _policy(site: Site) -> Policy:
 
 
 def _find_owners(policy: Policy, history: History) -> dict[str, str]:
-    """The population of each data set: that it draws on, or that its charges count for."""
+    """Return each data set's population: from the policy, else from the data set's charges."""
     owners = {each.name: each.account.population.name for each in policy.data_sets}
     stated = {each.name for each in policy.populations}
     for account in (charge.request.account for charge in history.charges):
@@ -79,10 +79,10 @@ def _find_owners(policy: Policy, history: History) -> dict[str, str]:
 
 
 def stored_charge(site: Site, stored: StoredRelease) -> dict[str, Any]:
-    """Fields of `StoredCharge` that the ledger and the policy say; the population is today's.
+    """Return the fields of `StoredCharge` that come from the ledger and from today's policy.
 
-    ``remaining`` is None where the policy does not state the data set any more: a stored release is
-    sent even so.
+    ``remaining`` is None if the policy does not state the data set any longer: a stored release is
+    still sent.
     """
     request = stored.reservation.request
     account, left = request.account, None
@@ -104,7 +104,7 @@ def stored_charge(site: Site, stored: StoredRelease) -> dict[str, Any]:
 
 
 def population_budget(name: str, policy: Policy, history: History) -> PopulationBudget:
-    """Totals of one population, and its budget if the policy states it."""
+    """Return the totals of one population, and its budget if the policy states it."""
     stated = next((each for each in policy.populations if each.name == name), None)
     total = history.total(name, policy.populations)
     found = PopulationBudget(
@@ -135,7 +135,7 @@ def _data_set(name: str, population: str, history: History) -> DataSetCharges:
 
 
 def _release(charged: Reservation | Recovery, history: History) -> ChargedRelease:
-    """One charge and the state of its release."""
+    """Return one charge with the state of its release."""
     request, release_id = charged.request, charged.release_id
     recovered = history.recoveries.get(release_id)
     committed = history.commitments.get(release_id) or recovered
@@ -165,7 +165,7 @@ def _release(charged: Reservation | Recovery, history: History) -> ChargedReleas
 
 
 def _opening(key_id: str, record: OpenerRecord) -> OfferedOpening:
-    """How far an opener key came."""
+    """Return an opener key with its last step."""
     state: Literal["offered", "voted", "opened", "acknowledged"] = "offered"
     if record.is_done:
         state = "acknowledged"

@@ -119,7 +119,7 @@ def command(
 
 @contextmanager
 def _new_text(path: Path) -> Iterator[TextIO]:
-    """A new private file, which is there as a whole or not at all."""
+    """Open a new private file, which appears complete or not at all."""
     if path.exists():
         raise SettingError(f"{path} exists: name a new file for the keys")
     try:
@@ -134,7 +134,7 @@ def _new_text(path: Path) -> Iterator[TextIO]:
 
 
 def _data_set(site: Site, study: Study, name: str | None) -> DataSet:
-    """The data set of that name; without a name, the one that the study was charged to."""
+    """Return the data set of that name; without a name, the one that the study was charged to."""
     policy = load_policy(site)
     if name is not None:
         return policy.data_set(name)

@@ -114,14 +114,14 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A study's components, verified and kept.
+    """Components of a study, verified and kept.
 
     Attributes
     ----------
     signed
         The result file and its envelope.
     disowned
-        Why this site disowned the contribution under its name that is in it; None where not.
+        Reason why this site disowned the contribution under its name in the result; else None.
     """
 
     study: Study
@@ -138,11 +138,12 @@ def fetch(site: Site, study_name: str, *, wait_s: float, quiet: bool = False) ->
     Raises
     ------
     NotReadyError, StudyStateError
-        There are none yet, or will never be.
+        The study has no components yet, or will never have any.
     ArtefactError, ReceiptError, SignatureError, AlteredError
-        They do not verify: nothing is kept.
+        The components do not verify: nothing is kept.
     ContradictionError
-        They leave out this site's contribution; they are kept as evidence, under another name.
+        The components leave out this site's contribution; they are kept as evidence, under another
+        name.
     """
     with connect(site) as client:
         study, _ = agreed_study(site, client, study_name, study_file=None)
@@ -164,7 +165,7 @@ def fetch(site: Site, study_name: str, *, wait_s: float, quiet: bool = False) ->
 
 
 def _draw(folder: Path, site: Site, fetched: Fetched) -> dict[str, str]:
-    """Pictures of the components; the rows of the biplot are those that `synthesize` would draw."""
+    """Draw pictures of the components; the biplot shows rows that `synthesize` would draw."""
     import numpy as np
 
     from dppca.common.shell.pictures import MOST_POINTS, biplot_figure, loadings_figure
@@ -187,7 +188,7 @@ def _draw(folder: Path, site: Site, fetched: Fetched) -> dict[str, str]:
 
 
 def _how_to_show(evidence: Path, acknowledgement: Path) -> str:
-    """What the steward can do with a result that leaves its contribution out."""
+    """Return the steward's next step with a result that leaves the site's contribution out."""
     if not acknowledgement.exists():
         return (
             f"The result is kept in {evidence}. The curator's acknowledgement is gone, so only "
@@ -202,7 +203,7 @@ def _how_to_show(evidence: Path, acknowledgement: Path) -> str:
 def _obtain(
     site: Site, client: CuratorClient, study: Study, found: StudyProgress, *, quiet: bool
 ) -> tuple[SignedFile, Result]:
-    """The result, verified: the one kept here if it is the one announced and holds, or another."""
+    """Return the verified result: the copy kept here if it is the announced one, else a new one."""
     authority = read_authority(site.ca)
     revoked = read_revoked(site.crl, ca=authority)
     with suppress(OSError, ArtefactError, ReceiptError, SignatureError, AlteredError):

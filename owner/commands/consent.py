@@ -1,4 +1,4 @@
-"""Asking the steward, before any noise is drawn."""
+"""Questions to the steward, before any noise is drawn."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from dppca.owner.site.agreement import Agreement
 
 
 class ShowProgress(Protocol):
-    """Shows the progress of a piece of work while the block runs."""
+    """Callable that shows the progress of a piece of work while the block runs."""
 
     def __call__(
         self, description: str, total: int, *, unit: str
     ) -> AbstractContextManager[Progress]:
-        """As `dppca.common.shell.console.progress`."""
+        """Show the progress; see `dppca.common.shell.console.progress`."""
 
 
 class Dialogue(Protocol):
-    """How a contribution asks its steward, and shows how far it has come."""
+    """Interface through which a contribution asks its steward and shows its progress."""
 
     def begin(self, planned: Review) -> None:
-        """Before a row is read: `ConsentError` where no consent can be had."""
+        """Start before a row is read; raise `ConsentError` if no consent can be given."""
 
     def require_consent(
         self,
@@ -40,23 +40,23 @@ class Dialogue(Protocol):
         agreement: Agreement | None,
         counts: str,
     ) -> bool:
-        """Before anything is charged: `ConsentError` unless the steward agrees.
+        """Ask before anything is charged; raise `ConsentError` unless the steward agrees.
 
         Parameters
         ----------
         moments
-            Sums of the rows as they were read.
+            Sums of the rows that were read.
         counts
-            What was coded by rule, in words; for the steward alone.
+            Values that were coded by rule, in words; for the steward alone.
 
         Returns
         -------
         bool
-            Whether the steward was asked now; False where consent was given before.
+            True if the steward was asked now; False if consent was given before.
         """
 
     def tell(self, text: str) -> None:
-        """Say what the steward should know."""
+        """Show a text to the steward."""
 
     def progress(
         self, description: str, total: int, *, unit: str
@@ -65,14 +65,14 @@ class Dialogue(Protocol):
 
 
 class Terminal:
-    """A `Dialogue` at a terminal.
+    """Dialogue (`Dialogue`) at a terminal.
 
     Parameters
     ----------
     yes
-        Consent was given on the command line.
+        True if consent was given on the command line.
     quiet
-        Standard output is for a program: show no progress.
+        True if standard output is for a program: no progress is shown.
     """
 
     def __init__(self, *, yes: bool, quiet: bool) -> None:
@@ -119,7 +119,7 @@ def require_terminal(*, look: str) -> None:
     Parameters
     ----------
     look
-        What to do first, such as "look at `dppca-owner review X`".
+        First step for the steward, such as "look at `dppca-owner review X`".
 
     Raises
     ------
@@ -134,7 +134,7 @@ def require_terminal(*, look: str) -> None:
 
 
 def ask(text: str, question: str) -> None:
-    """Show what would be released and ask; `ConsentError` if the steward declines."""
+    """Show the release to be made and ask; `ConsentError` if the steward declines."""
     say(text, err=True)
     if not click.confirm(question, default=False, err=True):
         raise ConsentError("declined: nothing was drawn, charged or sent")

@@ -125,9 +125,9 @@ def contribute(
     study_file: Path | None = None,
     engine: str | None = None,
 ) -> ContributionDocument:
-    """Everything that `contribute` does, on a terminal or on a page.
+    """Carry out `contribute`, on a terminal or on a page.
 
-    ``engine`` takes the place of the policy's.
+    ``engine`` replaces the policy's engine.
     """
     seconds = {"read": 0.0, "draw": 0.0, "send": 0.0}
     with connect(site) as client:
@@ -188,9 +188,9 @@ def _release(
     dialogue: Dialogue,
     seconds: dict[str, float],
 ) -> tuple[StoredRelease, Acknowledgement, CheckReport]:
-    """Read, ask, charge, draw, store and send; refuse before the charge whatever can be refused.
+    """Read, ask, charge, draw, store and send; make every possible refusal before the charge.
 
-    The last value returned is what was coded by rule, for the steward alone.
+    The last value returned counts the values coded by rule, for the steward alone.
     """
     require_unsettled(history, study.name, study.digest)
     data_set = choose_data_set(study, history, load_policy(site), data_set_name)
@@ -214,16 +214,16 @@ def _release(
     checkpoint("read")
     with open_engine(engine, site.folder) as used:
         moments, counted = _read(used, table, study, dialogue, seconds)
-    # Shown, never decided by: what is released may not depend on a count of faults.
+    # Shown only: no decision may depend on a count of faults, because the release must not.
     read, faults = replace(planned, n_rows=moments.n_rows), counts_text(counted)
     for line in alarm_lines(counted):
         dialogue.tell(line)
     asked = dialogue.require_consent(read, moments, state, agreement, faults)
-    if asked and planned.is_live:  # what is released is of one moment, and of one after consent
+    if asked and planned.is_live:  # a release is of one moment, and that comes after consent
         moments, counted = _read(LocalEngine(), table, study, dialogue, seconds)
     if moments.n_rows != table.n_rows:
         dialogue.tell(f"{data_set.name} has {moments.n_rows} rows now, not {table.n_rows}.")
-    # Reading and asking take long: where the study has ended meanwhile, nothing is charged.
+    # Reading and asking take long: if the study has ended meanwhile, nothing is charged.
     _, state = agreed_study(site, client, study.name, study_file=None)
     require_possible(replace(planned, n_rows=moments.n_rows), history, state, now=utc_now())
     with open_ledger(site.ledger, lock=site.lock) as ledger:

@@ -1,4 +1,4 @@
-"""Read all rows once, for what a command tells of them or releases."""
+"""Reading of all rows, once, for a command that describes or releases them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dppca.owner.records import CheckReport, FaultCounts, Table
 def read_rows(
     table: Table, engine: Engine, rule: FaultRule | None, *, progress: ShowProgress
 ) -> tuple[Moments, CheckReport]:
-    """Exact sums of the rows as they are now, and values coded by rule; both site-only."""
+    """Return exact sums of the current rows, and the values coded by rule; both are site-only."""
     tally = FaultCounts(table.schema)
     with table.latest() as latest, progress("Reading rows", latest.n_rows, unit="rows") as bar:
         moments = engine.sum_table(latest, tally=tally, progress=bar.advance)

@@ -1,4 +1,4 @@
-"""What `contribute` would refuse, and why: one answer for every command that says it before."""
+"""Reasons why `contribute` would refuse, for every command that shows them in advance."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dppca.owner.site.policy import DataSet, Policy
 def find_refusals(
     planned: Review, state: StudyState, data_set: DataSet, history: History
 ) -> tuple[DppcaError, ...]:
-    """Why a contribution would be refused: by the policy's rule, and by `require_possible`."""
+    """Return why `contribute` would refuse: by the policy's rule and by `require_possible`."""
     if planned.step is NextStep.SEND:
         return ()
     found = [*_refused_by_rule(planned.study, data_set)]
@@ -35,9 +35,9 @@ def find_refusals(
 
 
 def find_uncovered(study: Study, policy: Policy, history: History) -> list[DppcaError]:
-    """Why the policy covers a study for no data set; empty where it does, or where there is none.
+    """Return why the policy covers a study for no data set; empty if it does or has no data set.
 
-    No row is read: what depends on rows is left out.
+    No row is read: reasons that depend on rows are left out.
     """
     found: list[DppcaError] = []
     for each in policy.data_sets:

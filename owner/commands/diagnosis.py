@@ -1,9 +1,9 @@
-"""What `doctor` looks at: everything that has to be right before a contribution can be.
+"""Diagnosis of a site: `doctor` checks every condition for a contribution.
 
-Each area is examined by itself, so one visit finds all that is wrong; an area that cannot be
-examined because of another is skipped and says so. Data are opened and their columns compared with
-the studies that wait for them; no row is judged (that is what `check` is for) and nothing is
-written. A message says what was found and, where something is wrong, what to do.
+Each area is examined by itself, so one run finds all faults; an area that cannot be examined
+because of another is skipped and says so. Data are opened, and their columns are compared with the
+studies that wait for them; no row is judged (`check` does that) and nothing is written. A message
+says what was found and, if something is wrong, what to do.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from dppca.owner.site.policy import DataSet, Policy, load_policy
 
 
 class State(StrEnum):
-    """How bad it is."""
+    """Severity of a diagnosis."""
 
     OK = "ok"
     INFO = "info"
@@ -64,7 +64,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """One thing that was looked at."""
+    """Result of one examination."""
 
     area: Annotated[str, "what was looked at"]
     state: Annotated[State, "how bad it is"]
@@ -75,7 +75,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A study that waits for contributions (``is_open``) or for openers."""
+    """Study that waits for contributions (``is_open``) or for openers."""
 
     study: Study
     is_open: bool
@@ -83,14 +83,14 @@ class _Waiting:
 
 
 def diagnose(folder: Path, *, offline: bool, now: datetime) -> list[Diagnosis]:
-    """Examine a site; the order is that in which things should be mended.
+    """Examine a site; the findings are in the order in which faults should be repaired.
 
     Parameters
     ----------
     offline
-        Skip what needs the curator.
+        Skip examinations that need the curator.
     now
-        Aware.
+        Current time, aware.
     """
     try:
         site = load_site(folder)
@@ -152,7 +152,7 @@ def _certificates(site: Site, now: datetime) -> Iterator[Diagnosis]:
 
 
 def _proxy(site: Site) -> Iterator[Diagnosis]:
-    """Whether the site's proxy lets it through to the curator."""
+    """Examine the connection to the curator through the site's proxy."""
     try:
         proxy = read_proxy(site)
         if proxy is None:
@@ -167,7 +167,7 @@ def _proxy(site: Site) -> Iterator[Diagnosis]:
 def _connection(
     site: Site, *, offline: bool, accepted: bool
 ) -> tuple[list[Diagnosis], dict[str, _Waiting], CuratorView]:
-    """Whether the curator can be reached, what may wait for this owner, and what is held of it."""
+    """Examine the connection; return studies that wait for this owner and the curator's record."""
     if offline or not accepted:
         why = "asked to stay offline" if offline else "what is broken above has to be mended first"
         return [Diagnosis("connection", State.SKIPPED, why)], {}, CuratorView()
@@ -230,7 +230,7 @@ def _data(
     waiting: dict[str, Study],
     history: History | None,
 ) -> Iterator[Diagnosis]:
-    """Whether each data set can be read, and `contribute` would accept one for each open study."""
+    """Examine each data set, and find those that `contribute` would accept for each open study."""
     if policy is None or not policy.data_sets:
         return
     unreadable = False
@@ -263,14 +263,14 @@ def _data(
         if fitting:
             yield Diagnosis("data", State.OK, f"study {name} can be served by {', '.join(fitting)}")
         else:
-            # No fault of the site's: whatever an operator proposes, its monitoring stays quiet.
+            # Not a fault of the site: no study of an operator may raise the site's alarms.
             reasons = "; ".join(str(error) for error in refusals)
             message = f"no data set can serve study {name}: {reasons}"
             yield Diagnosis("data", State.INFO, message)
 
 
 def _engines(site: Site, policy: Policy | None, *, offline: bool) -> Iterator[Diagnosis]:
-    """Whether clusters answer, and their workers are like this machine."""
+    """Examine whether clusters answer and their workers are like this machine."""
     for each in policy.data_sets if policy is not None else ():
         if each.engine == LOCAL:
             continue
@@ -288,7 +288,7 @@ def _engines(site: Site, policy: Policy | None, *, offline: bool) -> Iterator[Di
 def _refusals(
     site: Site, study: Study, data_set: DataSet, table: Table, history: History
 ) -> tuple[DppcaError, ...]:
-    """What `contribute` would refuse, by the same decisions; `DppcaError` for keys that differ."""
+    """Return the refusals of `contribute`, by the same decisions; `DppcaError` if keys differ."""
     planned = review(
         study,
         history,
@@ -342,7 +342,7 @@ def _peers(site: Site) -> Iterator[Diagnosis]:
 
 
 def _openings(site: Site, waiting: dict[str, _Waiting], history: History) -> Iterator[Diagnosis]:
-    """Which studies wait for an opening of this site, and whether it can open them."""
+    """Examine the studies that wait for an opening by this site."""
     kept = list_opener_keys(site.openers)
     for name, each in waiting.items():
         entry = (each.study.openers or {}).get(site.name)
@@ -355,7 +355,7 @@ def _openings(site: Site, waiting: dict[str, _Waiting], history: History) -> Ite
                 f"this site is an opener of study {name}, and cannot open it: its opener key is "
                 f"not {'in the ledger' if record is None else 'here any more'}. Tell the operator"
             )
-            if record is None and not each.contributed:  # nothing but the study says so
+            if record is None and not each.contributed:  # only the study names it as an opener
                 yield Diagnosis("opener", State.WARNING, message)
             else:
                 yield _broken("opener", OpeningRefusedError(message))

@@ -15,14 +15,14 @@ from dppca.owner.commands.diagnosis import Diagnosis, State, diagnose
 
 @dataclass(frozen=True, slots=True)
 class DoctorDocument:
-    """What is right and what is wrong with a site."""
+    """Findings about a site."""
 
     site: Annotated[Path, "the site's folder"]
     findings: Annotated[list[Diagnosis], "in the order in which to mend them"]
 
     @property
     def healthy(self) -> Annotated[bool, "whether nothing is broken"]:
-        """Whether nothing is broken."""
+        """Return True if nothing is broken."""
         return all(each.state is not State.BROKEN for each in self.findings)
 
 
@@ -46,7 +46,7 @@ def command(folder: Path, *, offline: bool, as_json: bool) -> int:
 
 
 def _text(report: DoctorDocument) -> str:
-    """Findings, one to a line."""
+    """Return the findings, one to a line."""
     alarming = (State.WARNING, State.BROKEN)
     lines = [
         f"{each.state.upper() if each.state in alarming else each.state:7}  {each.area}: "

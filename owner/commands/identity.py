@@ -32,7 +32,7 @@ class OpenerIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityDocument:
-    """What a study file says of this site."""
+    """Entries of a study file about this site."""
 
     study: Annotated[str, "name of the study"]
     owner: Annotated[str, "name of this site"]
@@ -62,7 +62,7 @@ def command(folder: Path, study_name: str, *, opener: bool, as_json: bool) -> No
       dppca-owner identity nltcs --opener
     """
     site = load_site(folder)
-    site.study_folder(study_name)  # refuses what is no name
+    site.study_folder(study_name)  # refuses an invalid name
     if site.next.exists():
         say(
             "A renewal of this site's key has begun: finish it first (`dppca-owner renew`), or the "
@@ -87,7 +87,7 @@ def _offer(site: Site, study: str) -> OpenerIdentity:
 
 
 def _lines(identity: IdentityDocument) -> str:
-    """Lines of the study file, which may be copied as they are."""
+    """Return lines for the study file, which may be copied as they are."""
     owner, opener = identity.owner, identity.opener
     lines = [f"# {owner}, for study {identity.study}", "identities:", f"  {owner}: {identity.key}"]
     if opener is not None:

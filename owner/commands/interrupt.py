@@ -1,7 +1,7 @@
-"""What an interrupted command says: whether anything was charged, according to the ledger.
+"""Messages of an interrupted command: they say what was charged, according to the ledger.
 
-Ctrl-C may come before the charge, after it, or while the bytes are on their way. What was meant to
-happen says nothing about that, so the ledger is read again.
+Ctrl-C may come before the charge, after it, or while the bytes are on their way. The command cannot
+know which, so the ledger is read again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _UNREADABLE = (
 
 
 def report_charges_on_interrupt(site: Site, study: str) -> AbstractContextManager[None]:
-    """Say what was charged for a study, if the block is interrupted."""
+    """Report the charges for a study if the block is interrupted."""
     before = known_history(site)
     return telling_interrupts(
         lambda: f"interrupted: {charges_text(before, known_history(site), study)}"
@@ -31,13 +31,13 @@ def report_charges_on_interrupt(site: Site, study: str) -> AbstractContextManage
 
 
 def report_entries_on_interrupt(site: Site) -> AbstractContextManager[None]:
-    """Say what the block has entered in the ledger, if it is interrupted."""
+    """Report the block's entries in the ledger if it is interrupted."""
     before = known_history(site)
     return telling_interrupts(lambda: f"interrupted: {entered_text(before, known_history(site))}")
 
 
 def entered_text(before: History | None, after: History | None) -> str:
-    """What an interrupted recovery left behind, and what to do; arguments as `charges_text`."""
+    """Return an interrupted recovery's entries and the next step; arguments as `charges_text`."""
     if before is None or after is None:
         return _UNREADABLE
     charged = [
@@ -59,14 +59,14 @@ def entered_text(before: History | None, after: History | None) -> str:
 
 
 def charges_text(before: History | None, after: History | None, study: str | None = None) -> str:
-    """What a command charged, and what is left to do.
+    """Return the charges of a command and the next step.
 
     Parameters
     ----------
     before, after
-        The ledger when the command began and now; None where it could not be read.
+        State of the ledger when the command began, and now; None if it could not be read.
     study
-        The one that the command is for; None for any.
+        Study that the command is for; None for any.
     """
     if before is None or after is None:
         return _UNREADABLE
@@ -82,7 +82,7 @@ def charges_text(before: History | None, after: History | None, study: str | Non
 
 
 def known_history(site: Site) -> History | None:
-    """What the ledger says; None where it cannot be read."""
+    """Read the ledger; return None if it cannot be read."""
     try:
         return read_history(site.ledger)
     except DppcaError:

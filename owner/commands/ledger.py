@@ -119,7 +119,7 @@ def recover(
 def _found(
     site: Site, client: CuratorClient, history: History, *, disowned: set[str]
 ) -> list[RecoveredContribution]:
-    """Contributions that only the curator knows and the steward does not disown; each checked."""
+    """Return contributions that only the curator knows, without disowned ones; each is checked."""
     ca = site.ca.read_bytes()
     return [
         examine(each, client.study(each.study)[0], history, owner=site.name, ca=ca)
@@ -132,9 +132,10 @@ def _found(
 def _enter(
     site: Site, client: CuratorClient, entries: list[Recovery | Disowning], wrong: CuratorView
 ) -> None:
-    """Write the entries, let the curator continue this chain, compare, and unlock the site.
+    """Write the entries, make the curator continue this chain, compare, and unlock the site.
 
-    If it is killed in between, the site stays locked, and the same command continues from there.
+    If the command is killed in between, the site stays locked; the same command continues from
+    there.
     """
     with open_ledger(site.ledger, lock=site.lock) as ledger:
         ledger.recover(entries)

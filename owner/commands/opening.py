@@ -1,4 +1,4 @@
-"""``dppca-owner open``: the second visit of an opener, and its vote where there are spares."""
+"""``dppca-owner open``: the second visit of an opener, and its vote if the study has spares."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ POLL_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenDocument:
-    """What an opener has done for a study."""
+    """Steps of an opener for a study."""
 
     study: Annotated[str, "name of the study"]
     digest: Annotated[DigestText, "digest of the study"]
@@ -99,17 +99,17 @@ def open_sum(
     polled: Callable[[], None] = lambda: None,
     agree_to: Callable[[SealedSet | None], None] = lambda _: None,
 ) -> OpenDocument:
-    """Everything that `open` does, on a terminal or on a page.
+    """Carry out `open`, on a terminal or on a page.
 
     Parameters
     ----------
     wait_s
         Longest time to wait, for owners and for votes.
     polled
-        Called after each look that found some of them missing.
+        Called after each request that found owners or votes missing.
     agree_to
-        Given the set before it is voted for or opened, and None before the opener key is destroyed
-        or a sum sent without another opening; raises where that is not to be.
+        Called with the set before it is voted for or opened, and with None before the opener key is
+        destroyed or the sum of an earlier opening is sent; raises to stop the command.
     """
     left = _countdown(wait_s)
     with connect(site) as client:
@@ -151,16 +151,17 @@ def open_sum(
 
 @dataclass(frozen=True, slots=True)
 class OpeningLook:
-    """What an opener may look at before it opens.
+    """Information for an opener before it opens.
 
     Attributes
     ----------
     shown
-        The sealed set; None while the study is not sealed, and where this site has opened it.
+        The sealed set; None if the study is not sealed, or if this site has opened it.
     record
-        What the ledger says of the opener key.
+        Record of the opener key in the ledger.
     agreement
-        On the keys of the study; None where this site has contributed, so had verified them.
+        Agreement on the keys of the study; None if this site has contributed, and so has verified
+        them.
     """
 
     study: Study
@@ -171,7 +172,7 @@ class OpeningLook:
 
 
 def look_at_opening(site: Site, study_name: str, *, digest: str | None = None) -> OpeningLook:
-    """Fetch what would be opened. Nothing is voted for, opened, charged or sent.
+    """Fetch the set that would be opened, without a vote, opening or charge.
 
     Errors are those of `agreed_study`, `agree` and `find_opener`, and of `Opener.record`.
     """
@@ -190,7 +191,7 @@ def look_at_opening(site: Site, study_name: str, *, digest: str | None = None) -
 
 
 def _agreed_terms(site: Site, study: Study, digest: str | None) -> Terms:
-    """Terms of a study that this site contributed to, or whose keys it has verified now."""
+    """Return the terms of a study whose keys this site has verified, now or at its contribution."""
     require_digest(study, digest)
     terms = _masked_terms(study)
     if read_history(site.ledger).contribution_for(study.digest) is None:
@@ -209,7 +210,7 @@ def _masked_terms(study: Study) -> Terms:
 def _wait_for_seal(
     client: CuratorClient, study: Study, left: Callable[[], float], *, polled: Callable[[], None]
 ) -> StudyProgress:
-    """A study's progress once no more uploads are taken; `NotReadyError` at the end."""
+    """Return a study's progress once uploads are closed; `NotReadyError` if time runs out."""
     while True:
         progress = client.progress(study.digest)
         if progress.state is not StudyState.OPEN:
@@ -232,11 +233,11 @@ def _open(
     polled: Callable[[], None],
     agree_to: Callable[[SealedSet | None], None],
 ) -> None:
-    """Vote if votes are needed, wait for those of others, open; nothing if that was done before."""
+    """Vote if votes are needed, wait for other votes, and open; skip an opening made before."""
     site, terms = opener.site, opener.terms
     if opener.record(read_history(site.ledger)).opening is not None:
         agree_to(None)
-        opener.discard_key()  # where a command was killed before it came to that
+        opener.discard_key()  # an earlier command may have been killed before this step
         return
     shown = client.download_sealed(opener.study, terms)
     agree_to(shown)
@@ -273,7 +274,7 @@ def _votes(
 
 
 def _send(opener: Opener, client: CuratorClient) -> tuple[OpenAnswer, tuple[int, ...]]:
-    """Send the sum over the streams that are wanted of this site, until none are."""
+    """Send the sum over the streams that the curator wants of this site, until it wants none."""
     site = opener.site
     sent: tuple[int, ...] = ()
     answer = client.open(opener.study, opener.terms)
@@ -294,13 +295,13 @@ def _send(opener: Opener, client: CuratorClient) -> tuple[OpenAnswer, tuple[int,
 
 
 def _countdown(seconds: float) -> Callable[[], float]:
-    """Seconds that are left, 0 at the end."""
+    """Return a function that returns the remaining seconds, 0 at the end."""
     end = time.monotonic() + seconds
     return lambda: max(0.0, end - time.monotonic())
 
 
 def _text(document: OpenDocument) -> str:
-    """What was opened, and what comes next."""
+    """Return a text on the opening and the next step."""
     study = document.study
     if document.owners is None:
         opened = f"Study {study} is {document.state} without an opening of this site: it had "

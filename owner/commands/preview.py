@@ -27,16 +27,16 @@ from dppca.owner.site.policy import DataSet, load_policy
 
 @dataclass(frozen=True, slots=True)
 class ContributionPreview:
-    """Everything that a steward may look at before consent.
+    """Information for a steward before consent.
 
     Attributes
     ----------
     agreement
-        On the keys of a study with ``trust: aggregate``; None else.
+        Agreement on the keys of a study with ``trust: aggregate``; else None.
     refusals
-        Why `contribute` would refuse it, all reasons.
+        All reasons why `contribute` would refuse it.
     moments, counted
-        Of the rows as they were read; site-only.
+        Sums and counts of the rows that were read; site-only.
     """
 
     study: Study
@@ -50,7 +50,7 @@ class ContributionPreview:
     counted: CheckReport
 
     def document(self) -> ReviewDocument:
-        """Document that ``review --json`` prints."""
+        """Return the document that ``review --json`` prints."""
         found, request, noise = self.review, self.review.request, self.review.calibration
         return ReviewDocument(
             study=self.study.name,
@@ -88,10 +88,10 @@ def preview_contribution(
     engine: str | None = None,
     progress: ShowProgress,
 ) -> ContributionPreview:
-    """Review a contribution: the rows are read once, as `contribute` would.
+    """Review a contribution: the rows are read once, as `contribute` would read them.
 
-    Nothing is drawn, charged or sent. ``engine`` takes the place of the policy's. Errors are those
-    of `agreed_study`, `choose_data_set`, `open_table`, `agree`, `review` and `open_engine`.
+    Nothing is drawn, charged or sent. ``engine`` replaces the policy's engine. Errors are those of
+    `agreed_study`, `choose_data_set`, `open_table`, `agree`, `review` and `open_engine`.
     """
     policy = load_policy(site)
     with connect(site) as client:
@@ -112,7 +112,7 @@ def preview_contribution(
     )
     with open_engine(engine, site.folder) as used:
         moments, counted = read_rows(table, used, study.faults, progress=progress)
-    reviewed = replace(reviewed, n_rows=moments.n_rows)  # those that are told were counted
+    reviewed = replace(reviewed, n_rows=moments.n_rows)  # the number shown is the number read
     return ContributionPreview(
         study=study,
         state=state,

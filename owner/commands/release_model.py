@@ -1,8 +1,8 @@
-"""What ``dppca-owner train`` does for a model that may leave: DP-SVM on the study's components.
+"""Training of a model that may leave (``dppca-owner train``): DP-SVM on the study's components.
 
-As in `contribute`: review, consent, rows read and all done that can fail, and only then the release
-path of `dppca.owner.release.path`. A model that is stored already is written again as it is, for
-which neither rows nor consent are needed.
+The order is that of `contribute`: review, consent, reading of rows and all steps that can fail come
+before the release path of `dppca.owner.release.path`. A model that is stored already is written
+again unchanged; that needs neither rows nor consent.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ def release_model(
     output: Path | None,
     quiet: bool,
 ) -> ReleasedModelDocument:
-    """Make a model that may leave, or find it; the command's JSON document.
+    """Make a model that may leave, or find it; return the command's JSON document.
 
     Parameters
     ----------
     quiet
-        Do not show the review where consent was given beforehand.
+        Do not show the review if consent was given beforehand.
     """
     started = time.perf_counter()
     policy, history = load_policy(site), read_history(site.ledger)
@@ -74,7 +74,7 @@ def release_model(
         C=resolved.C,
     )
     path = output or model_path(site, study.name, target, resolved.method.name)
-    # All before the charge: where they fail, nothing was spent.
+    # These steps come before the charge: if they fail, nothing was spent.
     signer = make_signer(load_site_credentials(site))
     make_folder(path.parent)
     components = kept_result(site, study)
@@ -115,7 +115,7 @@ def _release(
     yes: bool,
     quiet: bool,
 ) -> tuple[StoredRelease, CheckReport]:
-    """Review, ask, charge, draw and store; the second is what was coded by rule."""
+    """Review, ask, charge, draw and store; return the release and the values coded by rule."""
     require_newest_ledger(site)
     history, study = read_history(site.ledger), asked.study
     table = open_table(data_set.source, study.table)

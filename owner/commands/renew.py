@@ -20,7 +20,7 @@ from dppca.owner.site.enrolment import begin_renewal, finish_renewal, is_cut_off
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextKeyDocument:
-    """A new key, which is not in use yet."""
+    """New key that is not in use yet."""
 
     site: Annotated[Path, "the site's folder"]
     request: Annotated[Path, "file to send to the operator"]
@@ -30,7 +30,7 @@ class NextKeyDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewKeyDocument:
-    """A new key, which is in use."""
+    """New key that is in use."""
 
     site: Annotated[Path, "the site's folder"]
     expires: Annotated[datetime, "when the new certificate expires"]

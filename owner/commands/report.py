@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from dppca.owner.synthesis.report.page import Compared
     from dppca.owner.synthesis.visible_relations import VisibleRelations
 
-_SEED = 1  # of samples; nothing is protected by it
+_SEED = 1  # of samples; it protects nothing
 
 
 @click.command("report")
@@ -135,7 +135,7 @@ def command(
 
 
 def compare_kept(site: Site, study_name: str, *, progress: ShowProgress) -> Compared:
-    """Draw the synthetic rows of a study that `synthesize` draws, and compare them, for a page."""
+    """Draw the synthetic rows that `synthesize` draws for a study, and compare them, for a page."""
     study = kept_study(site, study_name)
     result, components_sha256 = kept_result(site, study)
     folder = site.study_folder(study_name)
@@ -159,7 +159,7 @@ def compare_kept(site: Site, study_name: str, *, progress: ShowProgress) -> Comp
 
 
 def _relations(site: Site, study: Study) -> VisibleRelations | None:
-    """What the components that are kept show of relations."""
+    """Return the relations that the kept components show; None without components."""
     from dppca.owner.synthesis.visible_relations import judge_result
 
     if not components_path(site, study.name).is_file():
@@ -177,7 +177,7 @@ def _compare(
     relations: VisibleRelations | None,
     progress: ShowProgress,
 ) -> tuple[Compared, Callable[[], dict[str, bytes]]]:
-    """A comparison, and what draws its pictures (PNG, by what they show)."""
+    """Return a comparison, and a function that draws its pictures (PNG, by their subject)."""
     from dppca.owner.records import open_table
     from dppca.owner.synthesis.report.comparison import code_table, compare
     from dppca.owner.synthesis.report.page import Compared, biplot, marginal_panels, pair_plot
@@ -215,7 +215,7 @@ def _compare(
 
 
 def _coded(study: Study, source: Path) -> NDArray[np.float64] | None:
-    """The same rows in coded coordinates, if `synthesize` wrote them beside."""
+    """Return the same rows in coded coordinates, if `synthesize` wrote them beside; else None."""
     import pyarrow.parquet
 
     from dppca.owner.synthesis.report.comparison import SAMPLE_ROWS

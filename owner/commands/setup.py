@@ -16,7 +16,7 @@ from dppca.owner.site.enrolment import enrol, read_request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitDocument:
-    """A new site's folder."""
+    """Folder of a new site."""
 
     site: Annotated[Path, "the folder"]
     name: Annotated[str, "name of this owner"]

@@ -75,7 +75,7 @@ def command(folder: Path, *, watch: bool, as_json: bool) -> None:
 
 
 def list_studies(site: Site, client: CuratorQueries, known: dict[str, Study]) -> OwnStudies:
-    """The curator's studies that name a site, as it stands in them.
+    """Return the curator's studies that name a site, each with the site's state in it.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def _fetch(client: CuratorQueries, found: StudySummary, known: dict[str, Study])
 
 
 def _watch(site: Site, client: CuratorQueries, known: dict[str, Study]) -> None:
-    """Show the list again and again; a curator that cannot be reached is asked again."""
+    """Show the list again and again; retry if the curator cannot be reached."""
     shown: object = None
     while True:
         try:

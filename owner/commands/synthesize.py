@@ -1,9 +1,9 @@
 """``dppca-owner synthesize``.
 
-The generator is seeded with what is public: the result file, this owner's name, the number of
-rows. So the command makes the same rows each time, publishing may be repeated after it was cut
-off, and owners do not draw each other's rows. Whether the rows can be predicted does not matter:
-they are post-processing of what is released (docs/decisions/0032-synthetic-rows-repeat.md).
+The generator is seeded with public values: the result file, this owner's name, the number of rows.
+So the command makes the same rows each time, publishing may be repeated after an interruption, and
+owners do not draw each other's rows. The rows may be predictable: they are post-processing of
+released data (docs/decisions/0032-synthetic-rows-repeat.md).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dppca.owner.synthesis.tables import publishable, write_released
 from dppca.owner.synthesis.visible_relations import judge_result
 
 _FIT_ROWS = 1 << 16
-"""As many rows as may be drawn while a field is fitted, for progress."""
+"""Number of rows that the fit of a field counts for in the progress."""
 
 
 @click.command("synthesize")
@@ -140,14 +140,14 @@ def draw_forms(
 
 
 def default_rows(owner: str, result: Result) -> int:
-    """As many rows as this owner contributed, or an equal share if it contributed none."""
+    """Return the number of rows that this owner contributed, or an equal share if it was none."""
     shares = result.header.shares
     own = next((share.n_rows for share in shares if share.owner == owner), None)
     return own or max(1, result.header.n_rows // len(shares))
 
 
 def forms_at(folder: Path, forms: Iterable[Form]) -> dict[Form, Path]:
-    """Where synthetic rows of each form are written in a folder."""
+    """Return the paths in a folder for synthetic rows of each form."""
     return {form: folder / f"synthetic-{form.value}.parquet" for form in forms}
 
 

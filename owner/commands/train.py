@@ -163,7 +163,7 @@ def _train_site_only(
     max_rows: int | None,
     path: Path,
 ) -> tuple[TrainedDocument, str]:
-    """Train a model that stays, and save it: the command's JSON document, and its text."""
+    """Train a model that stays, and save it; return the command's JSON document and its text."""
     from dppca.owner.models.model import pack_model, write_model
     from dppca.owner.models.training import train
 

@@ -46,13 +46,13 @@ def command(
     from dppca.owner.site.kept_studies import ACKNOWLEDGEMENT
 
     def found(path: Path) -> Path | None:
-        # Elsewhere than at a site, a ca.pem that lies there may have come with the file.
+        # In a folder that is no site's, a ca.pem may have come with the file.
         return path if (folder / SITE_FILE).exists() and path.exists() else None
 
     return verify(
         file,
         ca=ca or found(folder / CA),
-        # Another authority's certificate has another authority's list.
+        # The list beside ca.pem belongs to that authority, not to the one of --ca.
         crl=crl or (found(folder / REVOKED) if ca is None else None),
         held_since=held_since,
         acknowledgements=acknowledgements,

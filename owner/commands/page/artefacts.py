@@ -1,8 +1,8 @@
-"""Files that a site keeps of a study, with the labels that they carry.
+"""Files of a study that a site keeps, with their labels.
 
-A file is *released* if it says so and all that it claims holds, as `verify` finds out; a name says
-nothing. The study's document and the curator's acknowledgement carry no label: they are read, and
-the signature checked. Whatever else lies in the folder must not leave.
+A file is *released* if it says so and `verify` confirms all its claims; its name proves nothing.
+The study's document and the curator's acknowledgement carry no label: they are read, and the
+acknowledgement's signature is checked. All other files in the folder must not leave.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PAPERS = {
     "study.json": "the study's document, which the curator has too",
     ACKNOWLEDGEMENT: "the curator's acknowledgement, signed by it",
 }
-"""What others made and sent, with nothing of a row in it."""
+"""Files that other parties made and sent; they hold nothing computed from this site's rows."""
 _SAID = {"contradiction.npz": "a result that leaves out what this site contributed"}
 _KINDS = {
     ".npz": "the joint components",
@@ -34,7 +34,7 @@ _KINDS = {
     ".arrow": "synthetic rows",
     ".skops": "a classifier",
 }
-"""What carries a label, by the end of the name."""
+"""Kinds of files that carry a label, by the suffix of their name."""
 _Stamp = tuple[int, int, int] | None
 
 
@@ -45,7 +45,7 @@ class Artefact:
     Attributes
     ----------
     wrong
-        Why a file that says it is released is not taken for it; empty otherwise.
+        Reason why a file that says it is released is not accepted as released; empty otherwise.
     """
 
     path: Path
@@ -55,19 +55,19 @@ class Artefact:
 
     @property
     def may_leave(self) -> bool:
-        """Whether it was released."""
+        """Return True if the file was released."""
         return self.label is Label.RELEASED
 
 
 class Artefacts:
-    """Describes a site's files; each is verified once, and again when it has changed."""
+    """Descriptions of a site's files; each file is verified once, and again after a change."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
         self._known: dict[tuple[Path, _Stamp, _Stamp], Artefact] = {}
 
     def list(self, study: str) -> list[Artefact]:
-        """What is in a study's folder, by name."""
+        """Return the files in a study's folder, by name."""
         folder = self._site.study_folder(study)
         files = sorted(path for path in folder.glob("[!.]*") if path.is_file())
         return [self._describe(path) for path in files]
@@ -85,7 +85,7 @@ class Artefacts:
 
 
 def _stamp(path: Path) -> _Stamp:
-    """What changes when a file does; None where there is none."""
+    """Return values that change when a file does; None if there is no file."""
     try:
         found = path.stat()
     except OSError:
@@ -121,7 +121,7 @@ def _describe_paper(path: Path, ca: bytes | None) -> Artefact:
 
 
 def _model_label(path: Path) -> Label | None:
-    """The label in a model that carries no receipt; None where there is none."""
+    """Return the label in a model that carries no receipt; None if there is none."""
     if path.suffix != ".skops":
         return None
     try:

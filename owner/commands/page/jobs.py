@@ -1,11 +1,11 @@
 """Work that a page has begun: one piece at a time, in a thread, with its progress.
 
-It goes on whether or not a browser looks, and ends as the command's does. If the process is killed,
-the ledger knows how far it came, and the page goes on from there.
+It goes on without a browser, and ends as the command's work does. If the process is killed, the
+ledger shows which steps were done, and the page continues from there.
 
 The steward may stop it until its *point of no return*: before that it has changed nothing, and
-having passed it, it is finished. Stopped work is over at once, even where a source of rows does not
-answer: its thread ends when it next counts rows, and cannot pass the point any more.
+having passed it, it is finished. Stopped work ends at once, even if a source of rows does not
+answer: its thread ends when it next counts rows, and can no longer pass the point.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ class Job:
     Attributes
     ----------
     title
-        What is done, for people.
+        Name of the work, for people.
     consents
-        Whether it is a contribution.
+        True if the work is a contribution.
     review
         Address of the review that it makes; empty for other work.
     step, done, total, unit
-        Where it is; ``total`` 0 where that is not known.
+        Current step and its progress; ``total`` is 0 if it is not known.
     notes
-        What the steward should know, in order.
+        Messages to the steward, in order.
     error
-        Why it ended without a result.
+        Reason why it ended without a result.
     cancellable
         True until it passes its point of no return.
     """
@@ -67,11 +67,11 @@ class Job:
 
     @property
     def runs(self) -> bool:
-        """Whether it has not ended."""
+        """Return True if it has not ended."""
         return self.thread is not None and self.thread.is_alive() and not self.stopped
 
     def stop(self) -> bool:
-        """End it; False where it has passed the point of no return, or ended before."""
+        """End it; return False if it has passed the point of no return or had ended before."""
         with self._lock:
             if self.cancellable and self.runs and self.error is None:
                 self.stopped = True
@@ -79,7 +79,7 @@ class Job:
             return self.stopped
 
     def fail(self, error: str) -> None:
-        """Say why it ended without a result; what was stopped has said so already."""
+        """Record why it ended without a result, unless it was stopped."""
         with self._lock:
             if not self.stopped:
                 self.error = error
@@ -102,29 +102,29 @@ class Job:
 
     @contextmanager
     def progress(self, description: str, total: int, *, unit: str) -> Iterator[Progress]:
-        """Show the progress of a step; `ConsentError` as it counts on once it was stopped."""
+        """Show the progress of a step; `ConsentError` at the next count after it was stopped."""
         self.step, self.done, self.total, self.unit = description, 0, total, unit
         yield _Counter(self)
         self.step, self.total = "going on", 0
 
 
 class Jobs:
-    """The work of a page, at most one piece at a time; the last of each study is remembered."""
+    """Work of a page, at most one piece at a time; the last of each study is remembered."""
 
     def __init__(self) -> None:
         self._last: dict[str, Job] = {}
         self._lock = threading.Lock()
 
     def running(self) -> Job | None:
-        """What is under way."""
+        """Return the work that is under way, or None."""
         return next((job for job in self._last.values() if job.runs), None)
 
     def of(self, study: str) -> Job | None:
-        """The last work for a study, ended or not."""
+        """Return the last work for a study, ended or not."""
         return self._last.get(study)
 
     def start(self, job: Job, work: Callable[[Job], object]) -> Job:
-        """Begin work, and pass it on; `StudyStateError` while other work is under way."""
+        """Begin work and return it; `StudyStateError` while other work is under way."""
         with self._lock:
             under_way = self.running()
             if under_way is not None:
@@ -148,7 +148,7 @@ def _run(job: Job, work: Callable[[Job], object]) -> None:
 
 
 class PageDialogue:
-    """A `Dialogue` on a page, where the steward has agreed before the rows are read.
+    """Dialogue (`Dialogue`) on a page, where the steward has agreed before the rows are read.
 
     The job may be stopped until the rows are read: before a charge, and before stored bytes are
     sent again.
@@ -156,14 +156,14 @@ class PageDialogue:
     Parameters
     ----------
     agreed
-        `fingerprint` of the review that was on the page.
+        `fingerprint` of the review that the page showed.
     """
 
     def __init__(self, job: Job, agreed: str) -> None:
         self._job, self._agreed = job, agreed
 
     def begin(self, planned: Review) -> None:
-        """See `Dialogue`; what was agreed to must be what is planned now."""
+        """See `Dialogue`; the current plan must be the one that was agreed to."""
         self._require_agreed(planned)
         if planned.is_live:
             self.tell(f"{planned.request.data_set} has {planned.n_rows} rows now.")
@@ -176,7 +176,7 @@ class PageDialogue:
         agreement: Agreement | None,
         counts: str,
     ) -> bool:
-        """See `Dialogue`; it was given on the page, for what is planned and was read still."""
+        """See `Dialogue`; consent was given on the page, and must fit the current plan and rows."""
         del state, agreement, counts
         self._require_agreed(planned, moments)
         self._job.commit_point()
@@ -189,7 +189,7 @@ class PageDialogue:
     def progress(
         self, description: str, total: int, *, unit: str
     ) -> AbstractContextManager[Progress]:
-        """See `Dialogue`; all but to read rows lies behind the point of no return."""
+        """See `Dialogue`; every step except reading rows is past the point of no return."""
         if unit != "rows":
             self._job.commit_point()
         return self._job.progress(description, total, unit=unit)
@@ -216,16 +216,16 @@ class _Counter(Progress):
 
 
 def fingerprint(planned: Review, moments: Moments | None) -> str:
-    """What a steward agrees to: study, data set, query, numbers, cost, budget; and the rows.
+    """Return codes of the object of consent: study, data set, query, numbers, cost, budget; rows.
 
-    Two codes with a dash between them, under a key that this process alone has: a hash of rows
-    would let others test guesses about them. Rows of a query may come and go: then the query is
-    agreed to, and how many it has is told.
+    There are two codes with a dash between them, under a key that only this process has: a hash of
+    rows would let others test guesses about them. The rows of a query may change: then consent is
+    to the query, and the page shows their number.
 
     Parameters
     ----------
     moments
-        Sums of the rows as they were read; None where they were not read yet.
+        Sums of the rows that were read; None if they were not read yet.
     """
     figures = (
         planned.study.digest,

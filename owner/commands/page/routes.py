@@ -1,4 +1,4 @@
-"""What a steward may ask the page, and what each answer is made of."""
+"""Routes of the steward's page, and the content of each answer."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ TEMPLATES = Path(__file__).parent / "templates"
 _PreviewKey = tuple[str, str | None, str | None]
 """A study's name, a data set's name, and the digest that the steward has given."""
 _SOON_S = 1.0
-"""Reviews of small tables are ready by then, and shown without their progress."""
+"""Reviews of small tables are ready within this time and are shown without their progress."""
 
 
 class StewardApp(PageApp):
-    """The pages of a site."""
+    """Pages of a site."""
 
     def __init__(self, site: Site) -> None:
         who, links = f"Site {site.name}", {"Ledger": "/ledger"}
@@ -69,7 +69,7 @@ class StewardApp(PageApp):
         self._comparisons: dict[str, Compared] = {}
 
     def application(self) -> LocalSessionMiddleware:
-        """All routes, guarded."""
+        """Return all routes, guarded."""
         routes = [
             Route("/", self._index),
             Route("/ledger", self._ledger),
@@ -86,7 +86,7 @@ class StewardApp(PageApp):
         return self.guarded(routes)
 
     def finish(self) -> str:
-        """Stop work that has changed nothing yet, wait for other work, and say what was charged."""
+        """Stop work that has changed nothing yet, wait for other work, and return the charges."""
         job, job_text = self._jobs.running(), ""
         if job is not None:
             if not job.stop():
@@ -123,7 +123,7 @@ class StewardApp(PageApp):
         return self.answer("ledger.html", budget=to_document(site_budgets(self._site.folder, None)))
 
     def _study(self, request: Request) -> Response:
-        """Where a study stands: work that is under way, its review, who has come, its result."""
+        """Show the state of a study: work under way, its review, its owners, its result."""
         name = _name(request)
         job = self._jobs.of(name)
         if job is not None and job.runs:
@@ -169,7 +169,7 @@ class StewardApp(PageApp):
         )
 
     def _review(self, request: Request) -> Response:
-        """A review, or the progress of the reading that it needs."""
+        """Show a review, or the progress of the reading that it needs."""
         name, asked = _name(request), request.query_params
         data_set, digest = asked.get("data-set") or None, asked.get("digest", "").strip() or None
         key, job, again = (name, data_set, digest), self._jobs.of(name), "again" in asked
@@ -178,7 +178,7 @@ class StewardApp(PageApp):
             if job.runs:
                 return self._progress(job)
             if job.error is not None:
-                return self._to(name)  # which says how it ended
+                return self._to(name)  # that page says how it ended
         if key in self._previews and not again:
             return self._show_review(key)
         policy, history = load_policy(self._site), read_history(self._site.ledger)
@@ -257,7 +257,7 @@ class StewardApp(PageApp):
         return self._to(job.study)
 
     def _stop(self, request: Request) -> Response:
-        """Stop the work for a study, if it may be; its page says what came of it."""
+        """Stop the work for a study, if it can be stopped; its page shows the outcome."""
         name = _name(request)
         job = self._jobs.of(name)
         if job is not None and not job.stop() and job.runs:
@@ -265,7 +265,7 @@ class StewardApp(PageApp):
         return self._to(name)
 
     def _opening(self, request: Request) -> Response:
-        """What this site, an opener, would open."""
+        """Show the set that this site, an opener, would open."""
         digest = request.query_params.get("digest", "").strip() or None
         return self._show_opening(_name(request), digest)
 
@@ -347,7 +347,7 @@ class StewardApp(PageApp):
     def _place(
         self, name: str, page: str = "", data_set: str | None = None, digest: str | None = None
     ) -> str:
-        """Address of a page of a study."""
+        """Return the address of a page of a study."""
         asked = {"data-set": data_set, "digest": digest}
         query = urlencode({field: value for field, value in asked.items() if value})
         place = f"{self.session.place}/study/{quote(name, safe='')}{page}"
@@ -360,5 +360,5 @@ def _name(request: Request) -> str:
 
 
 def _is_typed(name: str, form: Mapping[str, str]) -> bool:
-    """Whether the steward has agreed, by typing the study's name."""
+    """Return True if the steward has agreed, by typing the study's name."""
     return hmac.compare_digest(form.get("name", "").strip().encode(), name.encode())

@@ -11,7 +11,7 @@ _ASSUMED = 24
 
 
 def contribution_steps(history: History, digest: str, job: Job) -> list[tuple[str, bool]]:
-    """Steps of a contribution, and whether each is done: what the ledger says, and the reading."""
+    """Return the steps of a contribution, each with True if the ledger or the job shows it done."""
     step = decide_step(history, digest)
     charged = step is not NextStep.RESERVE
     drawn = history.commitment_for(digest) is not None
@@ -24,6 +24,6 @@ def contribution_steps(history: History, digest: str, job: Job) -> list[tuple[st
 
 
 def spectrum(seen: ContributionPreview) -> list[float]:
-    """The forecast's assumed eigenvalues, in proportion to 1, 1/2, 1/3 ..."""
+    """Return the forecast's assumed eigenvalues, in proportion to 1, 1/2, 1/3 ..."""
     columns = min(seen.study.table.layout.n_columns, _ASSUMED)
     return [seen.forecast.assumed_first / rank for rank in range(1, columns + 1)]
