@@ -1,1 +1,1 @@
-"""Classifiers trained at a site: how each is trained, kept, loaded and used."""
+"""Classifiers trained at a site: training, files, loading and use."""

@@ -1,15 +1,15 @@
-"""What ``dppca-owner train`` offers: two methods, each exactly as far as its label allows.
+"""Methods that ``dppca-owner train`` offers: two, each within the limits of its label.
 
-The label follows from a method's guarantee and is not the steward's to choose:
+The label follows from a method's guarantee; the steward does not choose it:
 
-* `released`: what leaves is private by a proof that holds. It takes the ledger's path: consent,
+* `released`: the model is private by a proof that holds. It takes the ledger's path: consent,
   reserve, draw, commit. It is never made without a policy.
-* `site-only`: computed from raw rows. It is saved here, never published, and not charged, because
-  nothing leaves.
+* `site-only`: the model is computed from raw rows. It is saved here, never published, and not
+  charged, because nothing leaves.
 
-The papers' other methods are estimators of the Python package. A steward who asks for one is told
-where it is. Everything here is a decision on names and numbers; nothing is read, and the methods
-check the numbers.
+The papers' other methods are estimators of the Python package. The error for such a method names
+its class. This module decides on names and options only: it reads nothing, and the methods check
+the numbers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DPPCA_SVM, DP_SVM = "dppca-svm", "dp-svm"
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One row of the table.
+    """One method that `train` offers.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ IN_PYTHON = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class TrainOptions:
-    """What the steward typed; None where an option was not given."""
+    """Options that the steward typed; None for an option that was not given."""
 
     method: str
     epsilon: str | None = None
@@ -83,7 +83,7 @@ class TrainOptions:
     yes: bool = False
 
     def command(self, study: str, *, target: str, data_set: str) -> str:
-        """The line that asks for the same again, after ``dppca-owner``."""
+        """Return the command line, after ``dppca-owner``, that repeats this request."""
         options = {
             "--target": target,
             "--method": self.method,
@@ -99,7 +99,7 @@ class TrainOptions:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedMethod:
-    """A method with its settings: what will be trained."""
+    """Method with its settings, ready for training."""
 
     method: Method
     kernel: str
@@ -112,12 +112,12 @@ class ResolvedMethod:
 
 
 def resolve(options: TrainOptions) -> ResolvedMethod:
-    """Decide, or say what is wrong, before anything is read, drawn or charged.
+    """Choose method and settings, or refuse, before anything is read, drawn or charged.
 
     Raises
     ------
     SettingError
-        An option that the method would not heed, or a method that is not offered.
+        An option has no effect on the method, or the method is not offered.
     LabelError
         A model that may not leave was to be published.
     """
@@ -168,7 +168,7 @@ def _check_site_only(method: Method, options: TrainOptions) -> None:
 
 
 def _check_released(method: Method, options: TrainOptions) -> None:
-    """Refuse the options of a model that stays; whether a delta is needed, the methods say."""
+    """Refuse the options of a model that stays; the methods themselves check the delta."""
     if options.max_rows is not None:
         raise SettingError(
             f"--max-rows is for models that stay: {method.name} trains on all rows, whose number "

@@ -1,4 +1,4 @@
-"""The estimators of `dppca.common.estimators` behind a site's models.
+"""Estimators of a site's models, built on `dppca.common.estimators`.
 
 They see scores in the study's components. The classes are codes of the target's labels.
 """
@@ -23,16 +23,16 @@ _NOT_SETTINGS = frozenset({"entropy", "random_state"})
 
 
 class ScoreSVM(SVM):
-    """DPPCA-SVM's machine on scores in the study's components; predicts as the machine does."""
+    """DPPCA-SVM's machine on scores in the study's components; `predict` asks the machine."""
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Classes, shape (n_rows,)."""
+        """Return classes, shape (n_rows,)."""
         predicted: NDArray[Any] = self.classes_[self.machine_.predict(check_rows(self, X))]
         return predicted
 
 
 class StoredDPSVM(DPSVM):
-    """DP-SVM by the weights that a ledger stores: integers on a public grid.
+    """DP-SVM with the weights that a ledger stores: integers on a public grid.
 
     Attributes
     ----------
@@ -54,18 +54,18 @@ class StoredDPSVM(DPSVM):
 
 @dataclass(frozen=True, slots=True)
 class ModelKind:
-    """An estimator, and the fitted values that it predicts from, beside ``classes_``."""
+    """Estimator class, and the names of the fitted values for predictions beside ``classes_``."""
 
     estimator: type[Classifier]
     state: tuple[str, ...]
 
     def make(self, settings: dict[str, Any]) -> Classifier:
-        """An unfitted estimator by those of the settings that it has."""
+        """Return an unfitted estimator with those settings that it accepts."""
         names = signature(self.estimator).parameters
         return self.estimator(**{key: value for key, value in settings.items() if key in names})
 
     def take_state(self, estimator: Classifier) -> dict[str, Any]:
-        """The fitted values that predictions need."""
+        """Return the fitted values that predictions need."""
         return {name: getattr(estimator, name) for name in ("classes_", *self.state)}
 
 
@@ -75,7 +75,7 @@ KINDS = MappingProxyType(
 
 
 def describe_settings(estimator: Classifier) -> dict[str, Any]:
-    """Its settings as JSON, without what it draws noise from."""
+    """Return an estimator's settings as JSON, without its source of noise."""
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in estimator.get_params(deep=False).items()

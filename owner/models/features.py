@@ -1,4 +1,4 @@
-"""What a model sees of a row: its scores in a public space of the coded columns but the target's.
+"""Features of a model: scores of a row in a public space of all coded columns but the target's.
 
 Rows are coded by the study's schema, in real units: numerics and binaries in [-1/2, 1/2], one
 indicator of 1 per categorical and per numeric with ``products: bins``, or rows in the unit ball. No
@@ -27,18 +27,18 @@ FeatureReader = Callable[[list[Column]], NDArray[np.float64]]
 
 @dataclass(frozen=True, slots=True)
 class FeatureSpace:
-    """Released components of all coded columns but the target's; free post-processing.
+    """Released components of all coded columns but the target's; they are free post-processing.
 
     Attributes
     ----------
     columns
         Indices of the coded columns that are features, shape (f,).
     mean
-        Released mean of the features, shape (f,), coded units; zeros where there is none.
+        Released mean of the features, shape (f,), coded units; zeros if there is none.
     components
         Shape (k, f): rows are eigenvectors of the features' released covariance.
     row_norm
-        R, where scores are brought into the ball of radius R; None leaves them as they are.
+        R, if scores are scaled into the ball of radius R; None leaves them unchanged.
     """
 
     columns: NDArray[np.int64]
@@ -47,7 +47,7 @@ class FeatureSpace:
     row_norm: float | None = None
 
     def project(self, schema: Schema, columns: list[Column]) -> NDArray[np.float64]:
-        """Scores of rows, shape (n_rows, k). Site-only: raw rows in a released basis.
+        """Return scores of rows, shape (n_rows, k); site-only: raw rows in a released basis.
 
         Each is a function of its row alone: an exact product of the coded row and the components
         rounded to a public grid, less the same constant (`dppca.common.numerics.rowwise`).
@@ -67,7 +67,7 @@ class FeatureSpace:
 
 
 def find_target(schema: Schema, target: str) -> Binary | Categorical:
-    """The attribute that is to be predicted; `SettingError` says what can be a target."""
+    """Return the attribute to predict; `SettingError` lists the possible targets."""
     attribute = next((a for a in schema.attributes if a.name == target), None)
     if isinstance(attribute, Binary | Categorical):
         return attribute
@@ -86,6 +86,6 @@ def find_target(schema: Schema, target: str) -> Binary | Categorical:
 
 
 def list_features(schema: Schema, target: str) -> NDArray[np.int64]:
-    """Indices of the coded columns of all attributes but ``target``, shape (f,)."""
+    """Return indices of the coded columns of all attributes but ``target``, shape (f,)."""
     start, stop = schema.layout.groups[schema.find_index(target)]
     return np.array([c for c in range(schema.layout.n_columns) if not start <= c < stop], np.int64)

@@ -1,8 +1,8 @@
-"""Reading a model's file: any method, any label.
+"""Loading of a model's file, of any method and any label.
 
 Only classes of scikit-learn and NumPy are accepted in a file, and only in the shapes that
-`dppca.owner.models.model.pack_model` writes. The estimator is made again from its settings and
-given its state.
+`dppca.owner.models.model.pack_model` writes. The estimator is made again from its settings and then
+gets its state.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ def load_model(path: Path) -> Model:
     Raises
     ------
     ArtefactError
-        Not a model, damaged, with classes other than scikit-learn's and NumPy's, with parts that do
-        not fit each other or the receipt, or a machine of another version of scikit-learn.
+        The file is no model, is damaged, has classes that are not scikit-learn's or NumPy's, has
+        parts that do not fit each other or the receipt, or holds a machine of another version of
+        scikit-learn.
     """
     try:
         archive = open_archive(path.read_bytes())
@@ -114,7 +115,7 @@ def _rebuild_estimator(archive: ModelArchive, receipt: WeightReceipt | None) -> 
 
 
 def _is_sound(model: Model) -> bool:
-    """Whether all parts fit each other, the label and the receipt."""
+    """Return True if all parts fit each other, the label and the receipt."""
     estimator = model.estimator
     target = model.schema.attributes[model.schema.find_index(model.target)]
     classes = estimator.classes_
@@ -138,7 +139,7 @@ def _is_sound(model: Model) -> bool:
 
 
 def _is_machine(machine: Any, kernel: str) -> bool:
-    """Whether what a file has for a machine is one: of scikit-learn, scaled or not; or none."""
+    """Return True for a machine of scikit-learn, scaled or not, and for None."""
     if machine is None:
         return True
     *scalers, last = (

@@ -1,13 +1,13 @@
-"""A classifier of a site, and all that is needed to use it on rows of its schema.
+"""Classifier of a site, with everything that its use on rows of its schema needs.
 
-A `site-only` one is computed from raw rows without noise, and an RBF machine holds support vectors,
-which are such rows; there is no way to publish one. What is in a `released` one is public once it
-leaves: components, noised weights, public settings, the number of rows, and a receipt. Nothing else
-may ever be added to it that is computed from rows: no accuracy on them, no count of missing
-targets, no word on how the solver fared.
+A `site-only` model is computed from raw rows without noise, and an RBF machine holds support
+vectors, which are such rows; there is no way to publish one. The content of a `released` model is
+public once it leaves: components, noised weights, public settings, the number of rows, and a
+receipt. Nothing else that is computed from rows may ever be added to it: no accuracy on them, no
+count of missing targets, no report of the solver.
 
-Limits: the receipt is as true as the person who gives it. That the weights are those that the
-receipt names is checked; that their noise was drawn cannot be.
+Limits: the receipt is only as reliable as the person who gives it. The weights are compared with
+the receipt; a check that their noise was drawn is impossible.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from dppca.owner.models.features import FeatureSpace
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How a model that stays was trained. Site-only.
+    """Figures of the training of a model that stays; they are site-only.
 
-    ``n_unlabelled`` rows were left out because their target is missing or unknown; ``converged``
-    is False where the solver stopped at its limit of iterations. ``majority`` is the share of the
-    rows with the commonest label.
+    ``n_unlabelled`` rows were left out because their target is missing or unknown; ``converged`` is
+    False if the solver stopped at its limit of iterations. ``majority`` is the share of the rows
+    with the commonest label.
     """
 
     n_rows: int
@@ -48,7 +48,7 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A fitted estimator, and what its features are.
+    """Fitted estimator and its features.
 
     Attributes
     ----------
@@ -57,9 +57,9 @@ class Model:
     space
         The study's components, on which rows are projected.
     fit
-        How a model that stays was fitted; None for one that may leave.
+        Figures of the training of a model that stays; None for one that may leave.
     receipt
-        Receipt of a model that may leave, and of no other.
+        Receipt of a model that may leave; None for one that stays.
     """
 
     study_digest: str
@@ -75,29 +75,29 @@ class Model:
 
     @property
     def n_components(self) -> int:
-        """k."""
+        """Number of components, k."""
         return len(self.space.components)
 
     @property
     def kind(self) -> ModelKind:
-        """The kind of its estimator."""
+        """Kind of its estimator."""
         return KINDS[self.method]
 
     @property
     def target_attribute(self) -> Binary | Categorical:
-        """The attribute that is predicted."""
+        """Attribute that is predicted."""
         attribute = self.schema.attributes[self.schema.find_index(self.target)]
         assert isinstance(attribute, Binary | Categorical)  # noqa: S101 - seen to when made
         return attribute
 
     def classify(self, columns: list[Column]) -> NDArray[np.int64]:
-        """Codes of the labels it gives to rows, shape (n_rows,)."""
+        """Return codes of the predicted labels of rows, shape (n_rows,)."""
         scores = self.space.project(self.schema, columns)
         return self.estimator.predict(scores).astype(np.int64)
 
 
 def pack_model(model: Model) -> bytes:
-    """A model's file. Not the same bytes twice: they carry the time."""
+    """Return a model's file. The bytes differ each time, because they contain the time."""
     space = model.space
     metadata = {
         "kind": KIND,
@@ -119,7 +119,7 @@ def pack_model(model: Model) -> bytes:
 
 
 def write_model(content: bytes | SignedFile, path: Path) -> None:
-    """Write a model, with its envelope if it has one; `ArtefactError` where that fails."""
+    """Write a model, with its envelope if it has one; `ArtefactError` if that fails."""
     try:
         write_signed(path, content)
     except OSError as error:

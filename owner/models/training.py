@@ -1,10 +1,10 @@
-"""DPPCA-SVM: a support vector machine on a site's own rows in the jointly found components.
+"""DPPCA-SVM: a support vector machine on a site's own rows in the joint components.
 
 Following Huang et al. 2021, algorithm 1: rows are projected on the first k private principal
 components, ``Y = X V_k``, and a support vector machine is trained on Y. V_k is private; Y is raw
-rows in a private basis, so the classifier is *not* (`privacy.md` section 3.3), whatever the paper
-says of it: the model is `site-only`. To share a classifier, publish synthetic rows and train on
-those.
+rows in a private basis, so the classifier is *not* private (`privacy.md` section 3.3), although the
+paper says that it is: the model is `site-only`. To share a classifier, publish synthetic rows and
+train on those.
 
 The target's columns must not be among the features. Dropping its rows and columns from the
 released covariance gives the features' covariance, whose components cost nothing further. Their
@@ -51,12 +51,12 @@ from dppca.owner.records import FaultCounts, Table, open_table
 from dppca.owner.synthesis.tables import open_writer
 
 MAX_RBF_ROWS = 20_000
-"""An RBF machine takes time with the square of its rows: above this a limit must be asked for."""
+"""The time of an RBF machine grows with the square of its rows: more rows need a limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Rows that a model classified."""
+    """Rows that a model has classified."""
 
     target: Annotated[str, "attribute that was predicted"]
     rows: Annotated[int, "rows that were classified"]
@@ -68,12 +68,12 @@ class Prediction:
 
 
 def feature_space(result: Result, study: Study, target: str) -> FeatureSpace:
-    """Components of all columns but the target's, from what was released alone.
+    """Return the components of all columns but the target's, from released data alone.
 
     Raises
     ------
     SettingError
-        The target is no attribute, or a numeric, or the only one.
+        The target is no attribute, a numeric, or the only attribute.
     """
     schema = study.table
     find_target(schema, target)
@@ -111,14 +111,14 @@ def train(
         Train on this many rows, drawn at random by ``rng``, or on all. Needed for ``rbf`` above
         `MAX_RBF_ROWS` rows.
     tally
-        Counts what coding has to mend, of all rows read.
+        Counts the values that coding replaces, in all rows read.
     progress
         Called with the number of rows read, batch by batch.
 
     Raises
     ------
     SettingError
-        An argument is out of range; the message says what may be chosen.
+        An argument is out of range; the message names the choices.
     DataError
         All rows that have a label have the same one, or there are fewer rows than components.
     """
@@ -142,7 +142,7 @@ def train(
     require_two_labels(target, codes)
     scores, codes = scores[known], codes[known]
     with warnings.catch_warnings():
-        # Said by `converged` instead, which a warning on the terminal is easily lost beside.
+        # `converged` reports this instead; a warning on the terminal is easily overlooked.
         warnings.simplefilter("ignore", ConvergenceWarning)
         estimator.fit(scores, codes)
     return Model(
@@ -171,12 +171,12 @@ def predict_file(
     *,
     progress: Callable[[int], None] | None = None,
 ) -> Prediction:
-    """Classify the rows of a file, which need not have the target.
+    """Classify the rows of a file; the file need not have the target.
 
     Parameters
     ----------
     model
-        Whatever its label, what it says of rows of the site is computed from them: site-only.
+        Model of any label. Its predictions are computed from rows of the site: they are site-only.
     output
         ``.csv``, ``.parquet`` or ``.arrow``: columns ``row`` (from 1) and ``predicted`` (a label).
 
@@ -235,14 +235,14 @@ def require_rows(n_rows: int, n_features: int, what: str) -> None:
 
 
 def require_features(columns: NDArray[np.int64], target: str) -> NDArray[np.int64]:
-    """Pass on the columns of all attributes but the target, of which there must be some."""
+    """Return the columns of all attributes but the target; refuse if there are none."""
     if len(columns) == 0:
         raise SettingError(f"{target} is the only attribute: there is nothing to predict it from")
     return columns
 
 
 def require_two_labels(target: str, codes: NDArray[np.int64]) -> None:
-    """Refuse rows with fewer than two known labels. For models that stay: it depends on rows."""
+    """Refuse rows with fewer than two known labels; only for models that stay, as it reads rows."""
     if len(np.unique(codes[codes >= 0])) < 2:
         raise DataError(
             f"fewer than two labels of {target} occur in the rows: there is nothing to learn; add "
@@ -253,7 +253,7 @@ def require_two_labels(target: str, codes: NDArray[np.int64]) -> None:
 def choose_rows(
     n_rows: int, kernel: str, max_rows: int | None, rng: np.random.Generator
 ) -> NDArray[np.int64] | None:
-    """Rows to train on, ascending; None for all."""
+    """Return indices of the rows to train on, ascending; None for all."""
     if max_rows is not None and max_rows < 2:
         raise SettingError(f"max_rows is {max_rows}; it must be at least 2")
     if max_rows is None and kernel == RBF and n_rows > MAX_RBF_ROWS:
@@ -277,14 +277,14 @@ def read_rows(
     tally: FaultCounts | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Read rows for training, all of them or those ``chosen`` (ascending).
+    """Read rows for training: all of them, or those with indices ``chosen`` (ascending).
 
     Parameters
     ----------
     features
-        From a batch of columns to its features, shape (n_batch, f).
+        Function from a batch of columns to its features, shape (n_batch, f).
     tally
-        Counts what coding has to mend, of all rows read.
+        Counts the values that coding replaces, in all rows read.
     progress
         Called with the number of rows read, batch by batch.
 

@@ -1,1 +1,1 @@
-"""What commands print, from the documents that `--json` prints."""
+"""Texts that commands print, made from the documents that `--json` prints."""

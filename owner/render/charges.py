@@ -1,4 +1,4 @@
-"""What a release costs and what is left of a budget, in words for people."""
+"""Texts on the cost of a release and the remaining budget."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dppca.owner.release.contribution import BudgetStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChargedCost:
-    """A claim and a charge."""
+    """Claim and charge of a release."""
 
     epsilon: Annotated[Decimal, "epsilon of the guarantee"]
     delta: Annotated[Decimal, "delta of the guarantee"]
@@ -25,13 +25,13 @@ class ChargedCost:
 
     @property
     def charge(self) -> PrivacyCost:
-        """Charge of the ledger, of either kind."""
+        """Charge in the ledger, in both currencies."""
         return PrivacyCost(self.charged_epsilon, self.charged_rho)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCharge(ChargedCost):
-    """A release that the ledger stores, and what is left of the budget that it was charged to."""
+    """Release that the ledger stores, with the rest of the budget that it was charged to."""
 
     study: Annotated[str, "name of the study"]
     data_set: Annotated[str, "data set that it was computed from"]
@@ -50,7 +50,7 @@ class StoredCharge(ChargedCost):
 
 
 def charged_cost(request: ReleaseRequest) -> dict[str, Any]:
-    """The fields of `ChargedCost`."""
+    """Return the fields of `ChargedCost`."""
     return {
         "epsilon": request.epsilon,
         "delta": request.delta,
@@ -60,13 +60,13 @@ def charged_cost(request: ReleaseRequest) -> dict[str, Any]:
 
 
 def charge_text(charge: PrivacyCost) -> str:
-    """A charge, which may be of both kinds."""
+    """Return a charge in words; it may be in both currencies."""
     parts = (("epsilon {}", charge.epsilon), ("rho {} (zCDP)", charge.rho))
     return " and ".join(words.format(spent_text(each)) for words, each in parts if each)
 
 
 def standing_lines(status: BudgetStatus) -> list[str]:
-    """What is left of a population's lifetime budget."""
+    """Return lines on a population's lifetime budget before and after a release."""
     whole = f"epsilon {decimal_text(status.epsilon)} at delta {decimal_text(status.delta)}"
     lines = [
         f"  it counts for population {name} too, which has charges in common"
@@ -87,7 +87,7 @@ def standing_lines(status: BudgetStatus) -> list[str]:
 
 
 def charged_text(stored: StoredCharge) -> str:
-    """Population that a release was charged to, the rest of its budget, and the charge."""
+    """Return the population that was charged, the rest of its budget, and the charge."""
     known = (
         "policy.yaml does not state its budget now"
         if stored.remaining is None
@@ -97,5 +97,5 @@ def charged_text(stored: StoredCharge) -> str:
 
 
 def other_owners(count: int) -> str:
-    """Such as "1 other owner" and "2 other owners"."""
+    """Return a number of owners in words, such as "1 other owner" and "2 other owners"."""
     return f"{count} other owner{'s' if count > 1 else ''}"

@@ -1,4 +1,4 @@
-"""What commands print of the values that coding had to mend; all of it is site-only."""
+"""Texts on the values that coding had to replace; all of them are site-only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dppca.owner.records.lines import LINE_BYTES
 
 @dataclass(frozen=True, slots=True)
 class CheckDocument:
-    """Every fault of a table, by attribute and row."""
+    """Faults of a table, by attribute and row."""
 
     study: Annotated[str, "name of the study"]
     digest: Annotated[DigestText, "digest of the study"]
@@ -44,11 +44,11 @@ _LINE_FAULTS = {
     LineFault.ENCODING: "hold bytes that are not UTF-8",
 }
 _MANY = 0.1
-"""Share of the rows from which on a column that cannot be read is told first."""
+"""Share of rows from which an unreadable column is reported before everything else."""
 
 
 def alarm_lines(report: CheckReport) -> list[str]:
-    """Faults by which a whole column or file is read wrongly; they stand above all else."""
+    """Return faults that make a whole column or file unreadable; they stand above all else."""
     encoding = report.malformed_rows.get(LineFault.ENCODING)
     lines = []
     if encoding is not None:
@@ -70,7 +70,7 @@ def alarm_lines(report: CheckReport) -> list[str]:
 
 
 def malformed_lines(report: CheckReport) -> dict[LineFault, str]:
-    """Number of the lines of a CSV file that are not rows as its header says, by kind of fault."""
+    """Return the number of lines of a CSV file that are no rows, by kind of fault."""
     return {
         kind: f"{_share(found.count, report.rows)} rows {_LINE_FAULTS[kind]}"
         for kind, found in report.malformed_rows.items()
@@ -78,12 +78,12 @@ def malformed_lines(report: CheckReport) -> dict[LineFault, str]:
 
 
 def with_counts(text: str, report: CheckReport) -> str:
-    """A text about rows, after what is told first, and before the counts of `counts_text`."""
+    """Return a text on rows between the lines of `alarm_lines` and of `counts_text`."""
     return "\n".join([*alarm_lines(report), text, counts_text(report)])
 
 
 def counts_text(report: CheckReport) -> str:
-    """Values coded by rule, by attribute, with their share of the rows."""
+    """Return the values coded by rule, by attribute, with their share of the rows."""
     lines = ["Values coded by rule (site-only: this list stays here):"]
     lines += [f"  {line}" for line in malformed_lines(report).values()]
     lines += [
@@ -98,7 +98,7 @@ def counts_text(report: CheckReport) -> str:
 
 
 def _above_lines(report: CheckReport) -> list[str]:
-    """Shares that are above what the study agreed on; no line where none is."""
+    """Return a line with the shares above the study's limit; no line if there are none."""
     shares = ", ".join(f"{name} {share:.1%}" for name, share in report.above.items())
     if not shares:
         return []
@@ -110,7 +110,7 @@ def _above_lines(report: CheckReport) -> list[str]:
 
 
 def check_text(report: CheckReport) -> str:
-    """Every fault, by attribute."""
+    """Return every fault, by attribute."""
     lines = [*alarm_lines(report), f"{report.rows} rows"]
     if report.extra_columns:
         lines.append(
@@ -164,7 +164,7 @@ def _target_line(target: TargetReport) -> str:
 
 
 def _rows(found: FaultCount, report: CheckReport) -> str:
-    """Row numbers; of several files, each by the file's number and its own within it."""
+    """Return row numbers; for several files, each file's number with the row number in it."""
     rows, ends = found.rows, list(accumulate(report.files))
     shown = [
         f"{row - ends[file] + report.files[file]} of file {file + 1}" if ends else str(row)

@@ -1,4 +1,4 @@
-"""What commands about budgets and ledgers print for people; the JSON has every figure, too."""
+"""Documents and texts of commands on budgets and ledgers; the JSON has every figure, too."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dppca.owner.render.charges import ChargedCost, other_owners
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerState:
-    """A ledger, the whole of which was verified."""
+    """Ledger that was verified as a whole."""
 
     path: Annotated[PathText, "the ledger's file"]
     entries: Annotated[int, "number of entries"]
@@ -28,7 +28,7 @@ class LedgerState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PopulationBudget:
-    """What was charged to a population, and the lifetime budget that policy.yaml gives it."""
+    """Charges of a population, and the lifetime budget that policy.yaml gives it."""
 
     name: Annotated[str, "name of the population; of a data set with a budget of its own, its name"]
     who: Annotated[str, "the people, as policy.yaml says (site-only); empty if it does not"] = ""
@@ -48,7 +48,7 @@ class PopulationBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSetCharges:
-    """What was charged for a data set under its name."""
+    """Charges of a data set under its name."""
 
     name: Annotated[str, "name of the data set"]
     population: Annotated[str, "population that it draws on, or drew on last"]
@@ -58,7 +58,7 @@ class DataSetCharges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChargedRelease(ChargedCost):
-    """One charge and the state of its release."""
+    """Charge with the state of its release."""
 
     sequence: Annotated[int, "number of the ledger's entry"]
     time: Annotated[TimeText, "when it was charged"]
@@ -77,7 +77,7 @@ class ChargedRelease(ChargedCost):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedOpening:
-    """An opener key of this site, and how far it came. Nothing is charged for it."""
+    """Opener key of this site with its last step. Nothing is charged for it."""
 
     study: Annotated[str, "name of the study"]
     opener_key: Annotated[DigestText, "SHA-256 of the public opener key"]
@@ -101,7 +101,7 @@ class SiteBudgets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveredRelease(ChargedCost):
-    """A contribution that the curator holds and the ledger did not know."""
+    """Contribution that the curator holds and the ledger did not contain."""
 
     study: Annotated[str, "name of the study"]
     data_set: Annotated[str, "data set that it was computed from"]
@@ -115,7 +115,7 @@ class RecoveredRelease(ChargedCost):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerRecovery:
-    """What a recovery entered in the ledger."""
+    """Entries that a recovery made in the ledger."""
 
     owner: Annotated[str, "name of this site"]
     recovered: Annotated[tuple[RecoveredRelease, ...], "contributions that were charged again"]
@@ -129,7 +129,7 @@ class LedgerRecovery:
 
 
 class ExportDocument(Document):
-    """Every entry of a ledger, or where they were written."""
+    """Entries of a ledger, or the file that holds them."""
 
     owner: Annotated[str, "name of this site"]
     entries: Annotated[int, "number of entries"]
@@ -140,7 +140,7 @@ class ExportDocument(Document):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedRelease:
-    """A charge, and what of its receipt was compared."""
+    """Charge with the comparisons that its receipt passed."""
 
     sequence: Annotated[int, "number of the ledger's entry"]
     study: Annotated[str, "name of the study"]
@@ -154,7 +154,7 @@ class VerifiedRelease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedLedger:
-    """What of a ledger was verified."""
+    """Verified parts of a ledger."""
 
     entries: Annotated[int, "number of entries"]
     head: Annotated[bytes, "SHA-256 of the last entry"]
@@ -164,7 +164,7 @@ class VerifiedLedger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetPlan:
-    """What further releases would leave of a population's lifetime budget."""
+    """Effect of further releases on a population's lifetime budget."""
 
     data_set: Annotated[str, "name of the data set"]
     population: Annotated[PopulationBudget, "population that it draws on, as it stands"]
@@ -172,7 +172,7 @@ class BudgetPlan:
 
 
 def budget_text(document: SiteBudgets, *, width: int | None = None) -> str:
-    """Budgets and charges, as two tables; `width` is the terminal's, None where there is none."""
+    """Return budgets and charges as two tables; `width` is the terminal's, or None."""
     ledger = document.ledger
     lines = [f"Ledger: {ledger.entries} entries, the chain verifies."]
     lines += _table(
@@ -238,7 +238,7 @@ def budget_text(document: SiteBudgets, *, width: int | None = None) -> str:
 
 
 def recovery_text(document: LedgerRecovery, *, width: int | None = None) -> str:
-    """What a recovery would enter, and what it would leave; `width` as in `budget_text`."""
+    """Return the entries and the budgets after a recovery; `width` as in `budget_text`."""
     lines = [f"What the curator holds of {document.owner} and this ledger does not know:"]
     lines += _table(
         ["study", "received", "rows", "epsilon", "rho", "charged to", "evidence"],
@@ -276,7 +276,7 @@ def recovery_text(document: LedgerRecovery, *, width: int | None = None) -> str:
 
 
 def export_text(document: ExportDocument) -> str:
-    """File of the entries, and the words to note for a later comparison."""
+    """Return the file of the entries, and the values to note for a later comparison."""
     return (
         f"Wrote {document['entries']} entries to {document['output']}.\n"
         f"To compare later: --extends {document['entries']}:{document['head']}"
@@ -284,7 +284,7 @@ def export_text(document: ExportDocument) -> str:
 
 
 def verified_text(document: VerifiedLedger) -> str:
-    """What of a ledger was verified."""
+    """Return the verified parts of a ledger."""
     releases = document.releases
     stored = [each for each in releases if each.receipt]
     again = sum(each.recomputed for each in releases)
@@ -301,7 +301,7 @@ def verified_text(document: VerifiedLedger) -> str:
 
 
 def plan_text(document: BudgetPlan, *, width: int | None = None) -> str:
-    """Budget after each further release; `width` as in `budget_text`."""
+    """Return the budget after each further release; `width` as in `budget_text`."""
     people = document.population
     lines = [
         f"Budget of population {people.name} (data set {document.data_set}): epsilon "

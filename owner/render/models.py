@@ -1,4 +1,4 @@
-"""What commands about models print for people; every figure is in the JSON document, too."""
+"""Documents and texts of commands on models; every figure is in the JSON, too."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainedDocument:
-    """A model that stays at the site."""
+    """Model that stays at the site."""
 
     study: Annotated[str, "name of the study"]
     target: Annotated[str, "attribute that it predicts"]
@@ -44,7 +44,7 @@ class TrainedDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasedModelDocument(StoredCharge):
-    """A model that may leave, as the ledger stores it."""
+    """Model that may leave, with its entry in the ledger."""
 
     label: Annotated[Label, "where the file may go"]
     receipt: Annotated[Mapping[str, object], "the receipt that the file holds"]
@@ -61,7 +61,7 @@ class ReleasedModelDocument(StoredCharge):
 
 
 def training_text(document: TrainedDocument) -> str:
-    """Fit and file of a model that stays."""
+    """Return fit and file of a model that stays."""
     lines = [
         f"Trained {document.method} ({document.kernel}) for {document.target} on "
         f"{document.rows} rows in {document.n_components} components",
@@ -77,7 +77,7 @@ def training_text(document: TrainedDocument) -> str:
 def model_offer_text(
     release: WeightRelease, request: ReleaseRequest, status: BudgetStatus, step: NextStep
 ) -> str:
-    """Content and cost of a model that may leave, shown before consent."""
+    """Return content and cost of a model that may leave, shown before consent."""
     machines, k = release.weights.n_machines, release.weights.D - 1
     person, n_rows = release.model_request.study.max_rows_per_person, release.n_rows
     split = split_over(machines)
@@ -103,7 +103,7 @@ def model_offer_text(
 
 
 def released_model_text(document: ReleasedModelDocument) -> str:
-    """File and cost of a model that may leave."""
+    """Return file and cost of a model that may leave."""
     k, of = document.n_components, "weights" if document.method == "dp-svm" else "model"
     again = " (it was stored already; these are the same bytes)" if document.already_stored else ""
     lines = [
@@ -121,7 +121,7 @@ def released_model_text(document: ReleasedModelDocument) -> str:
 
 
 def prediction_text(prediction: Prediction) -> str:
-    """Number of the rows that were classified, and their file."""
+    """Return the number of classified rows, and their file."""
     known = ""
     if prediction.accuracy is not None:
         known = f", right on {prediction.accuracy:.1%} of those with a known target"
@@ -133,5 +133,5 @@ def prediction_text(prediction: Prediction) -> str:
 
 
 def _beside(majority: float | None) -> str:
-    """Share of the commonest label, to be held against an accuracy."""
+    """Return the share of the commonest label, for comparison with an accuracy."""
     return "" if majority is None else f"; always the commonest label: {majority:.1%}"

@@ -1,4 +1,4 @@
-"""What `contribute`, `components` and `synthesize` print, as JSON and for people."""
+"""Documents and texts of `contribute`, `components` and `synthesize`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dppca.owner.synthesis.visible_relations import VisibleRelations
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContributionDocument(StoredCharge):
-    """A contribution that the curator holds."""
+    """Contribution that the curator holds."""
 
     digest: Annotated[DigestText, "digest of the study"]
     owner: Annotated[str, "name of this site"]
@@ -35,7 +35,7 @@ class ContributionDocument(StoredCharge):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentsDocument:
-    """The joint components of a study."""
+    """Joint components of a study."""
 
     study: Annotated[str, "name of the study"]
     digest: Annotated[DigestText, "digest of the study"]
@@ -86,7 +86,7 @@ class SynthesisDocument:
 
 
 def contribution_text(document: ContributionDocument) -> str:
-    """Bytes that were sent, their charge, and the next step."""
+    """Return the number of bytes sent, their charge, and the next step."""
     again = " (the curator had it already)" if document.already_stored else ""
     return (
         f"Sent {document.bytes} bytes on {document.rows} rows to study {document.study}"
@@ -97,7 +97,7 @@ def contribution_text(document: ContributionDocument) -> str:
 
 
 def components_text(document: ComponentsDocument) -> str:
-    """The result in short."""
+    """Return a summary of the result."""
     values = document.eigenvalues
     above = sum(value > document.noise_edge for value in values)
     lines = [
@@ -126,7 +126,7 @@ def components_text(document: ComponentsDocument) -> str:
 
 
 def synthesis_text(document: SynthesisDocument) -> str:
-    """Files of the rows, and what they show."""
+    """Return the files of the rows, and the relations that they show."""
     lines = [f"Drew {document.rows} synthetic rows (released, may go anywhere):"]
     lines += [f"  {form}: {path}" for form, path in document.forms.items()]
     if "decoded" in document.forms:

@@ -1,4 +1,4 @@
-"""What `report` prints."""
+"""Document and text of `report`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dppca.owner.synthesis.visible_relations import VisibleRelations
 
 @dataclass(frozen=True, slots=True)
 class QualityReport:
-    """A comparison that stays at the site."""
+    """Comparison that stays at the site."""
 
     study: Annotated[str, "name of the study"]
     data_set: Annotated[str, "data set that was compared"]
@@ -31,7 +31,7 @@ class QualityReport:
 
 
 def quality_text(report: QualityReport) -> str:
-    """A report in short."""
+    """Return a summary of a report."""
     found = report.quality
     pairs, distances = found.pair_summary, found.distances
     lines = [

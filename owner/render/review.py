@@ -1,4 +1,4 @@
-"""What `review` prints: as JSON, and for people, whose every figure is in the JSON, too."""
+"""Document and text of `review`; every figure of the text is in the JSON, too."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MASKED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewedAggregate:
-    """Who makes a masked sum, and against whom it is protected."""
+    """Owners that make a masked sum, and the parties against whom it is protected."""
 
     quorum: Annotated[int, "least number of owners in the sum"]
     colluders: Annotated[int, "owners that may work together with the curator"]
@@ -55,7 +55,7 @@ class ReviewedAggregate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewDocument(ChargedCost):
-    """What a contribution would hold and cost."""
+    """Content and cost of a contribution before it is made."""
 
     study: Annotated[str, "name of the study"]
     digest: Annotated[DigestText, "digest of the study"]
@@ -83,7 +83,7 @@ class ReviewDocument(ChargedCost):
 
 
 def review_aggregate(found: Review, agreement: Agreement) -> ReviewedAggregate:
-    """Against whom a masked contribution is protected."""
+    """Return the owners of a masked contribution, and its protection against collusion."""
     terms, study = agreement.terms, found.study
     against = foresee_collusion(study, found.calibration)
     return ReviewedAggregate(
@@ -101,7 +101,7 @@ def review_aggregate(found: Review, agreement: Agreement) -> ReviewedAggregate:
 
 
 def _aggregate_lines(found: Review, agreement: Agreement) -> list[str]:
-    """Against whom, as long as what, and what is left otherwise."""
+    """Return lines on the protection, its conditions, and the figures if more owners collude."""
     terms, claim = review_aggregate(found, agreement), found.calibration
     against = foresee_collusion(found.study, claim)
     more = [] if against is None else [f"  {against.words}"]
@@ -139,7 +139,7 @@ def review_text(
     *,
     refusals: Sequence[str] = (),
 ) -> str:
-    """What would leave, what it costs, against whom, what it may be good for."""
+    """Return what would leave, its cost, the guarantee, and a forecast of its use."""
     request, study = found.request, found.study
     person = found.calibration.max_rows_per_person
     lines = [

@@ -1,4 +1,4 @@
-"""The list of a site's studies: what each costs, until when, and what the steward can do now."""
+"""List of a site's studies, each with its cost, its deadline and the steward's next step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dppca.owner.release.contribution import NextStep
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnStudy:
-    """One study of the curator that names this site."""
+    """Study of the curator that names this site."""
 
     name: Annotated[str, "name of the study"]
     digest: Annotated[DigestText, "digest of the study"]
@@ -34,7 +34,7 @@ class OwnStudy:
 
 @dataclass(frozen=True, slots=True)
 class OwnStudies:
-    """The studies of the curator that name this site, newest first."""
+    """Studies of the curator that name this site, newest first."""
 
     curator: Annotated[str, "`HOST:PORT` of the curator"]
     studies: Annotated[Sequence[OwnStudy], "one entry for each"]
@@ -42,22 +42,22 @@ class OwnStudies:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a site stands in a study.
+    """State of a site in a study.
 
     Attributes
     ----------
     is_held
-        Whether the curator holds a contribution of this site.
+        True if the curator holds a contribution of this site.
     step
-        What the ledger says is to be done for a contribution.
+        Next step of a contribution, by the ledger.
     is_over
-        Whether the deadline has passed.
+        True if the deadline has passed.
     opens
-        Whether this site is an opener that has not opened yet.
+        True if this site is an opener that has not opened yet.
     has_components
-        Whether the components are here.
+        True if the components are here.
     uncovered
-        Why policy.yaml does not cover it, before anything is charged for it; empty where it does.
+        Reason why policy.yaml does not cover it, before a charge; empty if it does.
     """
 
     state: StudyState
@@ -70,7 +70,7 @@ class Standing:
 
 
 def advise(name: str, standing: Standing) -> str:
-    """Advice to a steward on a study: a command and its purpose, or the reason to wait."""
+    """Return advice to a steward on a study: a command and its purpose, or the reason to wait."""
     if standing.state is StudyState.ABORTED:
         return f"nothing: it was aborted; `dppca-owner components {name}` says why"
     if standing.is_held and standing.step is NextStep.RESERVE:
@@ -105,7 +105,7 @@ def _advise_open(name: str, standing: Standing) -> str:
 
 
 def studies_text(found: OwnStudies) -> str:
-    """The list, some lines for each study."""
+    """Return the list, with some lines for each study."""
     if not found.studies:
         return f"No study of the curator at {found.curator} names this site."
     return "\n".join(line for each in found.studies for line in _lines(each))
