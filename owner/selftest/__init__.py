@@ -1,8 +1,8 @@
-"""The self-test: does what is installed here keep its promise? Audited on this machine, by attack.
+"""Self-test: audits and attacks on this machine that check the promises of this installation.
 
-Nothing of the site is touched: tables, ledgers and the curator are thrown away afterwards. `draws`
-audits the noise itself, `endpoint` attacks a real curator over loopback, `crashes` kills commands.
-Each finding states how likely it would be to accuse an honest installation (`Finding.false_alarm`);
-what it does not find is not proved absent: a lower bound on epsilon is one, and these attacks are
-a few of all.
+It does not touch the site: tables, ledgers and the curator are temporary. `draws` audits the noise
+itself, `endpoint` attacks a real curator over loopback, `crashes` kills commands. Each finding
+states the probability that it accuses an honest installation (`Finding.false_alarm`). A fault that
+it does not find may still exist: the bound on epsilon is only a lower one, and these are only some
+of the possible attacks.
 """

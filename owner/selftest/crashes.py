@@ -1,8 +1,8 @@
-"""The ledger under ``kill -9``: at every step of a release, and at moments of chance.
+"""Ledger under ``kill -9``: at every step of a release, and at random moments.
 
-After each death the chain must verify, at most one charge may stand, and the same command again
-must end with exactly one charge and the bytes that were stored before, if any were. Where nothing
-was drawn, the charge is for the rows that were asked for: the same command must refuse others.
+After each kill the chain must verify, and there may be at most one charge. The same command, run
+again, must end with exactly one charge and with the bytes that were stored before, if any were. If
+nothing was drawn, the charge is for the rows of the first request: the command must refuse others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DATA_SET = "crashes"
 def kill_at_steps(
     federation: TemporaryFederation, *, steps: tuple[str, ...], advance: Callable[[int], None]
 ) -> Finding:
-    """Kill a contribution at each of some steps, and run it again."""
+    """Kill a contribution at each of the steps, and run it again."""
     faults = []
     for step in steps:
         name = f"kill-{step}"
@@ -46,7 +46,7 @@ def kill_at_steps(
 def kill_at_random(
     federation: TemporaryFederation, *, times: int, advance: Callable[[int], None]
 ) -> Finding:
-    """Kill a contribution at moments of chance within the time one takes."""
+    """Kill a contribution at random moments within its usual time, and run it again."""
     federation.create(study_for_crashes("timed"))
     started = time.monotonic()
     run_owner(federation, *_line("timed"))
@@ -94,7 +94,7 @@ def attack_by_other_rows(federation: TemporaryFederation) -> Finding:
 
 
 def _after(federation: TemporaryFederation, name: str, before: History) -> list[str]:
-    """What is wrong after a death and after running the command again."""
+    """Run the command again after a kill, and return all faults."""
     epsilon = study_for_crashes(name).privacy.epsilon or Decimal(0)
     digest = study_for_crashes(name).digest
     try:
@@ -118,7 +118,7 @@ def _after(federation: TemporaryFederation, name: str, before: History) -> list[
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
-    """Let a process run; `TimeoutError` when the time is up."""
+    """Wait until a process ends; `TimeoutError` when the time is up."""
     end = time.monotonic() + seconds
     while process.poll() is None:
         if time.monotonic() >= end:

@@ -1,8 +1,8 @@
 """Audits of the noise of `dppca.common.privacy.release.draw`, which draws every release.
 
-The moments are those of tables small enough to search all neighbours of, so that the change that
-the noise must hide is found, not computed by the formula that calibrates it. The bytes come from
-the operating system, counted on their way.
+The moments belong to tables so small that all their neighbours can be searched. So the change that
+the noise must hide is found, and not computed by the formula that calibrates it. The bytes come
+from the operating system and are counted.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ _BINARIES: list[dict[str, object]] = [
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """A mechanism that is audited, and what it is called in the report.
+    """Mechanism that is audited, with its name in the report.
 
     Attributes
     ----------
     study
-        With every kind of attribute: for the law of each coordinate.
+        Study with every kind of attribute: for the law of each coordinate.
     small
-        A study of two binaries: few coordinates, where a lower bound on epsilon is near the truth.
+        Study of two binaries: few coordinates, so a lower bound on epsilon is near the true value.
     """
 
     title: str
@@ -68,7 +68,7 @@ class Audit:
 
 
 def audits() -> tuple[Audit, ...]:
-    """Every law that a study may ask for."""
+    """Return an audit of every law that a study may ask for."""
     privacies = [
         {"mechanism": name, "epsilon": "2", "delta": "0.05"}
         if law.needs_delta
@@ -82,20 +82,20 @@ def audits() -> tuple[Audit, ...]:
 
 
 class CountingEntropy:
-    """A source that counts the bytes it gives."""
+    """Source that counts the bytes it gives."""
 
     def __init__(self, source: EntropySource) -> None:
         self._source = source
         self.taken = 0
 
     def bytes(self, count: int) -> bytes:
-        """As many bytes of the source."""
+        """Return `count` bytes of the source."""
         self.taken += count
         return self._source.bytes(count)
 
 
 def audit_noise(audit: Audit, *, n_releases: int, advance: Callable[[int], None]) -> list[Finding]:
-    """Distribution and independence of every coordinate's noise, and the randomness it took."""
+    """Audit distribution and independence of every coordinate's noise, and its random bytes."""
     study, calibration = audit.study, calibrate(audit.study)
     moments = find_neighbours(study, calibration)[0]
     entropy = CountingEntropy(OperatingSystemEntropy())
@@ -108,9 +108,9 @@ def audit_noise(audit: Audit, *, n_releases: int, advance: Callable[[int], None]
 
 
 def audit_epsilon(audit: Audit, *, n_releases: int, advance: Callable[[int], None]) -> Finding:
-    """A lower bound on what releases of two neighbouring tables in fact tell apart.
+    """Bound from below the epsilon that releases of two neighbouring tables in fact spend.
 
-    `bound_epsilon` of the log-likelihood ratios of many releases of each.
+    The bound is `bound_epsilon` of the log-likelihood ratios of many releases of each.
     """
     study, claim = audit.small, calibrate(audit.small)
     a, b = find_neighbours(study, claim)
@@ -145,12 +145,12 @@ def bound_epsilon(
     level: float,
     thresholds: Sequence[float] = THRESHOLDS,
 ) -> float:
-    """Lower bound on epsilon from the losses of as many releases of two neighbours, (n,) each.
+    """Return a lower bound on epsilon from losses of releases of two neighbours, (n,) each.
 
-    The rates of one event are bounded by the intervals of Clopper and Pearson (1934), and
-    ``epsilon >= ln((p_low - delta) / q_high)``, whatever the noise is. The bound is wrong with a
-    probability of at most ``level``: two intervals for each direction and threshold share it.
-    Thresholds are parts of the claim.
+    The rates of one event are bounded by the intervals of Clopper and Pearson (1934), and ``epsilon
+    >= ln((p_low - delta) / q_high)`` for every noise. The bound is wrong with a probability of at
+    most ``level``: two intervals for each direction and threshold share it. Thresholds are parts of
+    the claim.
     """
     n, best = len(from_a), 0.0
     each = level / (4 * len(thresholds))
@@ -168,9 +168,9 @@ def bound_epsilon(
 def log_ratio(
     claim: Calibration, x: NDArray[np.int64], y: NDArray[np.int64], releases: NDArray[Any]
 ) -> NDArray[np.float64]:
-    """Log-likelihood ratio of releases (n, d), x (d,) against y: the most powerful statistic.
+    """Return log-likelihood ratios of releases (n, d), x (d,) against y.
 
-    Neyman and Pearson (1933).
+    This is the most powerful statistic (Neyman and Pearson 1933).
     """
     z = releases.astype(np.float64)
     ratio: NDArray[np.float64] = (claim.law.nats(z - y) - claim.law.nats(z - x)).sum(axis=1)
@@ -201,7 +201,7 @@ def _distribution(title: str, noise: NDArray[np.int64], calibration: Calibration
 
 
 def _independence(title: str, noise: NDArray[np.int64], calibration: Calibration) -> Finding:
-    """Noise of two coordinates, or of one and the next release, must not go together."""
+    """Check that noise of two coordinates, or of successive releases, is uncorrelated."""
     n, d = noise.shape
     middles = centred(calibration.law, noise)
     pairs = d * (d - 1) // 2 + d * d
@@ -226,7 +226,7 @@ def _independence(title: str, noise: NDArray[np.int64], calibration: Calibration
 
 
 def _randomness(title: str, needed: float, taken: float) -> Finding:
-    """No sampler can make this noise from fewer fair bits (`dppca.owner.selftest.laws`)."""
+    """Check that the sampler took enough random bits (see `dppca.owner.selftest.laws`)."""
     return Finding(
         f"{title}: randomness",
         taken >= needed,
@@ -250,9 +250,9 @@ def _study(privacy: dict[str, str], attributes: list[dict[str, object]]) -> Stud
 
 
 def find_neighbours(study: Study, calibration: Calibration) -> tuple[Moments, Moments]:
-    """Tables of three rows, as far apart as the mechanism's norm can see, that one person parts.
+    """Return neighbouring tables of three rows, as far apart as possible in the mechanism's norm.
 
-    As many rows differ as a person may have, three at most.
+    They differ in as many rows as one person may have, three at most.
     """
     grid = [
         [0.0, 0.25, 0.5, 0.75, 1.0]

@@ -1,9 +1,10 @@
-"""Attacks on a real curator's endpoint, by an operator who may start studies as he pleases.
+"""Attacks on a real curator's endpoint, by an operator who may start any study.
 
-*Differencing.* A person's row is one of two, by a coin. The attacker has the table's release with
-that person, then another study's release of the table with the person replaced by a known row, and
-subtracts. What he knows of the coin comes from one release, so he is right with probability at most
-``e^epsilon / (1 + e^epsilon)``, whatever he does. Were noise used twice, he would always be right.
+*Differencing.* A coin decides which of two rows a person has. The attacker has the table's release
+with that person, then another study's release of the table with the person replaced by a known row,
+and subtracts. Only one release depends on the coin, so every attacker guesses right with
+probability at most ``e^epsilon / (1 + e^epsilon)``. If noise were used twice, the guess would
+always be right.
 
 *Asking again.* The same study again must give the same bytes and charge nothing. The same question
 under new names is charged each time, until the budget ends it.
@@ -51,7 +52,7 @@ _KNOWN = ["50", *["no", "yes"] * 3]
 def attack_by_differencing(
     federation: TemporaryFederation, *, trials: int, advance: Callable[[int], None]
 ) -> list[Finding]:
-    """Subtract releases of neighbouring tables, `trials` times; see the module."""
+    """Subtract releases of neighbouring tables, `trials` times; see the module's docstring."""
     table = federation.site / "survey.csv"
     guesses, noises = 0, []
     for trial in range(trials):
@@ -119,7 +120,7 @@ def attack_by_asking_again(
 
 
 def check_receipt(federation: TemporaryFederation) -> Finding:
-    """The components carry a receipt that verifies against the authority."""
+    """Check that the components carry a receipt that verifies against the authority."""
     study = _study("receipt")
     _write(federation.site / "survey.csv", [*_OTHERS, _KNOWN])
     _released(federation, study, "survey")
@@ -151,7 +152,7 @@ def _differencing(guesses: int, trials: int) -> Finding:
 
 
 def _wire(noises: NDArray[np.int64]) -> Finding:
-    """The noise as it came over the wire, all coordinates of all releases together."""
+    """Check the noise that came over the wire, all coordinates of all releases together."""
     law = calibrate(_study("law")).law
     distance, limit = dkw(noises.ravel(), law), dkw_limit(noises.size, LEVEL)
     bare = [i for i in range(noises.shape[1]) if not noises[:, i].any()]
@@ -168,7 +169,7 @@ def _wire(noises: NDArray[np.int64]) -> Finding:
 
 
 def _guess(difference: NDArray[np.int64], table: Path, study: Study) -> int:
-    """Which of the two secrets explains a difference better."""
+    """Return the index of the secret that explains a difference better."""
     expected = []
     for row in (*_SECRETS, _KNOWN):
         _write(table, [*_OTHERS, row])
@@ -179,7 +180,7 @@ def _guess(difference: NDArray[np.int64], table: Path, study: Study) -> int:
 
 
 def _released(federation: TemporaryFederation, study: Study, data_set: str) -> NDArray[np.int64]:
-    """What the attacker gets for a new study: the victim's packed vector, as it was pooled."""
+    """Return the victim's packed vector for a new study, from the pooled sums that anyone gets."""
     federation.create(study)
     federation.owner("contribute", study.name, "--yes", "--data-set", data_set)
     return _pooled(federation, study)
@@ -218,5 +219,5 @@ def prepare(federation: TemporaryFederation) -> None:
 
 
 def study_for_crashes(name: str) -> Study:
-    """A study of the data set ``crashes``."""
+    """Return a study of the data set ``crashes``."""
     return _study(name)

@@ -1,4 +1,4 @@
-"""What a check of the self-test found, and how the whole is told."""
+"""Findings of the self-test, and its report."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Figures(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check, with its figures."""
+    """Result of one check, with its figures."""
 
     check: Annotated[str, "what was looked at"]
     passed: Annotated[bool, "whether the promise held"]
@@ -52,7 +52,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class SelfTest:
-    """What the audit of an installation found."""
+    """Findings of the audit of an installation."""
 
     quick: Annotated[bool, "whether the shorter test was run"]
     findings: Annotated[list[Finding], "one entry for each check"]
@@ -60,17 +60,17 @@ class SelfTest:
 
     @property
     def passed(self) -> Annotated[bool, "whether every promise held"]:
-        """Whether every promise held."""
+        """Return True if every promise held."""
         return all(each.passed for each in self.findings)
 
     @property
     def false_alarm(self) -> Annotated[float, "probability that a sound installation fails"]:
-        """The sum over all checks."""
+        """Sum of the false-alarm probabilities over all checks."""
         return sum(each.false_alarm for each in self.findings)
 
 
 def report_text(tested: SelfTest) -> str:
-    """The plain report."""
+    """Return the report as text."""
     width = max(len(each.check) for each in tested.findings)
     verdict = (
         "Every promise that was tried held."

@@ -1,7 +1,7 @@
-"""One row against the others: hostile rows are put into files, and all other rows must stay.
+"""Attack of one row on the others: a hostile row is put into a file, and no other row may change.
 
-What coding sees of a file is the column of codes of each attribute. A row that changed another
-one's code, or the number of rows, would change a release by more than its noise hides.
+Coding turns a file into one column of codes for each attribute. A row that changed the code of
+another row, or the number of rows, would change a release by more than its noise hides.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _CELLS: tuple[tuple[Any, Any, list[Any], Any], ...] = (
 
 
 def attack_by_one_row(folder: Path) -> Finding:
-    """Replace one row of small files of every format, which are written into ``folder``."""
+    """Replace one row of small files of every format; the files are written into ``folder``."""
     failed = [_changes_others(*pair) for pair in _pairs(folder)]
     return Finding(
         "one row against the others",
@@ -67,7 +67,7 @@ def attack_by_one_row(folder: Path) -> Finding:
 
 
 def _pairs(folder: Path) -> Iterator[tuple[Path, Path, int]]:
-    """Files that differ in one row, and its place."""
+    """Yield two files that differ in one row, and the place of the row."""
     before, after = folder / "before.csv", folder / "after.csv"
     for kind, odd, place, end in product(
         range(len(_AROUND)), _LINES, (3, _N_ROWS - 1), (b"\n", b"\r\n")

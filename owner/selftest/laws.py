@@ -1,12 +1,12 @@
-"""Tests of noise against its exact law, whose false alarms are bounded: pure.
+"""Tests of noise against its exact law, with bounded false alarms; all functions are pure.
 
 * `dkw`: largest distance of an empirical distribution from the exact one; Massart (1990) bounds
   ``P(sup |F_n - F| > t)`` by ``2 exp(-2 n t^2)`` for every F, discrete ones too.
 * `bins`: counts in bins of known probability; binomial tails, exact, by the union bound.
 * `correlations`: products of two independent variables in [-1/2, 1/2] of mean 0; Hoeffding (1963)
   bounds ``P(|mean| > t)`` by ``2 exp(-8 n t^2)``.
-* `information`: bits of a sampler's output. A run that has used c fair bits has probability
-  ``2^-c``, so an output of probability P cannot come from fewer than ``-log2 P`` bits, ever.
+* `bits`: bits of information in a sampler's output. A run that has used c fair bits has
+  probability ``2^-c``, so an output of probability P cannot come from fewer than ``-log2 P`` bits.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _N_BINS = 16
 
 
 def bits(law: NoiseLaw, noise: NDArray[np.int64]) -> float:
-    """``-log2`` of the probability of noise of any shape."""
+    """Return ``-log2`` of the probability of noise of any shape."""
     return float(law.nats(noise).sum() / log(2))
 
 
 def centred(law: NoiseLaw, x: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Midpoint of the distribution function's step at x, less 1/2: of mean 0 exactly."""
+    """Return the midpoint of the distribution function's step at x, less 1/2; its mean is 0."""
     return (law.below(x) + law.below(x - 1)) / 2 - 0.5
 
 
 def dkw(noise: NDArray[np.int64], law: NoiseLaw) -> float:
-    """``sup |F_n - F|`` of a sample, shape (n,)."""
+    """Return ``sup |F_n - F|`` of a sample, shape (n,)."""
     ordered = np.sort(noise)
     n = len(ordered)
     values, counts = np.unique(ordered, return_counts=True)
@@ -44,14 +44,14 @@ def dkw(noise: NDArray[np.int64], law: NoiseLaw) -> float:
 
 
 def dkw_limit(n: int, level: float) -> float:
-    """What `dkw` exceeds with probability at most ``level``."""
+    """Return the limit that `dkw` exceeds with probability at most ``level``."""
     return sqrt(log(2 / level) / (2 * n))
 
 
 def bins(noise: NDArray[np.int64], law: NoiseLaw) -> float:
-    """Smallest binomial tail, times the number of tails, of counts in bins; shape (n,).
+    """Return the smallest binomial tail of counts in bins, times the number of tails; shape (n,).
 
-    Under the law it is at most x with probability at most x.
+    Under the law the result is at most x with probability at most x.
     """
     reach = int(np.abs(noise).max()) + 1
     edges = np.unique([_quantile(law, i / _N_BINS, reach) for i in range(1, _N_BINS)])
@@ -63,13 +63,13 @@ def bins(noise: NDArray[np.int64], law: NoiseLaw) -> float:
 
 
 def correlations(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean products of columns, shape (d, d), of two samples of shape (n, d) in [-1/2, 1/2]."""
+    """Return mean products of columns, shape (d, d), of two samples (n, d) in [-1/2, 1/2]."""
     products: NDArray[np.float64] = first.T @ second / len(first)
     return products
 
 
 def correlation_limit(n: int, level: float) -> float:
-    """What one mean product exceeds with probability at most ``level``."""
+    """Return the limit that one mean product exceeds with probability at most ``level``."""
     return sqrt(log(2 / level) / (8 * n))
 
 

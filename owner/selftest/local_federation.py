@@ -1,8 +1,8 @@
-"""A throw-away federation on this machine: authority, curator, operator, one site. Real ones.
+"""Temporary federation on this machine: a real authority, curator and operator, and one site.
 
-The curator is the installed program in a process of its own, reached over loopback with mutual
-TLS; the site is a folder that the owner's own commands work on. The operator's calls, which an
-attacker would make too, are made from here.
+The curator is the installed program in a process of its own, reached over loopback with mutual TLS;
+the site is a folder for the owner's own commands. This module makes the operator's calls, which an
+attacker could make too.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COMMAND_S, _CALL_S, _RESULT_S = 120.0, 30.0, 60
 
 @dataclass(frozen=True, slots=True)
 class TemporaryFederation:
-    """A site, and an operator's connection to its curator.
+    """Site of the owner `VICTIM`, with an operator's connection to its curator.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class TemporaryFederation:
         self.admin.CreateStudy(request, timeout=_CALL_S)
 
     def components(self, study: Study) -> SignedFile:
-        """The result file and its envelope, as soon as there is one."""
+        """Return the result file and its envelope, as soon as they are available."""
         digest = bytes.fromhex(study.digest)
         question = pb.GetResultRequest(study_digest=digest, wait_ms=_RESULT_S * 1000)
         answer = self.federation.GetResult(question, timeout=_RESULT_S + _CALL_S)
@@ -68,12 +68,12 @@ class TemporaryFederation:
         )
 
     def owner(self, *arguments: str) -> dict[str, Any]:
-        """Run one of the owner's commands in this process; its JSON document.
+        """Run one of the owner's commands in this process; return its JSON document.
 
         Raises
         ------
         DppcaError
-            What the command raised.
+            The error that the command raised.
         """
         from dppca.owner.cli import cli
 
@@ -103,7 +103,7 @@ class TemporaryFederation:
 def run_owner(
     federation: TemporaryFederation, *arguments: str, fault: str | None = None
 ) -> tuple[int, Any]:
-    """Exit code and JSON document (None without one) of a command in a process of its own."""
+    """Run a command in a process of its own; return exit code and JSON document, or None."""
     process = federation.start_owner(*arguments, fault=fault)
     try:
         printed, _ = process.communicate(timeout=_COMMAND_S)
@@ -114,12 +114,12 @@ def run_owner(
 
 @contextmanager
 def temporary_federation(folder: Path) -> Iterator[TemporaryFederation]:
-    """Make a federation in an empty folder, and end it.
+    """Make a federation in an empty folder, and end it after the block.
 
     Raises
     ------
     DppcaError
-        A command failed; the message says what it said.
+        A command failed; the message has its output.
     """
     with Processes() as processes:
         authority = CommandAuthority(processes, folder / "authority")

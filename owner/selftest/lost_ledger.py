@@ -1,8 +1,8 @@
-"""A ledger that is lost, or is an old copy: the site must not draw again what it cannot know of.
+"""Attack by a lost or outdated ledger: the site must not repeat releases that the ledger lacks.
 
-The curator has contributions of the site; its ledger is taken away, then an old copy put in its
-place. A further study must be refused, for nothing, with and without the mark beside the ledger;
-with the newest ledger back in its place it must be taken. The ledger is the throw-away site's.
+The curator has contributions of the site; the site's ledger is removed, then replaced by an old
+copy. A further study must be refused without a charge, with and without the mark beside the ledger;
+once the newest ledger is back, it must be accepted. The ledger is the temporary site's.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DATA_SET = "crashes"
 
 
 def attack_by_losing_the_ledger(federation: TemporaryFederation) -> Finding:
-    """Go on without a ledger, and with an old one; see the module."""
+    """Contribute without a ledger and with an old one; see the module's docstring."""
     ledger = federation.site / "ledger.sqlite"
     _contribute(federation, "ledger-first")
     old = ledger.read_bytes()

@@ -1,7 +1,8 @@
-"""Masked sums on this machine: shares of noise, masks over marked rows, and a curator that lies.
+"""Attacks on masked sums: shares of noise, masks over marked rows, and a curator that lies.
 
-A federation of three owners in memory, one colluder, two openers; keys, seeds and noise come from
-the operating system. What is tried are the functions that `contribute` and `open` call.
+The federation is in memory and has three owners, one colluder and two openers; keys, seeds and
+noise come from the operating system. The attacks call the functions that `contribute` and `open`
+call.
 """
 
 from __future__ import annotations
@@ -43,39 +44,39 @@ _MARK = 0x4D41524B
 _WORDS, _FEW = 200_000, 100
 _BITS = 64
 _LEVEL = WHOLE_LEVEL / 10
-"""Level of these checks: with all others, an honest site is accused once in a million runs."""
+"""Level of each of these checks: all checks together accuse an honest site once in 10^6 runs."""
 
 
 @dataclass(frozen=True)
 class _Federation:
-    """Three owners, of whom the first two open."""
+    """Federation of three owners; the first two are openers."""
 
     terms: Terms
     keys: dict[str, ec.EllipticCurvePrivateKey]
     secrets: dict[str, OpenerKey]
 
     def upload(self, owner: str, n_words: int) -> Upload:
-        """A masked vector of marked words."""
+        """Return a masked vector of marked words."""
         marked = np.full(n_words, _MARK, np.int64)
         entropy = OperatingSystemEntropy()
         return mask(self.terms, owner, marked, key=self.keys[owner], entropy=entropy)
 
 
 def audit_shares(*, n_draws: int) -> list[Finding]:
-    """The sum of as many shares as make one mechanism has its law, for each that can be shared."""
+    """Check that the shares of each law that can be shared add up to that law."""
     shared = (audit for audit in audits() if calibrate(audit.study).law.makes_shares)
     return [_audit_shares(audit, n_draws) for audit in shared]
 
 
 def attack_masked_sums() -> list[Finding]:
-    """What a curator sees of marked rows, and what it is shown for lies about the set."""
+    """Check the words that a curator sees of marked rows, and its lies about the set."""
     federation = _make_federation("0" * 64, _WORDS)
     uploads = [federation.upload(owner, _WORDS) for owner in _OWNERS]
     return [_randomness(uploads), _lies(federation, uploads)]
 
 
 def attack_opener(folder: Path) -> Finding:
-    """Ask an opener with a ledger and a key file for two sets, also with its key put back.
+    """Ask an opener with a ledger and a key file for two sets, also after its key was put back.
 
     The second set has another upload of the colluder. ``folder`` is empty.
     """
@@ -129,7 +130,7 @@ def _audit_shares(audit: Audit, n_draws: int) -> Finding:
 
 
 def _randomness(uploads: list[Upload]) -> Finding:
-    """Every bit of the masked words is a fair coin, and no word comes as it was marked."""
+    """Check that every bit of the masked words is a fair coin and no word is left unmasked."""
     words = np.concatenate([np.frombuffer(each.payload, "<u8") for each in uploads])
     ones = [int(((words >> np.uint64(bit)) & np.uint64(1)).sum()) for bit in range(_BITS)]
     off = max(abs(count / len(words) - 0.5) for count in ones)
@@ -148,7 +149,7 @@ def _randomness(uploads: list[Upload]) -> Finding:
 
 
 def _lies(federation: _Federation, uploads: list[Upload]) -> Finding:
-    """Sets that an honest opener must refuse, and two sets that must not add up."""
+    """Try sets that an honest opener must refuse, and an unmasking with one opener's sums alone."""
     terms = federation.terms
     opener = terms.openers[0]
     secret, key = federation.secrets[opener], federation.keys[opener]

@@ -1,4 +1,4 @@
-"""The whole self-test, in its order."""
+"""Order of the whole self-test."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dppca.owner.selftest.masked_sums import attack_masked_sums, attack_opener, 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """How much is tried: releases of an audit, attacks, kills."""
+    """Size of a self-test: numbers of releases of an audit, attacks and kills."""
 
     noise: int
     epsilon: int
@@ -34,7 +34,7 @@ class Amount:
 
     @property
     def work(self) -> int:
-        """Steps of the progress bar; attacks and kills count as many releases."""
+        """Steps of the progress bar; an attack or a kill counts as many releases."""
         return 2 * (self.noise + 2 * self.epsilon) + _ATTACK * (
             2 * self.trials + len(self.steps) + self.kills
         )
@@ -46,7 +46,7 @@ _ATTACK = 1_000
 
 
 def run_audits(amount: Amount, bar: Progress) -> list[Finding]:
-    """Audit the laws of noise and what is spent; counts each release."""
+    """Audit the laws of noise and the epsilon that is spent; each release advances the bar."""
     findings: list[Finding] = []
     for audit in audits():
         findings += audit_noise(audit, n_releases=amount.noise, advance=bar.advance)
@@ -55,12 +55,12 @@ def run_audits(amount: Amount, bar: Progress) -> list[Finding]:
 
 
 def audit_masked_sums(amount: Amount) -> list[Finding]:
-    """Shares of the noise, masked words, and lies about a set that is to be opened."""
+    """Audit shares of the noise and masked words, and try lies about a set."""
     return [*audit_shares(n_draws=amount.noise), *attack_masked_sums()]
 
 
 def run_attacks(amount: Amount, bar: Progress) -> list[Finding]:
-    """Attack a throw-away federation, and kill its commands; counts as releases."""
+    """Attack a temporary federation, and kill its commands; this advances the bar, too."""
 
     def advance(number: int) -> None:
         bar.advance(number * _ATTACK)
