@@ -1,1 +1,1 @@
-"""The commands of ``dppca-curator``, by what they are about."""
+"""Commands of ``dppca-curator``, by subject."""

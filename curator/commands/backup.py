@@ -20,7 +20,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupDocument:
-    """A backup that was made, or that a state folder was made of."""
+    """Backup that was made, or that a state folder was made from."""
 
     folder: Annotated[Path, "the folder that was made"]
     version: Annotated[int, "version of the store's tables"]

@@ -1,4 +1,4 @@
-"""``dppca-curator pki``: an authority, certificates for the curator, signatures for the sites."""
+"""``dppca-curator pki``: an authority, certificates for the curator, signatures for sites."""
 
 from __future__ import annotations
 

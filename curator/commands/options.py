@@ -1,4 +1,4 @@
-"""Options that operators' commands share: which curator, and whose credentials."""
+"""Options that operators' commands share: the curator's address and the credentials."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def connection(command: _Command) -> _Command:
 
 
 def complete_study(context: click.Context, _argument: click.Parameter, begun: str) -> list[str]:
-    """Studies of the curator, where the environment or the line so far says which."""
+    """Return studies of the curator, if the environment or the command line names it."""
     from dppca.common.shell.console import ASK_S, find_names
 
     def ask() -> list[str]:
@@ -56,7 +56,7 @@ study_argument = click.argument("name", shell_complete=complete_study)
 
 
 def as_operator(curator: str, credentials: Path) -> AbstractContextManager[OperatorClient]:
-    """A connection to a curator, with credentials that were checked before."""
+    """Return a connection to a curator, with credentials that were checked before."""
     from dppca.common.transport.tls import Role, check_credentials
     from dppca.curator.config import parse_address
     from dppca.curator.operator.client import OperatorClient
@@ -68,7 +68,7 @@ def as_operator(curator: str, credentials: Path) -> AbstractContextManager[Opera
 
 
 def credentials_in(folder: Path) -> Credentials:
-    """The PEM files in an operator's folder."""
+    """Return the PEM files in an operator's folder."""
     from dppca.common.shell.files import CredentialFolder
     from dppca.common.transport.tls import load_credentials
 

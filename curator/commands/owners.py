@@ -1,4 +1,4 @@
-"""``dppca-curator owner``: what was seen of an owner's ledger, and setting it aside."""
+"""``dppca-curator owner``: show or set aside the ledger that the curator has seen of an owner."""
 
 from __future__ import annotations
 

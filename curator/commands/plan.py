@@ -1,4 +1,4 @@
-"""``dppca-curator plan``: what a study would cost and whether it can work, before it is made."""
+"""``dppca-curator plan``: cost and prospects of a study before it is made."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DEFAULT_SPECTRUM = "power:1"
 
 
 class _Positive(click.ParamType[Decimal]):
-    """A decimal above 0, kept exact."""
+    """Decimal above 0, kept exact."""
 
     name = "decimal"
 
@@ -196,7 +196,7 @@ def _assumption(study: Study, text: str) -> Assumption:
 
 
 def _eigenvalues(path: Path) -> list[float]:
-    """Numbers of a file; of an earlier study's result those above its noise edge."""
+    """Return the numbers in a file; of an earlier study's result, those above its noise edge."""
     from dppca.common.attestation.results import released_spectrum
 
     try:
@@ -215,7 +215,7 @@ def _eigenvalues(path: Path) -> list[float]:
 
 
 def _seconds(forecast: StudyPlan, megabits: float) -> PlanSeconds:
-    """Measured here on one core: some of one owner's noise, and one decomposition."""
+    """Measure on one core: a part of one owner's noise, and one decomposition."""
     import numpy as np
     from threadpoolctl import threadpool_limits
 

@@ -1,4 +1,4 @@
-"""``dppca-curator refusals``: what a running curator has refused lately."""
+"""``dppca-curator refusals``: recent refusals of a running curator."""
 
 from __future__ import annotations
 

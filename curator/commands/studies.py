@@ -1,4 +1,4 @@
-"""``dppca-curator study``: begin, look at, end and download studies of a running curator."""
+"""``dppca-curator study``: begin, show, end and download studies of a running curator."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dppca.curator.operator.answers import OwnerStatus, Studies, StudyDetails
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BegunStudyDocument:
-    """A study that the curator knows now."""
+    """Study that the curator knows now."""
 
     study: Annotated[str, "name of the study"]
     digest: Annotated[DigestText, "digest of the study"]
@@ -35,7 +35,7 @@ class BegunStudyDocument:
 
 @dataclass(frozen=True, slots=True)
 class TemplateDocument:
-    """A study file to begin with."""
+    """Template of a study file."""
 
     template: Annotated[str, "the file's content (YAML)"]
     path: Annotated[Path | None, "file that was written"] = None
@@ -43,7 +43,7 @@ class TemplateDocument:
 
 @dataclass(frozen=True, slots=True)
 class StudyStateDocument:
-    """The state of a study."""
+    """State of a study after a command."""
 
     study: Annotated[str, "name of the study"]
     state: Annotated[StudyState, "state afterwards"]
@@ -51,7 +51,7 @@ class StudyStateDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DownloadDocument:
-    """A file that was downloaded."""
+    """File that was downloaded."""
 
     study: Annotated[str, "name of the study"]
     path: Annotated[Path, "the file"]

@@ -21,7 +21,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssembledStudyDocument:
-    """A study file with its owners' keys."""
+    """Study file with its owners' keys."""
 
     study: Annotated[str, "name of the study"]
     digest: Annotated[DigestText, "digest of the study"]
@@ -31,7 +31,7 @@ class AssembledStudyDocument:
 
 
 def read_study(file: Path) -> Study:
-    """The study that a YAML file describes; `SettingError` where it cannot be read."""
+    """Return the study that a YAML file describes; `SettingError` if it cannot be read."""
     from dppca.common.study import study_from_yaml
 
     return study_from_yaml(read_text(file))

@@ -20,7 +20,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftDocument:
-    """A study file that was drafted."""
+    """Draft of a study file."""
 
     path: Annotated[Path, "the file that was written"]
     dictionary: Annotated[str, "what kind of dictionary it was drafted from"]
@@ -31,7 +31,7 @@ class DraftDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedStudyDocument:
-    """A study file that is valid."""
+    """Study file that is valid."""
 
     study: Annotated[str, "name of the study"]
     digest: Annotated[DigestText, "digest of the study"]

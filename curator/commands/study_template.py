@@ -1,7 +1,7 @@
-"""A study file to begin with: every field that most studies need, with what it means.
+"""Template of a study file: every field that most studies need, with its meaning.
 
-What stands in it are placeholders that are valid together. None of them is a recommendation for
-a privacy parameter; the operator and the stewards decide on each.
+Its values are placeholders that are valid together. None of them is a recommendation for a privacy
+parameter; the operator and the stewards decide on each.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an operator may ask the page, and what each answer is made of."""
+"""Routes of the operator's page, and the content of each answer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ENDED = (StudyState.DECOMPOSED, StudyState.CLOSED)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The components of a study, verified here."""
+    """Components of a study, verified here."""
 
     values: list[float]
     noise_edge: float
@@ -43,7 +43,7 @@ class Outcome:
 
 
 class OperatorApp(PageApp):
-    """The pages of a curator's operator.
+    """Pages of a curator's operator.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class OperatorApp(PageApp):
         self._outcomes: dict[str, Outcome] = {}
 
     def application(self) -> LocalSessionMiddleware:
-        """All routes, guarded."""
+        """Return all routes, guarded."""
         routes = [
             Route("/", self._index),
             Route("/refusals", self._all_refusals),
@@ -100,7 +100,7 @@ class OperatorApp(PageApp):
         )
 
     def _outcome(self, study: Study) -> Outcome:
-        """The result, fetched and verified once: it does not change any more."""
+        """Return the result, fetched and verified once: it does not change any longer."""
         if study.digest not in self._outcomes:
             with TemporaryDirectory() as folder:
                 path = Path(folder) / "components.npz"
@@ -117,7 +117,7 @@ class OperatorApp(PageApp):
 
 
 def time_left(study: Study, details: StudyDetails, now: datetime) -> str:
-    """What a study waits for next, and how long that may take."""
+    """Return a study's next event to wait for, and the time until then."""
     state = details.summary.state
     if state is StudyState.OPEN:
         if study.deadline is None:
@@ -133,7 +133,7 @@ def time_left(study: Study, details: StudyDetails, now: datetime) -> str:
 
 
 def describe_owner(owner: OwnerStatus, study: Study, details: StudyDetails, now: datetime) -> str:
-    """Whether an owner has come, is awaited, or is late."""
+    """Return the state of an owner's contribution: came, awaited, late or took no part."""
     if owner.received is not None:
         return f"came {show_time(owner.received)}"
     if details.summary.state is not StudyState.OPEN:
@@ -143,7 +143,7 @@ def describe_owner(owner: OwnerStatus, study: Study, details: StudyDetails, now:
 
 
 def describe_opening(owner: OwnerStatus) -> str:
-    """What an opener has done."""
+    """Return the steps of an opener; empty for other owners."""
     if not owner.opener:
         return ""
     steps = (("voted", owner.voted), ("opened", owner.opened))
