@@ -36,7 +36,7 @@ _WHAT = "the acknowledgement"
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgedContribution:
-    """A contribution that a curator has stored; ``release_id`` and digests in hexadecimal."""
+    """Contribution that a curator has stored; ``release_id`` and digests in hexadecimal."""
 
     study_digest: str
     owner: str
@@ -102,7 +102,7 @@ def require_acknowledged(
 def compare(content: bytes, report: Verification, parties: KnownParties) -> Acknowledged:
     """Compare an acknowledgement with a verified result, and return it if the result agrees.
 
-    Errors are those of `read_acknowledgement`, and:
+    Raise as `read_acknowledgement`, and:
 
     Raises
     ------

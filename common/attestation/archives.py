@@ -56,7 +56,7 @@ _SPARE_BYTES = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """An archive in memory; its members are views of it.
+    """Archive in memory; its members are views of it.
 
     Attributes
     ----------

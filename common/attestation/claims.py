@@ -23,7 +23,7 @@ from dppca.common.study import Study, study_from_canonical
 
 @dataclass(frozen=True, slots=True)
 class ProvedGuarantee(ComposedGuarantee):
-    """A guarantee to one person, over all owners of the study."""
+    """Guarantee to one person, over all owners of the study."""
 
     relation: Annotated[str, "which tables are neighbours"]
     max_rows_per_person: Annotated[int, "most rows of one person that are protected"]
@@ -31,7 +31,7 @@ class ProvedGuarantee(ComposedGuarantee):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvedMechanism:
-    """The noise of every owner's release, computed from the study."""
+    """Noise of every owner's release, computed from the study."""
 
     name: Annotated[str, "noise: `laplace` or `gaussian`"]
     source: Annotated[str, "where its law is from"]
@@ -48,7 +48,7 @@ class ProvedMechanism:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumMechanism(ProvedMechanism):
-    """The noise of the owners' sum with ``trust: aggregate``, computed from the study."""
+    """Noise of the owners' sum with ``trust: aggregate``, computed from the study."""
 
     trust: Annotated[str, "`aggregate`: the noise is of the owners' sum"]
     colluders: Annotated[int, "owners that may work with the curator"]

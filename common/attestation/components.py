@@ -1,4 +1,4 @@
-"""Receipt of a study's components: the curator makes it, and anyone can check it.
+"""Receipt of a study's components, which the curator makes and every holder can check.
 
 The receipt holds the study's document, every owner's receipt in the envelope that the owner signed,
 and the federation's guarantee with its assumptions. The curator signs it together with the SHA-256
@@ -59,7 +59,7 @@ _VERSION, _VERSION_OF_SUMS = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class VerifiedReceipt:
-    """A receipt of components that was verified.
+    """Receipt of components that was verified.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ from dppca.common.privacy.collusion import Collusion
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvedModel:
-    """A released model, by its receipt."""
+    """Released model, by its receipt."""
 
     method: Annotated[str, "the method"]
     target: Annotated[str, "attribute that it predicts"]
@@ -27,7 +27,7 @@ class ProvedModel:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """A contribution that a curator acknowledged and the result lists."""
+    """Contribution that a curator acknowledged and the result lists."""
 
     owner: Annotated[str, "name of the owner"]
     release_id: Annotated[DigestText, "identifier of the release"]
@@ -36,7 +36,7 @@ class Acknowledged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """A released file whose signatures, digests and claims hold."""
+    """Released file whose signatures, digests and claims hold."""
 
     file: Annotated[PathText, "the file"]
     kind: Annotated[str, "`components`, `synthetic` or `model`"]

@@ -71,7 +71,7 @@ class Claim(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SignedFile:
-    """A released file and its envelope, in memory."""
+    """Released file and its envelope, in memory."""
 
     content: bytes
     envelope: bytes
@@ -261,7 +261,7 @@ def read_envelope(path: Path) -> bytes:
 
 
 def read_signed(path: Path) -> SignedFile:
-    """Read a file and its envelope; errors are those of `read_envelope`."""
+    """Read a file and its envelope; raise as `read_envelope`."""
     return SignedFile(path.read_bytes(), read_envelope(path))
 
 

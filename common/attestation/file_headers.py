@@ -112,7 +112,7 @@ def require_small_pages(content: Content) -> None:
     ArtefactError
         A page would be larger than pages of this software, or has another encoding.
     struct.error, IndexError, ValueError
-        There is no page where there should be one.
+        A page is missing.
     """
     footer = _footer(content)
     if not _member(footer, 6, _TEXT).startswith(_WRITER):

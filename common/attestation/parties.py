@@ -28,7 +28,7 @@ from dppca.common.transport.tls import Role, parse_identity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetCertificate:
-    """A certificate whose key signed something in the file."""
+    """Certificate whose key signed something in the file."""
 
     party: Annotated[str, "role and name"]
     signed: Annotated[str, "what it signed"]

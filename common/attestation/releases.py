@@ -27,7 +27,7 @@ MAX_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class SignedRelease:
-    """One owner's part in a study.
+    """Part of one owner in a study.
 
     Attributes
     ----------

@@ -32,7 +32,7 @@ from dppca.common.transport.tls import (
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """A party that can sign. The key is secret and not shown.
+    """Party that can sign. The key is secret and not shown.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Signer:
 
 @dataclass(frozen=True, slots=True)
 class VouchingAuthority:
-    """The authority whose certificate was given, and which certified every party."""
+    """Authority whose certificate was given, and which certified every party."""
 
     name: Annotated[str, "its name, as its certificate has it"]
     fingerprint: Annotated[DigestText, "SHA-256 of its public key"]

@@ -304,7 +304,7 @@ def _named(folder: Path, digest: str, what: str) -> bytes:
 
 
 def _require_statement(terms: Terms, signed: SignedStatement, release: SignedRelease) -> None:
-    """Require a statement of this owner, signed by the study's key and named by its receipt."""
+    """Require this owner's statement, signed by its key in the study and named by its receipt."""
     owner, content = release.owner, signed.statement.to_bytes()
     what = f"the statement of {owner}"
     try:

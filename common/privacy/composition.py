@@ -1,7 +1,7 @@
 """Guarantee to one person from the releases of several owners together.
 
 Each release is differentially private in its owner's rows. If a person has rows at one owner only,
-the person's loss is that of the owner's release: over all people, the largest epsilon and,
+the person loses as much as the owner's release: over all people, the largest epsilon and,
 separately, the largest delta. Where the sites declare that people may have rows at several owners,
 a person of such a group loses at most the sum over the group (basic composition; Dwork, Kenthapadi,
 McSherry, Mironov and Naor 2006), and the figure is the largest sum over the groups, an owner in no
@@ -67,7 +67,7 @@ _REPLACE_ONE = (
 
 @dataclass(frozen=True, slots=True)
 class ComposedGuarantee:
-    """The guarantee to one person, over the releases of all owners."""
+    """Guarantee to one person, over the releases of all owners."""
 
     epsilon: Annotated[DecimalText, "epsilon of all releases together"]
     delta: Annotated[DecimalText, "delta of all releases together"]

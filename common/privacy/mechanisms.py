@@ -119,7 +119,7 @@ def fixed_noise(
     """Return noise of a given width, charged at its own cost.
 
     ``scale`` is the width in real units of the summed moments, b or sigma times 4^-g; the law's
-    integer is rounded down. The claimed epsilon is that of the charge at ``delta``.
+    integer is rounded down. The claimed epsilon is the charge's epsilon at ``delta``.
     """
     claimed = require_delta(delta) if law.needs_delta else Decimal(0)
     if nominal_epsilon is not None:

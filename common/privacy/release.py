@@ -54,7 +54,7 @@ class MomentClaims(Claims):
 class MaskedClaims(MomentClaims):
     """Claims of a masked contribution's receipt beside its noise.
 
-    The noise is that of the sum over ``honest`` owners; this owner added a share of it.
+    The noise is the noise of the sum over ``honest`` owners; this owner added a share of it.
     ``payload_sha256`` is the digest of the whole upload, seals and masked vector.
 
     Attributes

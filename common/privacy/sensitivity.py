@@ -43,15 +43,15 @@ r = (r_0, r_1) and of changed categoricals t = (t_0, t_1), others and targets ap
     + w (r_0 + r_1 + 2 t_0 + 2 t_1)                    (L2: w^2 (...))
 
 with W = 1 between two others and omega >= 2, a whole number, otherwise. Corners suffice as before:
-with c >= 1 a coin gains at least min(beta_i, 1 - beta_i) from one changed categorical, for all W >=
-1; for L2 a coin loses p^2, p = beta_i (1 - beta_i) <= 1/4, and gains w^2 p, which is no less where
-w >= 1/2 (required of a schema with targets), while no other term goes down. With c = 0, L1 is for
-s_0, s_1 flipped binaries, the q_0 other numerics at one beta_0 (along a difference of two of them
-it is concave) and the target numerics at 0 or 1 but for one at most, at beta_1 (along a difference
-of two of them its second derivative is 2 omega - 4 >= 0): a quadratic in (beta_0, beta_1) with the
-second derivatives -q_0 (q_0 + 1), -2 and, mixed, -omega q_0. Their determinant q_0 (2 - (omega^2 -
-2) q_0) is never above 0, so no point inside of the square is above all of its border: the maximum
-is at a critical point of a side, or at a corner.
+with c >= 1 a coin gains at least min(beta_i, 1 - beta_i) from one changed categorical, for all
+W >= 1; for L2 a coin loses p^2, p = beta_i (1 - beta_i) <= 1/4, and gains w^2 p, which is no less
+where w >= 1/2 (required of a schema with targets), while no other term goes down. With c = 0,
+L1 is for s_0, s_1 flipped binaries, the q_0 other numerics at one beta_0 (along a difference of
+two of them it is concave) and the target numerics at 0 or 1 but for one at most, at beta_1 (along
+a difference of two of them its second derivative is 2 omega - 4 >= 0): a quadratic in
+(beta_0, beta_1) with the second derivatives -q_0 (q_0 + 1), -2 and, mixed, -omega q_0. Their
+determinant q_0 (2 - (omega^2 - 2) q_0) is never above 0, so no point inside of the square is above
+all of its border: the maximum is at a critical point of a side, or at a corner.
 
 Histograms. Each of H numerics may have the number of rows in each of its cells released, times h. A
 replaced row leaves one cell and enters another, or stays in its cell:
@@ -74,8 +74,8 @@ These are upper bounds that need not be met: rows that move the products most ma
 a table. Two binaries with w = 1/4, each with a table of its own, have L1 = 4.5, where (9) is 4.75.
 
 Products of bins. A numeric with ``products: bins`` has an indicator for each of its cells, and one
-of them is set, by its value alone: it counts as a categorical here, and not as a scalar. Nothing
-above depends on the number of indicators, nor on each of them being possible.
+of them is set, by its value alone: it counts as a categorical here, and not as a scalar. The
+results above hold for any number of indicators, even if some of them can never be set.
 
 Rows in the unit ball. D = xx' - yy' has at most one positive and one negative eigenvalue. The sum
 of |D_ij| over all entries is <S, D> for a symmetric sign matrix S, so at most sqrt(2) |S|_F =
@@ -95,8 +95,8 @@ finds nine tenths or more for d >= 2. Rows must be integers on the grid of 2^-g:
 -2^(g-1) to 2^(g-1), ``row_norm`` rows with a sum of squares of at most 4^g. This module knows rows
 and not people: a person with k rows costs k times as much, and ``mechanisms`` multiplies by k.
 
-Source: derived for this project; the discrete mechanisms that use the integers are those of
-Canonne, Kamath and Steinke (2020), "The Discrete Gaussian for Differential Privacy".
+Source: derived for this project; the discrete mechanisms that use the integers are from Canonne,
+Kamath and Steinke (2020), "The Discrete Gaussian for Differential Privacy".
 """
 
 from __future__ import annotations
@@ -320,8 +320,8 @@ def _largest_of_scalars(shape: BoxShape) -> Fraction:
     """Maximum of (4), or of its form with targets: scalars alone, some numeric.
 
     For flipped targets alone it is concave in (s_0, beta_0), and so in s_0. One more target that
-    moves by beta_1 adds no more than 1/4 to the larger of its ends, beta_1 = 0 and 1: it is
-    computed only where one of these comes that near to the largest.
+    moves by beta_1 adds at most 1/4 to the larger of its ends, beta_1 = 0 and 1: it is computed
+    only where one of these comes that near to the largest.
     """
     (Q0, q0, _), (Q1, q1, _) = shape.other_counts, shape.target_counts
     last = Q0 - q0

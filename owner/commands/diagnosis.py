@@ -270,7 +270,7 @@ def _data(
 
 
 def _engines(site: Site, policy: Policy | None, *, offline: bool) -> Iterator[Diagnosis]:
-    """Examine whether clusters answer and their workers are like this machine."""
+    """Examine the clusters: they must answer, and their workers must be like this machine."""
     for each in policy.data_sets if policy is not None else ():
         if each.engine == LOCAL:
             continue

@@ -23,7 +23,7 @@ from dppca.owner.site.config import Site, load_site
 
 @dataclass(frozen=True, slots=True)
 class OpenerIdentity:
-    """An opener key for one study."""
+    """Opener key for one study."""
 
     key_id: Annotated[DigestText, "SHA-256 of the public key, as the ledger has it"]
     key: Annotated[str, "the public key, in base64"]

@@ -174,7 +174,7 @@ class OpeningLook:
 def look_at_opening(site: Site, study_name: str, *, digest: str | None = None) -> OpeningLook:
     """Fetch the set that would be opened, without a vote, opening or charge.
 
-    Errors are those of `agreed_study`, `agree` and `find_opener`, and of `Opener.record`.
+    Raise as `agreed_study`, `agree`, `find_opener` and `Opener.record`.
     """
     with connect(site) as client:
         study, _ = agreed_study(site, client, study_name, study_file=None)

@@ -90,7 +90,7 @@ def preview_contribution(
 ) -> ContributionPreview:
     """Review a contribution: the rows are read once, as `contribute` would read them.
 
-    Nothing is drawn, charged or sent. ``engine`` replaces the policy's engine. Errors are those of
+    Nothing is drawn, charged or sent. ``engine`` replaces the policy's engine. Raise as
     `agreed_study`, `choose_data_set`, `open_table`, `agree`, `review` and `open_engine`.
     """
     policy = load_policy(site)

@@ -1,8 +1,8 @@
 """Training of a model that may leave (``dppca-owner train``): DP-SVM on the study's components.
 
-The order is that of `contribute`: review, consent, reading of rows and all steps that can fail come
-before the release path of `dppca.owner.release.path`. A model that is stored already is written
-again unchanged; that needs neither rows nor consent.
+The order is the same as in `contribute`: review, consent, reading of rows and all steps that can
+fail come before the release path of `dppca.owner.release.path`. A model that is stored already is
+written again unchanged; that needs neither rows nor consent.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from dppca.common.schema import Binary, Categorical, Column, Schema, encode
 from dppca.common.schema.coding import row_norms
 
 FeatureReader = Callable[[list[Column]], NDArray[np.float64]]
-"""From a batch of columns to features, shape (n_batch, f). Site-only."""
+"""Function from a batch of columns to site-only features, shape (n_batch, f)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ rows in a private basis, so the classifier is *not* private (`privacy.md` sectio
 paper says that it is: the model is `site-only`. To share a classifier, publish synthetic rows and
 train on those.
 
-The target's columns must not be among the features. Dropping its rows and columns from the
-released covariance gives the features' covariance, whose components cost nothing further. Their
-number k follows the study's rule. For ``above_noise`` the edge of the whole matrix is used, which
-is at least that of the features' block (a block's largest eigenvalue does not exceed the whole
-matrix's), so no more components are kept than its own edge would allow. Rows are centred by the
-released mean.
+The target's columns must not be among the features. Dropping its rows and columns from the released
+covariance gives the features' covariance, whose components cost nothing further. Their number k
+follows the study's rule. For ``above_noise`` the edge of the whole matrix is used, which is at
+least the edge of the features' block (a block's largest eigenvalue does not exceed the whole
+matrix's), so at most as many components are kept as the block's own edge would allow. Rows are
+centred by the released mean.
 
 Reference: Y. Huang et al., DPPCA-SVM, 2021, algorithm 1.
 """

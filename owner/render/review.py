@@ -35,7 +35,7 @@ _MASKED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewedAggregate:
-    """Owners that make a masked sum, and the parties against whom it is protected."""
+    """Owners that make a masked sum, and the parties that it is protected against."""
 
     quorum: Annotated[int, "least number of owners in the sum"]
     colluders: Annotated[int, "owners that may work together with the curator"]

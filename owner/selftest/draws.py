@@ -147,10 +147,10 @@ def bound_epsilon(
 ) -> float:
     """Return a lower bound on epsilon from losses of releases of two neighbours, (n,) each.
 
-    The rates of one event are bounded by the intervals of Clopper and Pearson (1934), and ``epsilon
-    >= ln((p_low - delta) / q_high)`` for every noise. The bound is wrong with a probability of at
-    most ``level``: two intervals for each direction and threshold share it. Thresholds are parts of
-    the claim.
+    The rates of one event are bounded by the intervals of Clopper and Pearson (1934), and
+    ``epsilon >= ln((p_low - delta) / q_high)`` for every noise. The bound is wrong with
+    probability at most ``level``: two intervals for each direction and threshold share it.
+    Thresholds are parts of the claim.
     """
     n, best = len(from_a), 0.0
     each = level / (4 * len(thresholds))

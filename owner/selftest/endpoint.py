@@ -180,7 +180,7 @@ def _guess(difference: NDArray[np.int64], table: Path, study: Study) -> int:
 
 
 def _released(federation: TemporaryFederation, study: Study, data_set: str) -> NDArray[np.int64]:
-    """Return the victim's packed vector for a new study, from the pooled sums that anyone gets."""
+    """Return the victim's packed vector for a new study, from the pooled sums in the result."""
     federation.create(study)
     federation.owner("contribute", study.name, "--yes", "--data-set", data_set)
     return _pooled(federation, study)

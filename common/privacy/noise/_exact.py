@@ -6,7 +6,7 @@ Let ``U`` be uniform on [0, 1) and let `prefix` hold its first `bits` binary dig
 
 Given integers ``lower <= 2^bits * c <= upper``, the event ``U < c`` is certain once
 ``prefix + 1 <= lower`` and impossible once ``prefix >= upper``. In between, more digits of the same
-``U`` are drawn and ``c`` is enclosed more tightly. The answer is therefore that of the infinitely
+``U`` are drawn and ``c`` is enclosed more tightly. So the answer is the answer for the infinitely
 long ``U``: the probability of ``U < c`` is ``c`` itself, not ``c`` rounded to some precision
 (Knuth and Yao 1976). Each further digit halves the probability of being undecided, so the loop ends
 with probability one, usually where it began.

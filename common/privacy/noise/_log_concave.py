@@ -10,7 +10,7 @@ which must be available to any precision. The weights follow from two exponentia
 
     exp(-phi((k + 1) h)) / exp(-phi(k h)) = exp(-phi(h)) * exp(-2 q h^2 / d)^k.
 
-These ratios do not grow with ``k``, so that the weights from cell ``K`` on sum to no more than a
+These ratios do not grow with ``k``, so that the weights from cell ``K`` on sum to at most a
 geometric series, ``exp(-phi(K h)) / (1 - ratio_K)``. Once that is far below the required precision,
 the other cells can be left out.
 """
@@ -32,7 +32,7 @@ _LISTS_KEPT = 16
 
 @dataclass(frozen=True, slots=True)
 class LogConcaveLaw:
-    """The exponent ``phi(m) = (linear * m + quadratic * m^2) / denominator``, not constant."""
+    """Exponent ``phi(m) = (linear * m + quadratic * m^2) / denominator``, not constant."""
 
     linear: int
     quadratic: int

@@ -24,13 +24,13 @@ the law's width, nearly every draw is accepted; where ``h = 1``, every draw is.
 and a comparison is always *decided*, never rounded; `_exact` explains that. Most are decided on few
 bits by vectorised shortcuts, each of which answers "certain" or "open":
 
-1. Cell, 16 bits: a table tells the cell if no cell's end lies in this 2^-16 of the unit interval.
+1. Cell, 16 bits: a table gives the cell if no cell's end lies in this 2^-16 of the unit interval.
 2. Cell, 32 bits: binary search among integer bounds of every cell's end.
 3. Acceptance, 32 bits: certain if ``U <= 1 - e``, since ``1 - e <= exp(-e)``; here ``e`` is the
    largest exponent in the cell, rounded up.
 4. Acceptance, 32 bits: certain, either way, if ``U`` is further than `_MARGIN` from a float64 value
    of ``exp(-e)``, with ``e <= 1/2`` the exponent in (1).
-5. What is still open is settled in Python integers, with further bits of the same uniform number.
+5. An open comparison is settled in Python integers, with further bits of the same uniform number.
 
 **The margin.** Write ``u = 2^-53``. In (1) every operand is non-negative and every operation
 rounds by a factor within ``1 +- u``; there are at most ten of them, conversions included, so the
@@ -76,7 +76,7 @@ _TABLES_KEPT = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RejectionEnvelope:
-    """The histogram above one law, with the tables of its shortcuts; made by `build_envelope`.
+    """Histogram above one law, with the tables of its shortcuts; made by `build_envelope`.
 
     Attributes
     ----------

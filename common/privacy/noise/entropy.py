@@ -31,14 +31,14 @@ WordT = TypeVar("WordT", np.uint16, np.uint32, np.uint64)
 
 
 class EntropySource(Protocol):
-    """A supply of independent, uniformly distributed bytes."""
+    """Supply of independent, uniformly distributed bytes."""
 
     def bytes(self, count: int) -> builtins.bytes:
         """Return the next `count` bytes; never fewer, and never the same bytes twice."""
 
 
 class OperatingSystemEntropy:
-    """The operating system's cryptographic generator: the only source a release starts from."""
+    """Cryptographic generator of the operating system: the only source a release starts from."""
 
     __slots__ = ()
 
@@ -83,7 +83,7 @@ class StreamEntropy:
 
 
 class SeededEntropy:
-    """A repeatable stream for tests and benchmarks. A release never uses it.
+    """Repeatable stream for tests and benchmarks. A release never uses it.
 
     The stream is AES-256 in counter mode, keyed with the SHA-256 digest of the seed's decimal
     digits. It depends on the seed and on nothing else: neither on the platform nor on how the

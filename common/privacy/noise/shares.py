@@ -14,9 +14,9 @@ and a share is a variable of which (1) is the h-th power: a difference of two ne
     while n > 0:   draw a length L uniformly from 1 ... n, and an owner uniformly from 1 ... h
                    owner 1: X += L;   owner 2: X -= L;   n -= L                                 (2)
 
-*Proof.* The L are the lengths of the cycles of a uniformly random permutation of g things: that of
-the first thing is uniform on 1 ... g, and the others are permuted uniformly. By the exponential
-formula for permutations (Stanley 1999, corollary 5.1.9), with r = 1/h,
+*Proof.* The L are the lengths of the cycles of a uniformly random permutation of g things: the
+cycle of the first has a length uniform on 1 ... g, and the others are permuted uniformly. By the
+exponential formula for permutations (Stanley 1999, corollary 5.1.9), with r = 1/h,
 
     sum over g of u^g E[z^X | g]  =  exp(sum over L >= 1 of (1 - 2r + r z^L + r z^-L) u^L / L)
                                   =  (1 - u)^-(1 - 2r)  (1 - u z)^-r  (1 - u / z)^-r.
@@ -29,11 +29,12 @@ refused, and so are 16-bit words for the owner beyond the last multiple of h; a 
 n and X as they were. Some ``ln b + 0.6`` pairs are needed, in words of 64, 32 or 16 bits as n asks
 for. A g beyond 64 bits begins in Python integers; X is the exact one modulo 2^64, as in `sampler`.
 
-**Gaussian, with an error far below any charge.** A share is discrete Gaussian noise of variance ``v
-= ceil(sigma^2 / h) + 1``. The sum S of h shares is *not* discrete Gaussian. Let G be, with variance
-``h v``, in each entry. One share more on k shares multiplies bounds of the ratio of probabilities S
-: G by those of a theta function, a constant times ``1 - a`` and ``1 + a`` for ``a = 2 sum over j >=
-1 of exp(-2 pi^2 v j^2 k/(k + 1))``. So for h shares in one entry
+**Gaussian, with an error far below any charge.** A share is discrete Gaussian noise of variance
+``v = ceil(sigma^2 / h) + 1``. The sum S of h shares is *not* discrete Gaussian. Let G be discrete
+Gaussian with variance ``h v`` in each entry. One share more on k shares multiplies the bounds of
+the ratio of probabilities S : G by the bounds of a theta function, a constant times ``1 - a`` and
+``1 + a`` for ``a = 2 sum over j >= 1 of exp(-2 pi^2 v j^2 k/(k + 1))``. So for h shares in one
+entry
 
     log of (largest ratio / least ratio)  <=  tau,
     tau = 10 sum over k = 1 ... h - 1 of exp(-2 pi^2 v k/(k + 1))  <=  10 h exp(-pi^2 v).       (3)
@@ -42,20 +43,20 @@ Two vectors of D sums that differ by Delta in L2, noised by S, have the Renyi di
 
     D_alpha  <=  alpha Delta^2 / (2 h v)  +  tau D     for every alpha > 1                      (4)
 
-(Kairouz, Liu and Steinke 2021): ratios of probabilities of S are those of G but for a factor of
-e^tau, and the exponential moments of S stay below those of the normal law of variance h v.
+(Kairouz, Liu and Steinke 2021): ratios of probabilities of S and of G agree up to a factor of
+e^tau, and the exponential moments of S stay below the moments of the normal law of variance h v.
 
 From v = 64 on tau is below h 10^-273, and a smaller v is refused. The + 1 pays for it: h v is at
-least ``sigma^2 + h``, so (4) is at most ``alpha rho`` for the mechanism's ``rho = Delta^2 / (2
-sigma^2)`` if ``tau D <= rho h / (sigma^2 + h)``. For h <= 2^15 and D <= 10^12 that is so whenever
-rho is above 10^-250. The charge is rho, without a supplement.
+least ``sigma^2 + h``, so (4) is at most ``alpha rho`` for the mechanism's
+``rho = Delta^2 / (2 sigma^2)`` if ``tau D <= rho h / (sigma^2 + h)``. For h <= 2^15 and D <= 10^12
+that is so whenever rho is above 10^-250. The charge is rho, without a supplement.
 
 **More honest owners than h** add further independent noise. That is post-processing of a sum that
 is private already: more noise, never a weaker guarantee. Fewer than h are not covered: alone, a
 Gaussian share has variance v, and a Laplace share protects nothing, as it is often exactly 0.
 
-**Limits.** Time depends on the draws, as in `sampler`: here it tells about how large the largest of
-some ten thousand was. Laplace shares come from a `StreamEntropy` keyed by the caller's source.
+**Limits.** Time depends on the draws, as in `sampler`: here it reveals roughly the largest of some
+ten thousand. Laplace shares come from a `StreamEntropy` keyed by the caller's source.
 
 References
 ----------

@@ -40,7 +40,7 @@ _Stamp = tuple[int, int, int] | None
 
 @dataclass(frozen=True, slots=True)
 class Artefact:
-    """A file and its label.
+    """File with its label.
 
     Attributes
     ----------
