@@ -11,13 +11,13 @@ class Label(StrEnum):
     """Label of an artefact, in its type and in its file's metadata."""
 
     RELEASED = "released"
-    """Differentially private, or computed from such releases: it may leave, with a receipt."""
+    """Differentially private, or computed from such data: it may leave, with a receipt."""
     SITE_ONLY = "site-only"
     """Computed from raw rows: it may be used at the site and is never sent."""
     MASKED = "masked"
     """Random without the openings: it goes to its study's curator only, with a receipt."""
     PUBLISHED_METHOD = "published-method"
-    """Made as a paper prints it although the paper's claim is false: it needs public data."""
+    """Made as a paper prints it although its privacy claim does not hold: for public data only."""
 
 
 def require_released(label: Label, artefact: str) -> None:

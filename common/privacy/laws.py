@@ -60,7 +60,7 @@ _DECIMALS = Decimal("1e-25")
 
 @dataclass(frozen=True, slots=True)
 class NoiseLaw(ABC):
-    """One law with its integers: its cost, its sampler and its exact probabilities.
+    """Law of noise with its integers: its cost, its sampler and its exact probabilities.
 
     Attributes
     ----------
@@ -158,7 +158,7 @@ class NoiseLaw(ABC):
         raise self._no_shares(honest)
 
     def share_weight(self, honest: int) -> Fraction:
-        """Return the variance of a share as a fraction of the law's."""
+        """Return the variance of a share as a fraction of the law's variance."""
         raise self._no_shares(honest)
 
     def sum_of_shares(self, honest: int) -> NoiseLaw:

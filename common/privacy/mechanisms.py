@@ -49,7 +49,7 @@ RANGE = 2**62  # a noised sum must stay below it; int64 holds twice that
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """One noise law with its sensitivity and its cost.
+    """Law of the noise with its sensitivity and its cost.
 
     Attributes
     ----------

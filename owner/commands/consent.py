@@ -65,7 +65,7 @@ class Dialogue(Protocol):
 
 
 class Terminal:
-    """Dialogue (`Dialogue`) at a terminal.
+    """Implementation of `Dialogue` at a terminal.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ DPPCA_SVM, DP_SVM = "dppca-svm", "dp-svm"
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One method that `train` offers.
+    """Method that `train` offers.
 
     Attributes
     ----------

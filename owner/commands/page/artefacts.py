@@ -26,7 +26,7 @@ _PAPERS = {
     "study.json": "the study's document, which the curator has too",
     ACKNOWLEDGEMENT: "the curator's acknowledgement, signed by it",
 }
-"""Files that other parties made and sent; they hold nothing computed from this site's rows."""
+"""Files that other parties made and sent; they contain nothing of a row."""
 _SAID = {"contradiction.npz": "a result that leaves out what this site contributed"}
 _KINDS = {
     ".npz": "the joint components",

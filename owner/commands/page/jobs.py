@@ -148,7 +148,7 @@ def _run(job: Job, work: Callable[[Job], object]) -> None:
 
 
 class PageDialogue:
-    """Dialogue (`Dialogue`) on a page, where the steward has agreed before the rows are read.
+    """Implementation of `Dialogue` on a page; the steward has agreed before the rows are read.
 
     The job may be stopped until the rows are read: before a charge, and before stored bytes are
     sent again.
@@ -216,11 +216,12 @@ class _Counter(Progress):
 
 
 def fingerprint(planned: Review, moments: Moments | None) -> str:
-    """Return codes of the object of consent: study, data set, query, numbers, cost, budget; rows.
+    """Return the codes of everything that the steward agrees to.
 
-    There are two codes with a dash between them, under a key that only this process has: a hash of
-    rows would let others test guesses about them. The rows of a query may change: then consent is
-    to the query, and the page shows their number.
+    The first code is for study, data set, query, numbers, cost and budget, the second for the rows,
+    with a dash between them. Both are made under a key that only this process has: a hash of rows
+    would let others test guesses about them. The rows of a query may change: then consent is to the
+    query, and the page shows their number.
 
     Parameters
     ----------
