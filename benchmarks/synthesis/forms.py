@@ -57,7 +57,7 @@ def _about(*answers: float) -> dict[str, Any]:
 
 
 _WHOLE = {"integer": True}
-_MONEY = {"score": "log", "integer": True, "zero": "separate"}
+_MONEY = {"score": "log", "integer": True, "spikes": [0]}
 SHAPES: dict[str, dict[str, dict[str, Any]]] = {
     "fair": {
         "rate_marriage": _WHOLE,

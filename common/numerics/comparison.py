@@ -106,7 +106,7 @@ def count_cells(schema: Schema, columns: Sequence[Column], rows: NDArray[np.int3
 def pair_cells(cells: Cells) -> NDArray[np.int64]:
     """Return the pair table's cell for each cell of the schema, shape (cells,).
 
-    Neighbouring intervals are merged if there are more than `PAIR_CELLS`; the spike and the missing
+    Neighbouring intervals are merged if there are more than `PAIR_CELLS`; spikes and the missing
     value keep cells of their own.
     """
     own = np.arange(cells.n_cells - cells.n_intervals)

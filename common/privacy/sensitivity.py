@@ -59,7 +59,7 @@ replaced row leaves one cell and enters another, or stays in its cell:
     L1 <= box + 2 h H,          L2^2 <= box + 2 h^2 H.                                          (6)
 
 That is attained where H numerics are among the flipped scalars of a best corner. It is also
-approached where they are not but have an edge next to a bound (as ``zero: separate`` is for money):
+approached where they are not but have an edge next to a bound (as ``spikes: [0]`` is for money):
 x and y on either side of it then move the products by as little as one likes, and u is still 1.
 Corners alone, at which a scalar that does not flip keeps its cell, would be too few: a row of seven
 scalars with six histograms has one unit less of L1 at its best corner than such rows attain.

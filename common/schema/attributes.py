@@ -34,6 +34,7 @@ from dppca.common.documents.names import check_name
 MAX_LABEL_LENGTH = 256
 MAX_BINS = 256
 MAX_LEVELS = 100
+MAX_SPIKES = 16
 _LEAST_WIDTH = 1e-12
 """Of a bin, as a share of the range: its ends are different coordinates, also by `Score.LOG`."""
 
@@ -66,6 +67,11 @@ def check_finite(value: float) -> float:
     if not math.isfinite(value):
         raise ValueError("must be finite")
     return value + 0.0  # -0.0 and 0.0 are one number, and must be one digest
+
+
+def find_neighbour(value: float, towards: float, *, integer: bool) -> float:
+    """Return the next value in a direction, an infinity: of all floats, or of whole numbers."""
+    return value + math.copysign(1, towards) if integer else math.nextafter(value, towards)
 
 
 def _name(value: str) -> str:
@@ -143,7 +149,7 @@ class Numeric(_Strict):
     non-finite value is coded as the middle, the value whose coordinate is 0, unless ``missing``
     says otherwise.
 
-    ``bins``, ``integer``, ``zero`` and ``missing`` define the numeric's cells
+    ``bins``, ``integer``, ``spikes`` and ``missing`` define the numeric's cells
     (`dppca.common.schema.cells`): rows are counted in them and synthetic values are drawn from
     them. A document without the fields from ``score`` on has the same bytes and digest as before
     these fields existed.
@@ -165,9 +171,10 @@ class Numeric(_Strict):
         as a tenth elsewhere.
     integer
         True if values are whole numbers: synthetic values are, too.
-    zero
-        ``separate`` if many rows are exactly 0, as in money and counts: 0 is a cell of its own. It
-        needs ``histogram: true`` or ``products: bins``.
+    spikes
+        Values that many rows have exactly, at most 16 in ascending order: ``[0]`` for money and
+        counts, ``[40]`` for hours of work. Each has a cell of its own, after all others. They need
+        ``histogram: true`` or ``products: bins``.
     bins
         Number of cells of equal width, on the score's scale, between the bounds; or the edges
         between them, in ascending order. The default is one cell for each value of a whole number
@@ -194,7 +201,7 @@ class Numeric(_Strict):
     scale: Finite | None = None
     score: Score = Score.LINEAR
     integer: bool = False
-    zero: Literal["separate"] | None = None
+    spikes: Annotated[tuple[Finite, ...], Field(min_length=1, max_length=MAX_SPIKES)] | None = None
     bins: Annotated[int, Field(ge=2, le=MAX_BINS)] | tuple[Finite, ...] | None = None
     histogram: bool = False
     products: Literal["bins"] | None = None
@@ -240,11 +247,8 @@ class Numeric(_Strict):
         whole = math.floor(self.upper) - math.ceil(self.lower) + 1
         if self.integer and whole < 2:
             raise ValueError("integer: there are fewer than two whole numbers between the bounds")
-        if self.zero is not None:
-            if not self.histogram and self.products is None:
-                raise ValueError("zero: separate needs histogram: true or products: bins")
-            if not self.lower <= 0 <= self.upper:
-                raise ValueError("zero: separate needs bounds with 0 between them")
+        if self.spikes is not None:
+            self._check_spikes(self.spikes)
         if self.missing is not None and not self.histogram and self.products is None:
             raise ValueError("missing: level needs histogram: true or products: bins")
         if self.products is not None:
@@ -270,6 +274,23 @@ class Numeric(_Strict):
                     "apart, or more"
                 )
         return self
+
+    def _check_spikes(self, spikes: tuple[float, ...]) -> None:
+        lower, upper = self.bounds
+        if not self.histogram and self.products is None:
+            raise ValueError("spikes needs histogram: true or products: bins")
+        if any(a >= b for a, b in pairwise(spikes)):
+            raise ValueError("spikes must differ, and be in ascending order")
+        if not lower <= spikes[0] <= spikes[-1] <= upper:
+            raise ValueError("spikes must lie between lower and upper")
+        if self.integer and not all(spike.is_integer() for spike in spikes):
+            raise ValueError("spikes must be whole numbers, as integer: true says of all values")
+        other = float(math.ceil(lower)) if self.integer else lower
+        for spike in spikes:
+            if other == spike:
+                other = find_neighbour(spike, math.inf, integer=self.integer)
+        if other > upper:
+            raise ValueError("spikes must leave another value between lower and upper")
 
     @model_serializer(mode="wrap")
     def _as_before(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -308,14 +329,14 @@ _UNSAID = MappingProxyType(
     {
         "score": Score.LINEAR,
         "integer": False,
-        "zero": None,
+        "spikes": None,
         "bins": None,
         "histogram": False,
         "products": None,
         "missing": None,
     }
 )
-_NUMBERS_ONLY = ("centre", "scale", "score", "integer", "zero", "missing")
+_NUMBERS_ONLY = ("centre", "scale", "score", "integer", "spikes", "missing")
 
 
 class Date(Numeric):

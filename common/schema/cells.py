@@ -1,10 +1,10 @@
 """Cells of a numeric: rows are counted in them, and synthetic values are drawn from them.
 
-A numeric between bounds is cut into intervals at public edges; ``zero: separate`` gives the value 0
-a cell of its own after the intervals, and ``missing: level`` gives one more, the last, to values
-that are not finite. The cell of a value depends on the value and the schema alone, and every value
-has one: values outside the bounds count as the bound, and without ``missing: level`` missing values
-count as the middle.
+A numeric between bounds is cut into intervals at public edges; each of its ``spikes``, such as 0 or
+40, has a cell of its own after the intervals, and ``missing: level`` gives one more, the last, to
+values that are not finite. An interval that has no value but spikes is joined to the next one. The
+cell of a value depends on the value and the schema alone, and every value has one: values outside
+the bounds count as the bound, and without ``missing: level`` missing values count as the middle.
 
 ``score: log`` maps a value to the coordinate ``log(1 + 1000 t) / log(1001) - 1/2``, with t its
 place between the bounds from 0 to 1. Values are coded by comparing them with the values at which
@@ -15,13 +15,13 @@ differently at another place in memory; a comparison is exact.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.schema.attributes import LOG_REACH, Numeric, Score
+from dppca.common.schema.attributes import LOG_REACH, Numeric, Score, find_neighbour
 
 N_BINS = 40
 MOST_WHOLE_NUMBERS = 100
@@ -81,8 +81,8 @@ class Cells:
     edges
         Shape (K + 1,), ascending, in the numeric's own unit: interval k holds values from
         ``edges[k]`` to below ``edges[k + 1]``; the first and the last also hold values beyond.
-    spike
-        A value with a cell of its own, after the intervals; None without one.
+    spikes
+        Values with cells of their own, after the intervals, ascending.
     integer
         Values are whole numbers.
     scale
@@ -94,7 +94,7 @@ class Cells:
     """
 
     edges: Vector
-    spike: float | None
+    spikes: tuple[float, ...]
     integer: bool
     scale: Scale
     middle: float
@@ -107,44 +107,64 @@ class Cells:
 
     @property
     def n_cells(self) -> int:
-        """K, plus one for the spike, plus one for missing values."""
-        return self.n_intervals + (self.spike is not None) + self.missing
+        """K, plus one for each spike, plus one for missing values."""
+        return self.n_intervals + len(self.spikes) + self.missing
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of cells: ``bin 1``, ``bin 2`` and so on, ``zero`` for the spike, ``missing``."""
+        """Names of cells: ``bin 1``, ``bin 2`` and so on, each spike's number, ``missing``."""
         bins = tuple(f"bin {number}" for number in range(1, self.n_intervals + 1))
-        zero = () if self.spike is None else ("zero",)
-        return (*bins, *zero, *(("missing",) if self.missing else ()))
+        spikes = (repr(spike).removesuffix(".0") for spike in self.spikes)
+        return (*bins, *spikes, *(("missing",) if self.missing else ()))
+
+    @cached_property
+    def ends(self) -> tuple[Vector, Vector]:
+        """The least and the largest value of each interval between the bounds, shapes (K,)."""
+        first, last = self.edges[:-1].copy(), self.edges[1:].copy()
+        if self.integer:
+            first, last[:-1] = np.ceil(first), np.ceil(last[:-1]) - 1
+            last[-1] = np.floor(last[-1])
+        else:
+            last[:-1] = np.nextafter(last[:-1], -np.inf)
+        for spike in self.spikes:
+            first[first == spike] = find_neighbour(spike, math.inf, integer=self.integer)
+        for spike in reversed(self.spikes):
+            last[last == spike] = find_neighbour(spike, -math.inf, integer=self.integer)
+        return first, last
 
     @cached_property
     def coordinates(self) -> Vector:
         """Coordinates of the cells, shape (n_cells,).
 
-        It is the middle of an interval, or of the whole numbers in it; the spike's own; 0 for
+        It is the middle of an interval, or of the whole numbers in it; a spike's own; 0 for
         missing.
         """
-        ends = self.edges[:-1], self.edges[1:]
-        if self.integer:
-            ends = np.ceil(ends[0]), np.ceil(ends[1]) - 1
-            ends[1][-1] = np.floor(self.edges[-1])
+        ends = self.ends if self.integer else (self.edges[:-1], self.edges[1:])
         middles = (self.scale.coordinates(ends[0]) + self.scale.coordinates(ends[1])) / 2
-        spikes = np.array([] if self.spike is None else [self.spike])
-        return np.concatenate(
-            [middles, self.scale.coordinates(spikes), np.zeros(int(self.missing))]
-        )
+        spikes = self.scale.coordinates(np.array(self.spikes))
+        return np.concatenate([middles, spikes, np.zeros(int(self.missing))])
 
     def values(self, codes: NDArray[np.int32]) -> Vector:
         """Return a value for each code, of any shape: its cell's middle; NaN for missing."""
         values = self.scale.values(self.coordinates)
         if self.integer:
             values = np.rint(values)
-        if self.spike is not None:
-            values[self.n_intervals] = self.spike
+        intervals = np.arange(self.n_intervals)
+        values[intervals] = self.move_inside(intervals, values[intervals])
+        values[self.n_intervals : self.n_intervals + len(self.spikes)] = self.spikes
         if self.missing:
             values[-1] = np.nan
         decoded: Vector = values[codes]
         return decoded
+
+    def move_inside(self, codes: NDArray[np.integer], values: Vector) -> Vector:
+        """Return values that belong to these intervals: those outside of them, and spikes, move."""
+        first, last = self.ends
+        inside: Vector = np.clip(values, first[codes], last[codes])
+        for spike in self.spikes:
+            neighbour = find_neighbour(spike, math.inf, integer=self.integer)
+            inside[inside == spike] = neighbour
+        return inside
 
     def index(self, values: Vector) -> NDArray[np.int32]:
         """Return the cell of each value, also of values that are not finite: shape (n_rows,)."""
@@ -152,8 +172,8 @@ class Cells:
             np.where(np.isfinite(values), values, self.middle), self.scale.lower, self.scale.upper
         )
         codes = np.searchsorted(self.edges[1:-1], known, side="right").astype(np.int32)
-        if self.spike is not None:
-            codes[known == self.spike] = self.n_intervals
+        for place, spike in enumerate(self.spikes):
+            codes[known == spike] = self.n_intervals + place
         if self.missing:
             codes[~np.isfinite(values)] = self.n_cells - 1
         return codes
@@ -162,21 +182,17 @@ class Cells:
 def make_cells(attribute: Numeric) -> Cells:
     """Make the cells of a numeric that has bounds."""
     scale = Scale.of(attribute)
-    edges = _edges(attribute, scale)
-    if attribute.zero is not None and attribute.integer:
-        # No whole numbers lie between 0 and a bound at 0: they get no cell.
-        if scale.lower == 0:
-            edges = np.array([0.5, *edges[edges > 0.5]])
-        if scale.upper == 0:
-            edges = np.array([*edges[edges < -0.5], -0.5])
-    return Cells(
-        edges=edges,
-        spike=None if attribute.zero is None else 0.0,
+    cells = Cells(
+        edges=_edges(attribute, scale),
+        spikes=attribute.spikes or (),
         integer=attribute.integer,
         scale=scale,
         middle=attribute.middle,
         missing=attribute.missing is not None,
     )
+    first, last = cells.ends
+    stops = cells.edges[1:][first <= last][:-1]
+    return replace(cells, edges=np.array([cells.edges[0], *stops, cells.edges[-1]]))
 
 
 def encode_numeric(attribute: Numeric, values: NDArray[np.float64], unit: int) -> NDArray[np.int32]:

@@ -124,7 +124,10 @@ class CandidateSplit:
 
 
 def list_splits(index: int, public: Public) -> list[CandidateSplit]:
-    """Return all splits of an attribute, those of a numeric by ascending threshold."""
+    """Return all splits of an attribute, those of a numeric by ascending threshold.
+
+    A numeric is split between its intervals, and on both sides of each of its spikes.
+    """
     attribute, cells = public.attributes[index], public.cells[index]
     if not isinstance(attribute, Numeric):
         return [
@@ -132,7 +135,9 @@ def list_splits(index: int, public: Public) -> list[CandidateSplit]:
             for code, label in enumerate(attribute.labels)
         ]
     assert cells is not None  # noqa: S101 - tables need bounds
-    values = cells.edges[1:-1]
+    spikes = np.array(cells.spikes)
+    below = (encode_numeric(attribute, spikes, 2 * public.half) - 1) / (2 * public.half)
+    values = np.concatenate([cells.edges[1:-1], cells.scale.values(below), spikes])
     if cells.missing:
         values = np.append(values, attribute.bounds[1])
     if attribute.integer:

@@ -7,7 +7,6 @@ a cell of its own. No coded values are drawn.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -45,8 +44,9 @@ def make_panel(schema: Schema, index: int, ours: ValueCounts, theirs: ValueCount
         cells = schema.cells[index]
         edges = cell_edges(attribute, cells)
         names = _cell_names(attribute, cells, edges.tolist())
-        if cells is not None and cells.spike is not None:
-            names.append(f"= {cells.spike:g}")
+        if cells is not None:
+            spikes = cells.names[cells.n_intervals :][: len(cells.spikes)]
+            names += [f"= {spike}" for spike in spikes]
         shown = list(range(len(names)))
     else:
         names = list(attribute.labels)
@@ -70,10 +70,9 @@ def _cell_names(attribute: Numeric, cells: Cells | None, edges: list[float]) -> 
     """Return the name of each cell: ends of an interval, or whole numbers, dates or labels."""
     if cells is None or not cells.integer:
         return [f"{a:.4g} to {b:.4g}" for a, b in pairwise(edges)]
-    ends = [*(math.ceil(edge) - 1 for edge in edges[1:-1]), math.floor(edges[-1])]
     return [
         attribute.format_value(first)
         if first == last
         else f"{attribute.format_value(first)} to {attribute.format_value(last)}"
-        for first, last in zip(map(math.ceil, edges[:-1]), ends, strict=True)
+        for first, last in zip(*(each.tolist() for each in cells.ends), strict=True)
     ]

@@ -64,7 +64,7 @@ schema:
       lower: 0
       upper: 1000000
       score: log                      # 10,000 to 100,000 is about as far as on to 1,000,000
-      zero: separate                  # 0 is a cell of its own; needs histogram or products
+      spikes: [0]                     # 0 is a cell of its own; needs histogram or products
       histogram: true
 
     # One of two labels, the second coded positive. A missing or unknown one is coded as the

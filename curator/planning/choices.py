@@ -174,7 +174,7 @@ def _changed(table: Schema, **changes: Any) -> Schema | None:
         if histogram is not None and "products" not in attribute:
             attribute["histogram"] = histogram
             if not histogram:
-                attribute.pop("zero", None)
+                attribute.pop("spikes", None)
                 attribute.pop("missing", None)
         if binned is not None and attribute["name"] in binned:
             attribute.pop("histogram", None)

@@ -31,7 +31,7 @@ _BOX: Final = """{
         {"name": "x", "type": "numeric", "lower": -1, "upper": 3, "histogram": true},
         {"name": "y", "type": "numeric", "lower": 0, "upper": 1e6},
         {"name": "z", "type": "numeric", "lower": 0, "upper": 9, "score": "log", "integer": true,
-         "zero": "separate", "missing": "level", "histogram": true},
+         "spikes": [0, 7], "missing": "level", "histogram": true},
         {"name": "w", "type": "numeric", "lower": -2, "upper": 2, "bins": [-0.5, 0.1],
          "products": "bins"},
         {"name": "d", "type": "date", "lower": "2020-01-01", "upper": "2021-12-31", "bins": 7,

@@ -46,8 +46,8 @@ def place_of(value: float, attribute: Numeric, cells: Cells) -> int:
     if cells.missing and not np.isfinite(value):
         return cells.n_cells - 1
     known = min(max(value if np.isfinite(value) else attribute.middle, lower), upper)
-    if known == cells.spike:
-        return cells.n_intervals
+    if known in cells.spikes:
+        return cells.n_intervals + cells.spikes.index(known)
     return sum(known >= edge for edge in cells.edges[1:-1].tolist())
 
 
@@ -115,7 +115,7 @@ def _code(schema: Schema, index: int, value: float) -> int:
     assert cells is not None
     if cells.missing and not np.isfinite(value):
         return (1 << (schema.resolution_bits - 1)) + 1
-    plain = {"products": None, "histogram": False, "zero": None, "missing": None}
+    plain = {"products": None, "histogram": False, "spikes": None, "missing": None}
     alone = Schema(
         resolution_bits=schema.resolution_bits,
         attributes=(

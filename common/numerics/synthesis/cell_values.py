@@ -9,10 +9,9 @@ the cell's own mean density, the place t in (0, 1) of a value has the distributi
 
     t^2 (3 - 2 t) + a t (1 - t)^2 - b t^2 (1 - t)                                            (1)
 
-Whole numbers are numbered from 0 to N - 1, without the spike; number i takes the part from i/N to
+Whole numbers are numbered from 0 to N - 1, without the spikes; number i takes the part from i/N to
 (i + 1)/N of the range between the bounds. A value is drawn as above and becomes the number on whose
-part it falls, so the numbers of a cell are spread as smoothly as other values. A cell without a
-whole number is left out.
+part it falls, so the numbers of a cell are spread as smoothly as other values.
 
 On 20 cells, the total variation at 200 bins from a normal law as wide as a tenth (a twentieth) of
 the range is .000 (.009); values spread evenly in each cell have .040 (.103).
@@ -44,25 +43,22 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class CellValues:
-    """The cells of a numeric that can hold a value, as values of a field's variable.
+    """The V cells of a numeric, J of them intervals, as values of a field's variable.
 
     Attributes
     ----------
     cells
-        All cells.
-    kept
-        Index of each cell that can hold a value, ascending, shape (V,).
+        The cells.
     bounds
-        Ends of the kept intervals on the score's scale, in [-1/2, 1/2], shape (J + 1,), ascending.
+        Ends of the intervals on the score's scale, in [-1/2, 1/2], shape (J + 1,), ascending.
     starts
-        For whole numbers: the first number of each kept interval, and N; shape (J + 1,). Else None.
+        For whole numbers: the first number of each interval, and N; shape (J + 1,). Else None.
     coordinates, squares
         Mean and mean square of the coordinates of a cell's values, shape (V,), if these are spread
         evenly over the interval (whole numbers: over the numbers in it).
     """
 
     cells: Cells
-    kept: NDArray[np.intp]
     bounds: Vector
     starts: NDArray[np.int64] | None
     coordinates: Vector
@@ -70,24 +66,22 @@ class CellValues:
 
     @classmethod
     def of(cls, cells: Cells) -> CellValues:
-        """Return the cells of a numeric that can hold a value."""
+        """Return the cells as values of a variable."""
         if cells.integer:
             return _whole_numbers(cells)
         bounds = cells.scale.coordinates(cells.edges)
         means = (bounds[1:] + bounds[:-1]) / 2
         squares = means**2 + np.diff(bounds) ** 2 / 12
-        return _with_spike(cells, np.arange(cells.n_intervals), bounds, None, means, squares)
+        return _with_spikes(cells, bounds, None, means, squares)
 
     @property
     def widths(self) -> Vector:
-        """Widths of the kept intervals on the score's scale, shape (J,)."""
+        """Widths of the intervals on the score's scale, shape (J,)."""
         return np.diff(self.bounds)
 
     def spread(self, shares: Vector) -> ValueSampler:
         """Return a sampler of values, given the shares of the cells, shape (V,), all above 0."""
         widths = self.widths
-        if len(widths) == 0:
-            return ValueSampler(self, np.empty(0), np.empty(0))
         each = shares[: len(widths)]
         slopes = CubicSpline(self.bounds, np.r_[0.0, np.cumsum(each)])(self.bounds, 1)
         density = each / widths
@@ -122,15 +116,14 @@ class ValueSampler:
         the cell of missing values.
         """
         cells = self.of.cells
-        values = np.full(len(codes), 0.0 if cells.spike is None else cells.spike)
-        if cells.missing:
-            values[codes == len(self.of.kept) - 1] = np.nan
-        inside = codes < len(self.of.bounds) - 1
+        own_values = [*np.zeros(cells.n_intervals), *cells.spikes, *[np.nan] * cells.missing]
+        values = np.array(own_values)[codes]
+        inside = codes < cells.n_intervals
         own = codes[inside]
         uniform = rng.random(len(codes))[inside]
         at = cells.scale.values(np.interp(own + uniform, self.cumulative, self.places))
         if self.of.starts is None:
-            values[inside] = _in_cells(cells, own, at)
+            values[inside] = cells.move_inside(own, at)
         else:
             values[inside] = _numbers(cells, self.of.starts, own, at)
         return values
@@ -142,8 +135,7 @@ def draw_in_cells(
     """Replace codes of cells by values in the columns of numerics with ``products: bins``.
 
     ``columns`` come from `dppca.common.schema.decoding.decode_columns`. The shares of their codes
-    decide the spread of the values; a code of a cell that can hold no value counts as the next cell
-    that can.
+    decide the spread of the values.
     """
     drawn = list(columns)
     for index, (cells, kind) in enumerate(
@@ -151,11 +143,9 @@ def draw_in_cells(
     ):
         if cells is None or kind is not ColumnKind.INDICATOR:
             continue
-        cell_values = CellValues.of(cells)
-        last = len(cell_values.kept) - 1
-        codes = np.searchsorted(cell_values.kept, columns[index]).clip(max=last).astype(np.int32)
-        shares = np.bincount(codes, minlength=last + 1) + 1e-6
-        drawn[index] = cell_values.spread(shares / shares.sum()).draw(codes, rng)
+        codes = columns[index].astype(np.int32)
+        shares = np.bincount(codes, minlength=cells.n_cells) + 1e-6
+        drawn[index] = CellValues.of(cells).spread(shares / shares.sum()).draw(codes, rng)
     return drawn
 
 
@@ -189,17 +179,6 @@ def leave_missing(
     return present, missing
 
 
-def _in_cells(cells: Cells, codes: NDArray[np.int32], values: Vector) -> Vector:
-    """Clip values that rounding may have moved beyond the edges of their intervals."""
-    last = np.nextafter(cells.edges[1:], -np.inf)
-    if cells.spike != cells.edges[-1]:
-        last[-1] = cells.edges[-1]
-    values = np.clip(values, cells.edges[codes], last[codes])
-    if cells.spike is not None:
-        values[values == cells.spike] = np.nextafter(cells.spike, np.inf)
-    return values
-
-
 def _numbers(
     cells: Cells, starts: NDArray[np.int64], codes: NDArray[np.int32], values: Vector
 ) -> Vector:
@@ -210,9 +189,11 @@ def _numbers(
 
 
 def _whole_number(cells: Cells, index: NDArray[np.integer] | Vector) -> Vector:
-    """Return the whole number of each index; the numbering leaves out the spike."""
+    """Return the whole number of each index; the numbering leaves out the spikes."""
     values = math.ceil(cells.scale.lower) + np.asarray(index, np.float64)
-    return values if cells.spike is None else values + (values >= cells.spike)
+    for spike in cells.spikes:
+        values = values + (values >= spike)
+    return values
 
 
 def _whole_numbers(cells: Cells) -> CellValues:
@@ -220,36 +201,23 @@ def _whole_numbers(cells: Cells) -> CellValues:
     first, last = math.ceil(scale.lower), math.floor(scale.upper)
     # Numbers below each edge; the first and the last interval also hold the values beyond.
     edges = np.ceil(np.r_[first, cells.edges[1:-1], last + 1]).astype(np.int64)
-    below = edges - first
-    if cells.spike is not None:
-        below -= edges > cells.spike
-    kept = np.flatnonzero(np.diff(below))
-    starts = np.r_[below[kept], below[-1]]
-    bounds = scale.coordinates(
-        scale.lower + starts / max(starts[-1], 1) * (scale.upper - scale.lower)
-    )
-    means, squares = np.empty(len(kept)), np.empty(len(kept))
+    starts = edges - first - np.searchsorted(np.array(cells.spikes), edges)
+    bounds = scale.coordinates(scale.lower + starts / starts[-1] * (scale.upper - scale.lower))
+    means, squares = np.empty(cells.n_intervals), np.empty(cells.n_intervals)
     for place, (start, stop) in enumerate(pairwise(starts)):
         n = min(stop - start, _MOST_NUMBERS)
         index = start + ((np.arange(n) + 0.5) / n * (stop - start)).astype(np.int64)
         coordinates = scale.coordinates(_whole_number(cells, index))
         means[place], squares[place] = coordinates.mean(), (coordinates**2).mean()
-    return _with_spike(cells, kept, bounds, starts, means, squares)
+    return _with_spikes(cells, bounds, starts, means, squares)
 
 
-def _with_spike(
+def _with_spikes(
     cells: Cells,
-    kept: NDArray[np.intp],
     bounds: Vector,
     starts: NDArray[np.int64] | None,
     means: Vector,
     squares: Vector,
 ) -> CellValues:
-    if cells.spike is not None:
-        at = cells.scale.coordinates(np.array([cells.spike]))
-        kept = np.append(kept, cells.n_intervals)
-        means, squares = np.append(means, at), np.append(squares, at**2)
-    if cells.missing:
-        kept = np.append(kept, cells.n_cells - 1)
-        means, squares = np.append(means, 0.0), np.append(squares, 0.0)
-    return CellValues(cells, kept, bounds, starts, means, squares)
+    alone = cells.coordinates[cells.n_intervals :]
+    return CellValues(cells, bounds, starts, np.r_[means, alone], np.r_[squares, alone**2])

@@ -5,8 +5,8 @@ the logarithm of a density and the prior does not depend on the cells' cuts. In 
 of f walks: over a distance d, in fortieths of the range between the bounds, it moves by ``N(0, t^2
 d)``. Smooth laws, such as normal ones and their mixtures, suit a small t, laws with jumps a large
 one. For heaped values, such as hours of which half are 40, a second kind of prior adds ``N(0,
-u^2)`` to each cell alone. A spike is outside the walk: it holds as much as all intervals together,
-give or take two in the logarithm.
+u^2)`` to each cell alone. Spikes and missing values are outside the walk: each holds as much as
+all intervals together, give or take two in the logarithm.
 
 For each prior, f is the most probable one given the release, by damped Gauss-Newton steps; the laws
 are averaged with their evidence (Laplace's approximation) as weights. If the noise is small, every
@@ -50,8 +50,8 @@ def smooth_marginal(
     functionals
         Shape (L, K): row l gives ``functionals[l] @ q``, which is observed.
     widths
-        Widths of the intervals on the score's scale, in any unit, shape (K,), or (K - 1,) if the
-        last cell is a spike; all above 0.
+        Widths of the intervals on the score's scale, in any unit, shape (J,) with J at most K; all
+        above 0. The other cells are spikes, or missing values.
     """
     scale = np.maximum(noise, 1e-6)
     n_cells = functionals.shape[1]

@@ -76,8 +76,8 @@ class FieldTargets:
     noise_variance
         Variance of the noise on each of them, shape (p, p).
     between
-        True for two columns of different attributes that both have a value, shape (p, p): a bin may
-        hold no whole number.
+        True for two columns of different attributes that can differ from 0, shape (p, p): a numeric
+        may have but one cell.
     entry_variance
         Variance of the noise on each released product, shape (p, p).
     mean_variance
@@ -122,12 +122,11 @@ def field_targets(
             each = _labels(stop - start)
             means.append(q @ each)
         elif layout.kinds[start] is ColumnKind.INDICATOR:
-            each = np.eye(stop - start)[numeric.kept]
-            own = start + numeric.kept
+            each = np.eye(stop - start)
             q = smooth_marginal(
-                pooled[own],
-                np.sqrt(variance_of_mean[own]),
-                np.eye(len(own)),
+                pooled[start:stop],
+                np.sqrt(variance_of_mean[start:stop]),
+                each,
                 widths=numeric.widths,
             )
             means.append(q @ each)
@@ -152,7 +151,7 @@ def field_targets(
     variance = np.maximum(squares, _LEAST_VARIANCE)
     reach = np.sqrt(np.maximum(fourths / variance, _LEAST_VARIANCE))
     attribute = np.asarray(layout.attribute_of)
-    occupied = np.concatenate([each.any(axis=0) for each in values])  # else a bin without a number
+    occupied = np.concatenate([each.any(axis=0) for each in values])  # else a numeric of one cell
     between = np.not_equal.outer(attribute, attribute) & np.outer(occupied, occupied)
     real = np.concatenate(means)
     crossed = np.outer(real**2, variance_of_mean)
@@ -181,23 +180,22 @@ def field_targets(
 def _numeric_marginal(
     numeric: CellValues, moments: Vector, variance: Vector, *, shares: Vector | None, noise: float
 ) -> tuple[Vector, float]:
-    """Shares of the kept cells, and the mean of the rows' own values.
+    """Shares of the cells, and the mean of the rows' own values.
 
     ``moments`` are the released mean and mean square and ``variance`` their noise's variances,
-    shape (2,); ``shares`` are released ones of all cells and ``noise`` is their standard deviation.
+    shape (2,); ``shares`` are released ones and ``noise`` is their standard deviation.
     """
     centres = numeric.coordinates
     functionals = np.stack([centres, numeric.squares])
     if shares is None:
         q = smooth_marginal(moments, np.sqrt(variance), functionals, widths=numeric.widths)
         return q, float(q @ centres)
-    own = shares[numeric.kept]
-    within = np.clip(own, 0, 1) ** 2 * (numeric.squares - centres**2)
+    within = np.clip(shares, 0, 1) ** 2 * (numeric.squares - centres**2)
     inside = np.array([within.sum(), 4 * centres**2 @ within])
     q = smooth_marginal(
-        np.concatenate([moments, own]),
-        np.concatenate([np.sqrt(variance + inside), np.full(len(own), noise)]),
-        np.concatenate([functionals, np.eye(len(own))]),
+        np.concatenate([moments, shares]),
+        np.concatenate([np.sqrt(variance + inside), np.full(len(shares), noise)]),
+        np.concatenate([functionals, np.eye(len(shares))]),
         widths=numeric.widths,
     )
     mean = float(q @ centres)

@@ -29,7 +29,7 @@ class Domain:
 
     @classmethod
     def of(cls, schema: Schema, *, n_bins: int) -> Domain:
-        """Make the domain of a schema: a numeric has at most ``n_bins`` intervals, and a spike.
+        """Make the domain of a schema: a numeric has at most ``n_bins`` intervals, and its spikes.
 
         Raise `SettingError` if a numeric has no bounds.
         """
@@ -38,7 +38,7 @@ class Domain:
             for attribute in schema.attributes
         )
         sizes = tuple(
-            len(own.kept) if own is not None else len(attribute.labels)  # type: ignore[union-attr]
+            own.cells.n_cells if own is not None else len(attribute.labels)  # type: ignore[union-attr]
             for own, attribute in zip(cells, schema.attributes, strict=True)
         )
         return cls(schema, cells, sizes)
@@ -53,10 +53,7 @@ class Domain:
         codes = np.empty(rows.shape, np.int64)
         for index, own in enumerate(self.cells):
             column = rows[:, index]
-            if own is not None:
-                places = np.searchsorted(own.kept, own.cells.index(column))
-                column = np.minimum(places, len(own.kept) - 1)
-            codes[:, index] = column
+            codes[:, index] = column if own is None else own.cells.index(column)
         return codes
 
     def decode(self, codes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:

@@ -20,6 +20,20 @@ from tests.support.studies import numeric_of
 
 
 @st.composite
+def spikes(draw: st.DrawFn, lower: float, upper: float, *, integer: bool) -> list[float]:
+    """Values with cells of their own: near each other, at the bounds and anywhere between."""
+    if integer:
+        first, last = math.ceil(lower), math.floor(upper)
+        most = min(last - first, 16)
+        one = st.integers(first, last) | st.integers(first, min(first + 9, last)) | st.just(last)
+        return sorted(map(float, draw(st.sets(one, max_size=most))))
+    ends = [lower, upper, math.nextafter(lower, upper), math.nextafter(upper, lower), 0.0]
+    one_of_all = st.floats(lower, upper).map(lambda each: each + 0.0)
+    near = st.sampled_from([each for each in ends if lower <= each <= upper])
+    return sorted(draw(st.sets(one_of_all | near, max_size=16)))
+
+
+@st.composite
 def numerics(draw: st.DrawFn) -> Cells:
     lower = draw(st.sampled_from([-1e6, -20.5, -3.0, 0.0, 0.25, 17.0, 1e9]))
     upper = lower + draw(st.sampled_from([2.0, 3.5, 20.0, 120.0, 1e5, 1e12]))
@@ -27,8 +41,8 @@ def numerics(draw: st.DrawFn) -> Cells:
         "score": draw(st.sampled_from(["linear", "log"])),
         "integer": draw(st.booleans()),
     }
-    if lower <= 0 <= upper and draw(st.booleans()):
-        fields |= {"zero": "separate", "histogram": True}
+    if own := draw(spikes(lower, upper, integer=bool(fields["integer"]))):
+        fields |= {"spikes": own, "histogram": True}
     if draw(st.booleans()):
         fields |= {"missing": "level", "histogram": True}
     kind = draw(st.sampled_from(["none", "number", "edges"]))
@@ -54,23 +68,25 @@ def test_every_value_is_in_its_cell_within_bounds_and_whole_where_it_has_to_be(
 ) -> None:
     held = CellValues.of(cells)
     rng = np.random.default_rng(seed)
-    shares = np.exp(rng.normal(scale=rough, size=len(held.kept)))
-    codes = rng.integers(len(held.kept), size=500).astype(np.int32)
+    shares = np.exp(rng.normal(scale=rough, size=cells.n_cells))
+    codes = rng.integers(cells.n_cells, size=500).astype(np.int32)
     sampler = held.spread(shares / shares.sum())
     values = sampler.draw(codes, rng)
     for chance in (0.0, 1 - 2.0**-53):  # the ends of each cell
         ends: Any = SimpleNamespace(random=lambda n, chance=chance: np.full(n, chance))
-        np.testing.assert_array_equal(cells.index(sampler.draw(codes, ends)), held.kept[codes])
-    np.testing.assert_array_equal(cells.index(values), held.kept[codes])
-    missing = held.kept[codes] == cells.n_cells - 1 if cells.missing else np.zeros(500, bool)
+        np.testing.assert_array_equal(cells.index(sampler.draw(codes, ends)), codes)
+    np.testing.assert_array_equal(cells.index(values), codes)
+    missing = codes == cells.n_cells - 1 if cells.missing else np.zeros(500, bool)
     np.testing.assert_array_equal(np.isnan(values), missing)
     known = values[~missing]
     assert known.min() >= cells.scale.lower
     assert known.max() <= cells.scale.upper
     if cells.integer:
         np.testing.assert_array_equal(known, np.rint(known))
-    if cells.spike is not None:
-        np.testing.assert_array_equal(values == cells.spike, held.kept[codes] == cells.n_intervals)
+    for place, spike in enumerate(cells.spikes, cells.n_intervals):
+        np.testing.assert_array_equal(values == spike, codes == place)
+    middles = cells.values(np.arange(cells.n_cells, dtype=np.int32))
+    np.testing.assert_array_equal(cells.index(middles), np.arange(cells.n_cells))
 
 
 @given(cells=numerics())
@@ -84,13 +100,12 @@ def test_moments_of_a_cell_are_those_of_values_spread_evenly_over_it(cells: Cell
         values = np.arange(first, last + 1, dtype=np.float64)
     else:
         values = cells.scale.values((np.arange(400_000) + 0.5) / 400_000 - 0.5)
-        if cells.spike is not None:
-            values = np.append(values, cells.spike)
+        values = np.append(values, cells.spikes)
     coordinates, index = cells.scale.coordinates(values), cells.index(values)
     if cells.missing:
         coordinates, index = np.append(coordinates, 0.0), np.append(index, cells.n_cells - 1)
-    assert set(index) == set(held.kept)
-    for place, cell in enumerate(held.kept):
+    assert set(index) == set(range(cells.n_cells))
+    for cell in range(cells.n_cells):
         own = coordinates[index == cell]
-        assert held.coordinates[place] == pytest.approx(own.mean(), abs=2e-4)
-        assert held.squares[place] == pytest.approx((own**2).mean(), abs=2e-4)
+        assert held.coordinates[cell] == pytest.approx(own.mean(), abs=2e-4)
+        assert held.squares[cell] == pytest.approx((own**2).mean(), abs=2e-4)

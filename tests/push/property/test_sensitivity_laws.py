@@ -261,9 +261,9 @@ SCHEMAS_WITH_BINS: list[tuple[list[dict[str, Any]], dict[str, Any]]] = [
     ([BINS, BINS], {}),
     ([{}, {"bins": 2, "products": "bins"}], {}),
     ([{}, BINS, {"bins": [0.25], "products": "bins"}], {"sum_weight": 0.5}),
-    ([{**BINS, "zero": "separate"}, {"histogram": True, "bins": 2}], {"sum_weight": 0.5}),
+    ([{**BINS, "spikes": [0, 0.5]}, {"histogram": True, "bins": 2}], {"sum_weight": 0.5}),
     ([{**BINS, "missing": "level"}, {}], {}),
-    ([{**BINS, "zero": "separate", "missing": "level"}, BINS], {"sum_weight": 0.5}),
+    ([{**BINS, "spikes": [0, 1], "missing": "level"}, BINS], {"sum_weight": 0.5}),
     ([{"histogram": True, "bins": 2, "missing": "level"}, BINS], {"sum_weight": 0.5}),
     ([BINS, {}, BINS], {"targets": ["x0"], "sum_weight": 0.5}),
     ([BINS, {}, BINS], {"targets": ["x1", "flag"], "target_weight": 3}),
@@ -318,8 +318,8 @@ def test_no_pair_of_rows_of_a_schema_exceeds_its_sensitivity(data: st.DataObject
         if "bins" in fields:
             counted = [{"products": "bins"}, {"histogram": True}]
             fields |= data.draw(st.sampled_from(counted))
-            if data.draw(st.booleans()):
-                fields["zero"] = "separate"
+            if own := data.draw(st.sets(st.sampled_from([-1, 0, 3, 5]), max_size=4)):
+                fields["spikes"] = sorted(own)
             if data.draw(st.booleans()):
                 fields["missing"] = "level"
     names = [*(f"x{i}" for i in range(len(numerics))), "flag"]

@@ -34,6 +34,15 @@ values = st.one_of(
 
 
 @st.composite
+def spikes(draw: st.DrawFn, *, lower: float, upper: float) -> list[float]:
+    """Values between the bounds, if there are others; often the bounds themselves, and 0."""
+    often = st.sampled_from([each for each in (0.0, lower, upper) if lower <= each <= upper])
+    own = sorted(draw(st.sets(often | st.floats(lower, upper), max_size=3)))
+    crowded = np.nextafter(np.nextafter(np.nextafter(lower, upper), upper), upper) >= upper
+    return [] if crowded else own
+
+
+@st.composite
 def tables(draw: st.DrawFn) -> tuple[Schema, list[np.ndarray]]:
     kinds = draw(st.lists(st.sampled_from("nbc"), min_size=2, max_size=6))
     n_rows = draw(st.integers(1, 12))
@@ -54,8 +63,8 @@ def tables(draw: st.DrawFn) -> tuple[Schema, list[np.ndarray]]:
                     shape["products"] = "bins"
                     del shape["histogram"]
                 shape |= {"score": draw(st.sampled_from(["linear", "log"]))}
-                if bounds["lower"] <= 0 <= bounds["upper"] and draw(st.booleans()):
-                    shape |= {"zero": "separate"}
+                if own := draw(spikes(**bounds)):
+                    shape |= {"spikes": own}
                 if draw(st.booleans()):
                     shape |= {"missing": "level"}
             attributes.append({"name": name, "type": "numeric", **bounds, **shape})

@@ -1,4 +1,4 @@
-"""Cells of two-way tables: the schema's, put together, and a spike in a cell of its own."""
+"""Cells of two-way tables: the schema's, put together, and spikes in cells of their own."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _cells(schema: Schema, values: list[float]) -> list[int]:
     return found
 
 
-SPIKE = {"zero": "separate", "histogram": True}
+SPIKE = {"spikes": [0], "histogram": True}
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,7 @@ SPIKE = {"zero": "separate", "histogram": True}
         (SPIKE | {"bins": [1, 4]}, {0: 3, 0.5: 0, 2: 1, 7: 2}),
         (SPIKE | {"bins": [1, 4], "lower": -4}, {0: 3, -0.5: 0, 2: 1, 7: 2}),
         (SPIKE | {"lower": -9, "upper": 0, "bins": [-1]}, {0: 2, -0.5: 1, -5: 0}),
+        (SPIKE | {"spikes": [0, 4, 10]}, {0: 17, 4: 18, 10: 19, 4.01: 6, 9.9: 16}),
     ],
 )
 def test_cells_are_put_together_where_they_are_many_and_a_spike_keeps_its_own(

@@ -123,7 +123,7 @@ def test_unit_ball_attributes_are_counted_around_their_centre() -> None:
 def test_a_numeric_is_counted_in_its_cells_and_beside_them_what_lies_outside() -> None:
     visits = {"name": "visits", "type": "numeric", "lower": 0, "upper": 9, "integer": True}
     cost = {"name": "cost", "type": "numeric", "lower": 0, "upper": 8, "bins": [1, 4]}
-    spike = {**cost, "name": "spike", "zero": "separate", "histogram": True}
+    spike = {**cost, "name": "spike", "spikes": [0], "histogram": True}
     schema = Schema.from_document({"max_rows_per_person": 1, "attributes": [visits, cost, spike]})
     values = np.array([0.0, 0.0, 0.5, 1.0, 3.9, 8.0, 9.0, -1.0, np.nan])
     counts = count_values(schema, [values, values, values])

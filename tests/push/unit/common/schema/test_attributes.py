@@ -160,8 +160,8 @@ def test_columns_stand_in_the_order_of_the_attributes() -> None:
 
 
 def test_bins_in_products_have_the_columns_of_a_categorical() -> None:
-    made = schema(SEX, changed(BINNED, lower=-1, zero="separate"), WORK)
-    assert made.column_names[1:5] == ("age=bin 1", "age=bin 2", "age=bin 3", "age=zero")
+    made = schema(SEX, changed(BINNED, lower=-1, spikes=[0]), WORK)
+    assert made.column_names[1:5] == ("age=bin 1", "age=bin 2", "age=bin 3", "age=0")
     assert made.layout.attribute_kinds == (
         ColumnKind.BINARY,
         ColumnKind.INDICATOR,

@@ -44,16 +44,46 @@ def test_a_whole_number_with_few_values_has_a_cell_for_each_else_edges_between_t
     assert _cells(lower=0, upper=5, integer=True, bins=200).n_cells == 6
 
 
-def test_zero_is_a_cell_of_its_own_and_the_last() -> None:
-    cells = _cells(lower=0, upper=10, bins=5, histogram=True, zero="separate")
-    values = np.array([0.0, -0.0, -3.0, 1e-300, 9, 10, np.nan])
-    assert cells.index(values).tolist() == [5, 5, 5, 0, 4, 4, 2]
-    whole = _cells(lower=0, upper=10, integer=True, histogram=True, zero="separate")
-    assert whole.index(np.arange(11.0)).tolist() == [10, *range(10)]
+def test_a_spike_is_a_cell_of_its_own_after_all_intervals() -> None:
+    cells = _cells(lower=0, upper=10, bins=5, histogram=True, spikes=[0, 4, 10])
+    values = np.array([0.0, -0.0, -3.0, 1e-300, 4, 4 + 1e-9, 9, 10, 11, np.nan])
+    assert cells.index(values).tolist() == [5, 5, 5, 0, 6, 2, 4, 7, 7, 2]
+    assert cells.names == ("bin 1", "bin 2", "bin 3", "bin 4", "bin 5", "0", "4", "10")
+
+
+def test_an_interval_that_holds_only_spikes_gets_no_cell() -> None:
+    whole = _cells(lower=0, upper=10, integer=True, histogram=True, spikes=[0, 4, 5, 10])
+    found = [7, 0, 1, 2, 8, 9, 3, 4, 5, 6, 10]
+    assert whole.index(np.arange(11.0)).tolist() == found
+    numbers = [1, 2, 3, 6, 7, 8, 9, 0, 4, 5, 10]
+    assert whole.values(np.arange(11, dtype=np.int32)).tolist() == numbers
+    near = np.nextafter(1e9, 2e9)
+    floats = _cells(lower=1e9, upper=1e9 + 2, bins=[near], histogram=True, spikes=[1e9, near])
+    assert floats.n_intervals == 1
+    assert floats.index(np.array([1e9, near, np.nextafter(near, 2e9), 1e9 + 2])).tolist() == [
+        1,
+        2,
+        0,
+        0,
+    ]
+
+
+def test_the_middle_of_an_interval_is_a_value_of_its_cell_even_if_a_spike_lies_there() -> None:
+    for integer, beside in ((True, 51.0), (False, np.nextafter(50, 51))):
+        fields = {"bins": [45.5, 54.5], "integer": integer, "histogram": True}
+        cells = _cells(lower=0, upper=100, **fields, spikes=[50])
+        assert cells.values(np.array([1, 3])).tolist() == [beside, 50]
+
+
+def test_a_schema_is_another_one_with_other_spikes_and_says_them_as_they_are_read() -> None:
+    schema = _schema(lower=0, upper=10, histogram=True, spikes=[-0.0, 4])
+    assert schema.model_dump(mode="json")["attributes"][0]["spikes"] == [0.0, 4.0]
+    assert Schema.from_document(schema.model_dump(mode="json")).digest == schema.digest
+    assert _schema(lower=0, upper=10, histogram=True, spikes=[0]).digest != schema.digest
 
 
 def test_with_bins_in_products_a_value_is_coded_by_its_cell_alone() -> None:
-    schema = _schema(lower=0, upper=10, bins=[2.5, 7], zero="separate", products="bins")
+    schema = _schema(lower=0, upper=10, bins=[2.5, 7], spikes=[0], products="bins")
     values = np.array([0.0, -3.0, 1e-9, 2.5, 6.9, 7, 99, np.nan, np.inf])
     labels = np.zeros(len(values), np.int32)
     codes = encode(schema, [values, labels])[:, :4]
@@ -66,11 +96,11 @@ def test_with_bins_in_products_a_value_is_coded_by_its_cell_alone() -> None:
 
 
 @pytest.mark.parametrize("score", list(Score))
-@given(st.lists(st.floats() | st.floats(-5, 1005), min_size=1, max_size=50))
+@given(st.lists(st.floats() | st.floats(-5, 1005) | st.just(40.0), min_size=1, max_size=50))
 def test_the_cell_of_a_value_does_not_depend_on_its_neighbours(
     score: Score, values: list[float]
 ) -> None:
-    schema = _schema(lower=0, upper=1000, histogram=True, zero="separate", score=score)
+    schema = _schema(lower=0, upper=1000, histogram=True, spikes=[0, 40], score=score)
     cells = schema.cells[0]
     assert cells is not None
     together = cells.index(np.array(values))
@@ -124,8 +154,17 @@ def test_coordinates_and_values_are_each_others_inverse() -> None:
         ({"bins": 1}, {}, "2 or more"),
         ({"bins": [0.2, 0.4], "integer": True}, {}, "a whole number between any two edges"),
         ({"bins": [1, 1 + 2**-50]}, {}, "1e-12 of the range"),
-        ({"zero": "separate"}, {}, "histogram: true or products: bins"),
-        ({"zero": "separate", "histogram": True, "lower": 1}, {}, "0 between them"),
+        ({"zero": "separate", "histogram": True}, {}, "zero"),
+        ({"spikes": [0]}, {}, "histogram: true or products: bins"),
+        ({"spikes": [0], "histogram": True, "lower": 1}, {}, "lie between lower and upper"),
+        ({"spikes": [3, 11], "histogram": True}, {}, "lie between lower and upper"),
+        ({"spikes": [3, 3], "histogram": True}, {}, "differ, and be in ascending order"),
+        ({"spikes": [4, 3], "histogram": True}, {}, "differ, and be in ascending order"),
+        ({"spikes": [3.5], "histogram": True, "integer": True}, {}, "must be whole numbers"),
+        ({"spikes": [*range(11)], "histogram": True, "integer": True}, {}, "another value"),
+        ({"spikes": [], "histogram": True}, {}, "must not be empty"),
+        ({"spikes": [*range(17)], "histogram": True, "upper": 99}, {}, "16 entries or fewer"),
+        ({"spikes": [3], "type": "date"}, {}, "spikes is for type: numeric"),
         ({"lower": 0.2, "upper": 1.9, "integer": True}, {}, "fewer than two whole numbers"),
         ({"score": "square"}, {}, "'linear' or 'log'"),
         ({}, {"targets": ["c"]}, "targets names no attribute: c"),

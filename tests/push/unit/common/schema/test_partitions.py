@@ -10,7 +10,8 @@ import pytest
 
 from dppca.common.errors import SettingError
 from dppca.common.schema import Schema, find_cells
-from tests.support.studies import binary_of, categorical_of, make_schema
+from dppca.common.schema.random_trees import list_splits
+from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 ATTRIBUTES: list[dict[str, Any]] = [
     {"name": "age", "type": "numeric", "lower": 17, "upper": 90, "integer": True},
@@ -137,6 +138,15 @@ def test_a_schema_that_cannot_be_divided_further_has_smaller_trees() -> None:
         random_trees={"count": 2, "leaves": 64, **RICH, "seed": 1},
     )
     assert schema.layout.tables == (6, 6)
+
+
+def test_a_tree_may_split_on_both_sides_of_a_spike() -> None:
+    shape = {"bins": 2, "histogram": True}
+    hours = numeric_of("hours", 1, 99, integer=True, spikes=[1, 40], **shape)
+    pay = numeric_of("pay", 0, 1024, spikes=[0, 40], **shape)
+    public = make_schema([hours, pay, binary_of("rich", ["no", "yes"])]).public
+    splits = [[each.node["at_most"] for each in list_splits(index, public)] for index in (0, 1)]
+    assert splits == [[1, 39, 40, 50], [0, 39, 40, 512]]
 
 
 def test_a_missing_value_is_the_middle_or_above_all_others() -> None:

@@ -72,7 +72,7 @@ def test_figures_are_those_of_a_study_that_is_written_so(privacy: dict[str, str]
 
 def test_a_study_that_has_made_choices_sees_what_they_cost() -> None:
     attributes = [dict(each) for each in ATTRIBUTES]
-    attributes[4].update(histogram=True, zero="separate", integer=True)
+    attributes[4].update(histogram=True, spikes=[0, 40], integer=True)
     attributes[5].update(histogram=True)
     study = _study(attributes, sum_weight=0.5, targets=["b0"], target_weight=4)
     compared = _compared(study)

@@ -268,7 +268,7 @@ def test_rows_by_thresholds_have_values_in_the_bins_that_enter_products(
 ) -> None:
     attributes: list[dict[str, Any]] = [
         numeric_of("x", 0, 50, bins=5, products="bins"),
-        numeric_of("n", 0, 9, integer=True, bins=3, zero="separate", products="bins"),
+        numeric_of("n", 0, 9, integer=True, bins=3, spikes=[0, 4], products="bins"),
         binary_of("ill", ["no", "yes"]),
     ]
     study = make_study(attributes)

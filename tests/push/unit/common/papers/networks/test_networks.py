@@ -31,7 +31,7 @@ SEEDED = partial(SeededEntropy, 11)
 SCHEMA = make_schema(
     [
         numeric_of("age", 18, 100),
-        numeric_of("visits", 0, 30, integer=True, zero="separate", histogram=True),
+        numeric_of("visits", 0, 30, integer=True, spikes=[0, 7], histogram=True),
         binary_of("ill", ["no", "yes"]),
         categorical_of("ward", ["n", "s", "w", "e"]),
     ],
