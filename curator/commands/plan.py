@@ -118,7 +118,7 @@ def plan(
 
     Beside that: what choices of the schema (sum_weight, histograms, products of bins, targets)
     cost and gain, and a warning where the noise would hide the relations between attributes from
-    synthetic rows.
+    synthetic rows, or where bins of whole numbers would lose heaps.
 
     \b
     Example:

@@ -38,6 +38,11 @@ class CheckedStudyDocument:
     owners: Annotated[tuple[str, ...], "owners of the study"]
     attributes: Annotated[list[str], "names of the attributes"]
     coded_columns: Annotated[int, "columns of a coded row"]
+    wide_bins: Annotated[
+        tuple[str, ...],
+        "numerics without spikes whose bins hold several whole numbers: a number that many "
+        "rows have is spread over its bin",
+    ]
 
 
 @click.command("new")
@@ -133,10 +138,13 @@ def new(
 def check(file: Path, *, as_json: bool) -> None:
     """Say whether the study FILE is valid, and what is wrong; needs no curator, reads no rows.
 
+    It also warns where bins of whole numbers would lose heaps, such as 40 hours: see spikes.
+
     \b
     Example:
       dppca-curator study check study.yaml
     """
+    from dppca.common.numerics.synthesis.heaps import find_wide_bins, wide_bins_lines
     from dppca.curator.commands.study_assembly import read_study
 
     study = read_study(file)
@@ -146,11 +154,13 @@ def check(file: Path, *, as_json: bool) -> None:
         owners=study.owners,
         attributes=[attribute.name for attribute in study.table.attributes],
         coded_columns=study.table.layout.n_columns,
+        wide_bins=find_wide_bins(study.table),
     )
-    lines = (
+    lines = [
         f"{file} is a valid study: {study.name}, {len(study.owners)} owners, "
-        f"{len(checked.attributes)} attributes, {checked.coded_columns} coded columns.\n"
-        f"Digest: {study.digest}\n"
-        f"next: dppca-curator plan {file} --rows N, with the rows that an owner has"
-    )
-    emit(checked, lines, as_json=as_json)
+        f"{len(checked.attributes)} attributes, {checked.coded_columns} coded columns.",
+        f"Digest: {study.digest}",
+        *wide_bins_lines(checked.wide_bins),
+        f"next: dppca-curator plan {file} --rows N, with the rows that an owner has",
+    ]
+    emit(checked, "\n".join(lines), as_json=as_json)

@@ -73,6 +73,11 @@ class StudyPlanDocument:
         Relations | None,
         "whether synthetic rows will show relations; null for unit-ball rows or one attribute",
     ]
+    wide_bins: Annotated[
+        tuple[str, ...],
+        "numerics without spikes whose bins hold several whole numbers: a number that many "
+        "rows have is spread over its bin",
+    ]
     recommended: Annotated[PlanAdvice, "what the plan recommends"]
     bytes: Annotated[PlanBytes, "bytes of one owner"]
     seconds: Annotated[PlanSeconds, "times"]

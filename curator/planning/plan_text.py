@@ -8,6 +8,7 @@ from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.tables import text_table
 from dppca.common.estimators.relations import relations_lines
 from dppca.common.numerics.forecast import UtilityForecast
+from dppca.common.numerics.synthesis.heaps import find_wide_bins, wide_bins_lines
 from dppca.curator.planning.choices import PooledNoise
 from dppca.curator.planning.documents import (
     PlanAdvice,
@@ -42,6 +43,7 @@ def plan_document(
         choices=plan.choices,
         trusts=plan.trusts,
         relations=plan.relations,
+        wide_bins=find_wide_bins(study.table),
         recommended=PlanAdvice(plan.recommended, plan.reason, plan.resolution_bits),
         bytes=PlanBytes(plan.bytes_up, plan.bytes_down),
         seconds=seconds,
@@ -58,6 +60,7 @@ def plan_text(plan: StudyPlan, seconds: PlanSeconds, *, width: int | None = None
         _answers(plan),
         _trusts(plan, width),
         relations_lines(plan.relations),
+        wide_bins_lines(find_wide_bins(plan.study.table)),
         _choices(plan, width),
         _costs(plan, seconds),
     ]

@@ -11,6 +11,7 @@ from typing import TextIO
 import click
 
 from dppca.common.errors import InvalidRowsError, SettingError, TooManyFaultsError
+from dppca.common.numerics.synthesis.heaps import find_wide_bins, wide_bins_lines
 from dppca.common.shell.console import emit, prints, progress
 from dppca.common.shell.files import open_new, replacing
 from dppca.common.study import Study
@@ -70,6 +71,8 @@ def command(
     as a valid one. Exits with 14 if there is a fault, and with 28 if there are more faults than the
     study allows (faults: refuse_if_above).
 
+    It also warns, from the schema alone, where bins of whole numbers would lose heaps.
+
     \b
     Example:
       dppca-owner check --data rows.csv --study-file study.yaml
@@ -110,8 +113,10 @@ def command(
             with open_engine(engine or usual, site) as used:
                 report = used.count_faults(table, limit=limit, target=target, progress=bar.advance)
     report = report.under(study.faults)
-    document = CheckDocument(study.name, study.digest, keys_file, report)
-    emit(document, check_text(report), as_json=as_json)
+    wide = find_wide_bins(study.table)
+    document = CheckDocument(study.name, study.digest, keys_file, report, wide)
+    lines = [check_text(report), *wide_bins_lines(wide)]
+    emit(document, "\n".join(lines), as_json=as_json)
     if report.above:
         return TooManyFaultsError.exit_code
     return 0 if report.faultless else InvalidRowsError.exit_code

@@ -29,6 +29,11 @@ class CheckDocument:
     digest: Annotated[DigestText, "digest of the study"]
     keys: Annotated[Path | None, "the file that keys of rows at fault were written to"]
     coded_by_rule: Annotated[CheckReport, "values that coding replaces, with numbers of rows"]
+    wide_bins: Annotated[
+        tuple[str, ...],
+        "numerics without spikes whose bins hold several whole numbers: a number that many "
+        "rows have is spread over its bin",
+    ]
 
 
 _DECISION = (

@@ -20,7 +20,7 @@ from dppca.owner.cli import cli
 from tests.support.certificates import Authority, write_credentials
 from tests.support.ledgers import NOW, ledger_files, request_of
 from tests.support.sites import OwnerSite, make_site
-from tests.support.studies import make_study
+from tests.support.studies import binary_of, make_study, numeric_of, study_document
 
 NOWHERE = "127.0.0.1:1"
 STUDY = make_study()
@@ -132,6 +132,22 @@ def test_one_hot_columns_of_a_data_set_are_checked_as_the_attribute_that_they_ar
     data.write_text("age,sex,w1\n20,Male,1\n")
     answer = site.run("check", "--data-set", "bits", "--study-file", str(study_file))
     assert _error(answer) == (13, "DataError")
+
+
+def test_check_warns_where_bins_would_lose_heaps_from_the_schema_alone(
+    site: OwnerSite, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = site.folder / "hours.csv"
+    data.write_text("hours,sex\n10,m\n20,f\n")
+    hours = numeric_of("hours", 1, 99, integer=True, bins=14, histogram=True)
+    for fields, wide in ((hours, ["hours"]), ({**hours, "spikes": [40]}, [])):
+        study = tmp_path / f"{len(wide)}.yaml"
+        study.write_text(json.dumps(study_document([fields, binary_of("sex", ["f", "m"])])))
+        arguments = ("check", "--data", str(data), "--study-file", str(study))
+        code, report = site.run(*arguments)
+        assert (code, report["wide_bins"]) == (0, wide)
+        code, out, _ = _text(*arguments, capsys=capsys)
+        assert (code, "HEAPS ARE LOST: bins of hours" in out) == (0, bool(wide))
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,19 @@ def test_a_plan_in_words_and_as_a_document_and_as_a_picture(
     assert document["seconds"]["transfer"] > 0
 
 
+def test_a_plan_warns_where_bins_would_lose_heaps(
+    study: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    age = "{name: age, type: numeric, lower: 0, upper: 100, integer: true, bins: 9, histogram: true"
+    for end, wide in (("}", ["age"]), (", spikes: [40]}", [])):
+        study.write_text(
+            _STUDY.replace("{name: age, type: numeric, lower: 0, upper: 100}", age + end)
+        )
+        arguments = (study, "--rows", 60, "--epsilon", 1)
+        assert _document(capsys, *arguments)[1]["wide_bins"] == wide
+        assert ("HEAPS ARE LOST: bins of age" in _plan(capsys, *arguments)[1]) == bool(wide)
+
+
 def test_a_plan_shows_what_choices_cost_and_warns_where_noise_hides_relations(
     study: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from dppca.common.errors import SettingError, StudyError
 from dppca.curator.cli import cli
 from tests.support.documents import require_documented
+from tests.support.studies import binary_of, numeric_of, study_document
 
 COLUMNS = "name,type,lower,upper,labels\nage,integer,0,110,\nsex,label,,,f|m\nnote,label,,,\n"
 
@@ -45,6 +46,16 @@ def test_a_draft_in_which_all_is_said_is_valid(columns: Path, tmp_path: Path) ->
     checked = json.loads(invoke("check", tmp_path / "s.yaml", "--json").output)
     assert require_documented("dppca-curator", checked)["coded_columns"] == 2
     assert "is a valid study: s, 2 owners" in invoke("check", tmp_path / "s.yaml").output
+
+
+def test_a_study_whose_bins_would_lose_heaps_is_valid_and_check_says_so(tmp_path: Path) -> None:
+    hours = numeric_of("hours", 1, 99, integer=True, bins=14, products="bins")
+    for fields, wide in ((hours, ["hours"]), ({**hours, "spikes": [40]}, [])):
+        path = tmp_path / f"{len(wide)}.yaml"
+        path.write_text(json.dumps(study_document([fields, binary_of("sex", ["f", "m"])])))
+        checked = json.loads(invoke("check", path, "--json").output)
+        assert require_documented("dppca-curator", checked)["wide_bins"] == wide
+        assert ("HEAPS ARE LOST: bins of hours" in invoke("check", path).output) == bool(wide)
 
 
 @pytest.mark.parametrize(
