@@ -46,6 +46,10 @@ schema:
                                       # products with others, more on the rest
   # `dppca-curator plan` says what each of these, and of the histograms, costs and gains.
 
+  # Where trees or networks will be trained on synthetic rows, give every number bins, and say
+  # `products: bins` in place of `histogram: true`: rows then keep relations that do not rise or
+  # fall steadily, such as a peak in middle age. `plan` says what that costs.
+
   attributes:
     # A number is clipped to its bounds; a missing one is coded as their middle.
     - name: age
@@ -55,8 +59,7 @@ schema:
       integer: true                   # whole numbers: so are synthetic values
       bins: 22                        # cells of equal width; or edges: [18, 25, 45, 65, 80]
       histogram: true                 # release the rows in each cell, to keep the shape
-      # products: bins                # in place of histogram: keeps relations, too, that do not
-                                      # rise or fall steadily, such as a peak in middle age
+      # products: bins                # in place of histogram, for trees or networks
 
     # An amount that spreads over several sizes, and is 0 for many.
     - name: savings
@@ -66,6 +69,8 @@ schema:
       score: log                      # 10,000 to 100,000 is about as far as on to 1,000,000
       spikes: [0]                     # 0 is a cell of its own; needs histogram or products
       histogram: true
+      # bins: 20
+      # products: bins                # in place of histogram, for trees or networks
 
     # One of two labels, the second coded positive. A missing or unknown one is coded as the
     # first, unless `missing:` names the other. Where it may be unknown, take a categorical of

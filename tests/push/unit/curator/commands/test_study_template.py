@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.schema import Categorical
+from dppca.common.schema import Categorical, Numeric
 from dppca.common.shell.console import run
 from dppca.common.study import Study, study_from_yaml
 from dppca.curator.cli import cli
@@ -48,13 +48,16 @@ def test_the_template_is_a_study_whether_printed_or_written(tmp_path: Path) -> N
 
 def test_what_is_commented_out_is_valid_too() -> None:
     more = TEMPLATE.replace("# quorum:", "quorum:").replace("# deadline:", "deadline:")
-    histogram = "      histogram: true                 # release"
-    more = more.replace(histogram, "      # release", 1).replace(
-        "# products: bins", "products: bins"
-    )
-    study = study_from_yaml(more)
-    assert (study.quorum, study.deadline is None) == (2, False)
-    assert study.table.products_of_bins == ("age",)
+    assert (study_from_yaml(more).quorum, study_from_yaml(more).deadline is None) == (2, False)
+
+
+def test_for_trees_the_template_recommends_products_of_bins_for_every_numeric() -> None:
+    assert "say\n  # `products: bins` in place of `histogram: true`" in TEMPLATE
+    more = re.sub(r"^      histogram: true.*\n", "", TEMPLATE, flags=re.MULTILINE)
+    more = more.replace("# bins:", "bins:").replace("# products: bins", "products: bins")
+    table = study_from_yaml(more).table
+    numerics = [each.name for each in table.attributes if isinstance(each, Numeric)]
+    assert list(table.products_of_bins) == numerics == ["age", "savings"]
 
 
 @pytest.mark.parametrize(
