@@ -21,12 +21,17 @@ sweeps are those of the most probable law: the released means with some of their
 Averaging leaves a common shift of all singles, so at the end the pairs are fixed and the singles
 are fitted to those means.
 
+A mean over n chains is off by up to ``n^-1/2`` by their own chance, and rows begin at the chains.
+So there are as many chains as have no more chance than the release has noise, between 4,096 and
+32,768; F, whose chance matters less, is measured on the first 4,096.
+
 References: D. MacKay, Bayesian interpolation, Neural Computation 4 (1992) 415-447; B. Polyak, A.
 Juditsky, Acceleration of stochastic approximation by averaging, 1992.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -38,8 +43,9 @@ from dppca.common.numerics.synthesis.targets import FieldTargets
 from dppca.common.numerics.threads import one_blas_thread
 
 MOST_BINARIES = 63
-"""Largest number: its 1953 pairs' Fisher matrix and the chains' features fit in 100 MB."""
-_CHAINS = 4096
+"""Largest number: its 1953 pairs' Fisher matrix and the features of 4,096 chains fit in 100 MB."""
+_LEAST_CHAINS = 4096
+_MOST_CHAINS = 32_768
 _COARSE = 30
 _SWEEPS = 5
 _MEASURED = 3
@@ -68,7 +74,7 @@ def fit_binary_field(
     released = _released(targets)
     theta = np.zeros(len(released.means))
     theta[:q] = np.arctanh(np.clip(released.means[:q], -0.98, 0.98))
-    chains = Chains.start(targets, _CHAINS, rng)
+    chains = Chains.start(targets, _count_chains(float(released.variance[q:].min())), rng)
     fisher, width = np.zeros((len(theta), len(theta))), _FIRST_WIDTH
     for step in range(_COARSE):
         m, covariance = _measured(chains, _field(targets, theta), rng)
@@ -85,7 +91,7 @@ def fit_binary_field(
     mean, m = np.zeros_like(theta), np.zeros_like(theta)
     for sweep in range(_FINE):
         chains.sweep(_field(targets, theta), rng)
-        x = _features(chains).mean(axis=0, dtype=np.float64)
+        x = _means(chains)
         theta = theta + 0.25 / (1 + 30 * sweep / _FINE) * newton.step(released, x, theta)
         if sweep >= _FINE // 2:
             mean += theta / (_FINE - _FINE // 2)
@@ -111,6 +117,11 @@ def fit_binary_field(
         marginal_misfit=float(np.abs(m[:q] - shares).max() / 2),
         marginals=tuple(np.array([1 - each, 1 + each]) / 2 for each in np.clip(m[:q], -1, 1)),
     )
+
+
+def _count_chains(variance: float) -> int:
+    """Return the number of chains with no more chance than noise of this variance, in bounds."""
+    return math.ceil(min(max(1 / variance, _LEAST_CHAINS), _MOST_CHAINS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +175,19 @@ def _released(targets: FieldTargets) -> _Released:
     return _Released(np.r_[mean, products], np.r_[4 * targets.mean_variance, noise])
 
 
-def _features(chains: Chains) -> NDArray[np.float32]:
-    """Singles and pairs of the states in columns of -1 and 1, shape (chains, q + pairs)."""
+def _means(chains: Chains) -> Vector:
+    """Means of singles and pairs over all states in columns of -1 and 1."""
     signs = (2 * chains.codes - 1).astype(np.float32)
+    with one_blas_thread():
+        sums = (signs.T @ signs).astype(np.float64)  # exact: whole numbers below 2^24
+    pairs = sums[np.triu_indices(signs.shape[1], 1)]
+    means: Vector = np.concatenate([signs.sum(axis=0, dtype=np.float64), pairs]) / len(signs)
+    return means
+
+
+def _features(chains: Chains) -> NDArray[np.float32]:
+    """Singles and pairs of the first states in columns of -1 and 1, shape (4096, q + pairs)."""
+    signs = (2 * chains.codes[:_LEAST_CHAINS] - 1).astype(np.float32)
     i, j = np.triu_indices(signs.shape[1], 1)
     return np.concatenate([signs, signs[:, i] * signs[:, j]], axis=1)
 
@@ -175,16 +196,17 @@ def _measured(
     chains: Chains, field: Field, rng: np.random.Generator
 ) -> tuple[Vector, NDArray[np.float64]]:
     """Means of singles and pairs over the last sweeps, and their covariance."""
-    sums, products = [], []
+    means, covariances = [], []
     for sweep in range(_SWEEPS):
         chains.sweep(field, rng)
         if sweep >= _SWEEPS - _MEASURED:
+            means.append(_means(chains))
             x = _features(chains)
-            sums.append(x.mean(axis=0, dtype=np.float64))
+            own = x.mean(axis=0, dtype=np.float64)
             with one_blas_thread():
-                products.append((x.T @ x).astype(np.float64) / len(x))
-    m = np.mean(sums, axis=0)
-    return m, np.mean(products, axis=0) - np.outer(m, m)
+                products = (x.T @ x).astype(np.float64) / len(x)
+            covariances.append(products - np.outer(own, own))
+    return np.mean(means, axis=0), np.mean(covariances, axis=0)
 
 
 def _field(targets: FieldTargets, theta: Vector) -> Field:

@@ -144,6 +144,15 @@ def test_a_fit_that_was_cut_short_says_so(monkeypatch: pytest.MonkeyPatch) -> No
     assert not _fit(MIXED, _mixed_rows()).converged
 
 
+@pytest.mark.parametrize(("noise", "chains"), [(0.05, 4096), (0.0025, 10_000), (0.0, 32_768)])
+def test_chains_of_binaries_have_no_more_chance_than_the_release_has_noise(
+    noise: float, chains: int
+) -> None:
+    fit = _fit(BINARY, _binary_rows(), noise)
+    assert len(fit.fitted.codes) == pytest.approx(chains, abs=1)
+    assert fit.converged
+
+
 def test_the_binary_field_is_the_most_probable_one() -> None:
     """At the fitted parameters, enumeration of all 64 rows leaves no gradient of equation (1)."""
     noise = 0.01
