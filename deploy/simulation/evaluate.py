@@ -45,7 +45,7 @@ def compute_pooled_covariance(schema: Schema, rows: NDArray[np.int32]) -> NDArra
     ``rows`` have shape (n_rows, p), units of ``2**-g``; the result has shape (p, p), in the units
     of the components' eigenvalues.
     """
-    layout = replace(schema.layout, histograms=())  # which a covariance does not use
+    layout = replace(schema.layout, histograms=(), tables=())  # a covariance uses none
     moments = empty_moments(layout)
     for start in range(0, len(rows), _BATCH_ROWS):
         moments = moments.merge(compute_moments(rows[start : start + _BATCH_ROWS], layout))

@@ -201,10 +201,10 @@ class PPCADPMH(
             max_rows_per_person=self.max_rows_per_person,
         )
         schema = self.schema_
-        if schema.layout.histograms or schema.products_of_bins or schema.targets:
+        if schema.layout.counts or schema.products_of_bins or schema.targets:
             raise SettingError(
-                "this method releases sums and products of values alone: take histogram, products "
-                "and targets out of the schema"
+                "this method releases sums and products of values alone: take histogram, products, "
+                "tables and targets out of the schema"
             )
         codes = encode_rows(self.schema_, rows)
         warn_of_copies(self)

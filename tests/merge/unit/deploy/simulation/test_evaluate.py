@@ -45,6 +45,9 @@ def test_covariance_is_of_the_coded_rows_and_features_are_all_but_the_target(
     expected = np.cov((rows / 1024).T, bias=True)
     # A binary's mean square and an indicator's are exact, the rest is integer sums.
     np.testing.assert_allclose(compute_pooled_covariance(schema, rows), expected, atol=1e-12)
+    counted = {**schema.model_dump(mode="json"), "tables": [{"table": ["b", "c"]}]}
+    found = compute_pooled_covariance(Schema.from_document(counted), rows)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
     np.testing.assert_array_equal(extract_features(schema, "c", rows), rows[:, :2])
     np.testing.assert_array_equal(extract_features(schema, "b", rows), rows[:, [0, 2, 3, 4]])
 

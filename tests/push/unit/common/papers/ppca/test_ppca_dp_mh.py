@@ -211,6 +211,7 @@ def test_rows_of_one_person_multiply_what_the_printed_noise_costs() -> None:
         ({"histogram": True}, {}),
         ({"bins": 4, "products": "bins"}, {}),
         ({}, {"targets": ["b"], "sum_weight": 1}),
+        ({}, {"tables": [{"table": ["x", "b"]}]}),
     ],
 )
 def test_schemas_that_release_more_than_values_sums_and_products_are_refused(
@@ -219,7 +220,7 @@ def test_schemas_that_release_more_than_values_sums_and_products_are_refused(
     attributes = [numeric_of("x", 0, 1, **numeric), binary_of("b", [0, 1])]
     document = {"max_rows_per_person": 1, "attributes": attributes, **settings}
     rows = np.column_stack([np.linspace(0, 1, 50), np.arange(50) % 2])
-    with pytest.raises(SettingError, match="histogram, products and targets out of the schema"):
+    with pytest.raises(SettingError, match="histogram, products, tables and targets out of"):
         fitted(rows, schema=Schema.from_document(document))
 
 
