@@ -21,6 +21,10 @@ from tests.support.studies import make_study
 
 N_ROWS = 300
 OWNERS = ["owner-1", "owner-2", "owner-3"]
+COUNTED = {
+    "tables": [{"table": ["sex", "work"]}],
+    "random_trees": {"count": 2, "leaves": 4, "target": "sex", "seed": 1},
+}
 
 
 @pytest.mark.parametrize("trust", ["owner", "aggregate"])
@@ -32,7 +36,7 @@ def test_a_study_comes_to_files_that_verify(trust: str, tmp_path: Path) -> None:
         live.each(drivers, SiteDriver.join)
         sites = [OwnerSite(federation.site(name), name) for name in OWNERS]
         masked = trust == "aggregate"
-        study = study_of_sites(sites) if masked else make_study(owners=OWNERS)
+        study = study_of_sites(sites, **COUNTED) if masked else make_study(owners=OWNERS, **COUNTED)
         (tmp_path / "study.yaml").write_bytes(study.canonical_bytes())
         federation.operate("study", "create", tmp_path / "study.yaml")
         for name in OWNERS:
@@ -48,6 +52,10 @@ def test_a_study_comes_to_files_that_verify(trust: str, tmp_path: Path) -> None:
     for path in made:
         code, verified = sites[-1].run("verify", str(path))
         assert (code, verified["label"], verified["guarantee"]["epsilon"]) == (0, "released", "1")
+    code, said = sites[-1].run("synthesize", study.name, "--rows", "50", "--form", "decoded")
+    assert (code, said["decoded_by"]) == (0, "field")
+    assert 0 < said["tables"]["worth"] <= 1
+    assert said["tables"]["missed"] < 3
 
 
 def test_all_noise_of_a_contribution_comes_from_the_operating_system(
