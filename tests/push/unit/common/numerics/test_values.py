@@ -198,6 +198,6 @@ def test_a_simulation_without_a_known_target_to_test_on_is_refused() -> None:
     parts = {"a": table.slice(0, 5), "b": table.slice(5, 5)}
     held = Holdings(parts, table.take(held_out), Path("rows.csv"))
     with pytest.raises(SettingError, match="no row that is held out has a label of work"):
-        _require_two_labels(SCHEMA, "work", held)
+        _require_two_labels(SCHEMA, "work", held, test=None)
     known: Any = read_columns(SCHEMA, table)[2]
     assert (known[held_out] == UNKNOWN).all()
