@@ -57,9 +57,10 @@ class Audit:
     Attributes
     ----------
     study
-        Study with every kind of attribute: for the law of each coordinate.
+        Study with every kind of attribute, and a table: for the law of each coordinate.
     small
-        Study of two binaries: few coordinates, so a lower bound on epsilon is near the true value.
+        Study of two binaries and their table: few coordinates, so a lower bound on epsilon is near
+        the true value.
     """
 
     title: str
@@ -244,7 +245,12 @@ def _study(privacy: dict[str, str], attributes: list[dict[str, object]]) -> Stud
             "owners": ["owner-1"],
             "privacy": privacy,
             "components": {"count": 1},
-            "schema": {"resolution_bits": 4, "max_rows_per_person": 1, "attributes": attributes},
+            "schema": {
+                "resolution_bits": 4,
+                "max_rows_per_person": 1,
+                "tables": [{"table": [each["name"] for each in attributes[-2:]]}],
+                "attributes": attributes,
+            },
         }
     )
 
