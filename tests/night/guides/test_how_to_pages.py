@@ -26,13 +26,16 @@ from tests.support.sites import OwnerSite
 DRAFT = ROOT / "docs/how-to/draft-a-study.md"
 
 
-def test_the_dictionary_of_the_page_makes_a_whole_study(tmp_path: Path) -> None:
-    page = DRAFT.read_text()
-    (dictionary,) = re.findall(r"^```csv\n(.*?)```", page, re.DOTALL | re.MULTILINE)
-    (tmp_path / "dictionary.csv").write_text(dictionary)
+@pytest.mark.parametrize(("place", "n_attributes"), [(0, 6), (1, 2)], ids=["whole", "one-hot"])
+def test_the_dictionaries_of_the_page_make_whole_studies(
+    place: int, n_attributes: int, tmp_path: Path
+) -> None:
+    dictionaries = re.findall(r"^```csv\n(.*?)```", DRAFT.read_text(), re.DOTALL | re.MULTILINE)
+    assert len(dictionaries) == 2
+    (tmp_path / "dictionary.csv").write_text(dictionaries[place])
     printed = PageShell(tmp_path, read_blocks(DRAFT)).run("draft")
-    assert "attributes: 6" in printed
-    assert "study.yaml is a valid study: heart, 2 owners, 6 attributes" in printed
+    assert f"attributes: {n_attributes}" in printed
+    assert f"study.yaml is a valid study: heart, 2 owners, {n_attributes} attributes" in printed
 
 
 PLAN = ROOT / "docs/how-to/plan-a-study.md"
