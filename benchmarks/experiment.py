@@ -21,12 +21,30 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, Protocol, TypeVar
 
+import click
 from threadpoolctl import threadpool_limits
 
 from dppca.common.errors import DataError
 from dppca.common.shell.console import progress
 
 Found = dict[str, Any]
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def page_options(name: str) -> Callable[[_Command], _Command]:
+    """Options of a benchmark that keeps its trials: ``path`` of the file, and ``write``."""
+    cells = click.option(
+        "--cells",
+        "path",
+        type=click.Path(dir_okay=False, path_type=Path),
+        default=Path(f"results/{name}/cells.jsonl"),
+        show_default=True,
+        help="File of finished trials, which are not computed again: one of this version only.",
+    )
+    write = click.option(
+        "--write", is_flag=True, help=f"Put the figures into docs/reference/{name}.*"
+    )
+    return lambda command: cells(write(command))
 
 
 class AnyTrial(Protocol):

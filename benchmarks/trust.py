@@ -29,6 +29,7 @@ from benchmarks.experiment import (
     keep_cells,
     markdown_table,
     mean_and_error,
+    page_options,
     run_trials,
     shown,
 )
@@ -227,15 +228,7 @@ def _key(cell: Mapping[str, Any]) -> tuple[Any, ...]:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("names", nargs=-1, type=click.Choice(list(FORMS)), metavar="NAME ...")
-@click.option(
-    "--cells",
-    "path",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("results/trust/cells.jsonl"),
-    show_default=True,
-    help="File of finished trials, which are not computed again: one of this version only.",
-)
-@click.option("--write", is_flag=True, help="Put the figures into docs/reference/trust.*")
+@page_options("trust")
 def cli(names: tuple[str, ...], *, path: Path, write: bool) -> None:
     """Judge studies of each data set NAME, or of all: nltcs, demo, adult.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks.experiment import run_trials
+from benchmarks.experiment import page_options, run_trials
 from benchmarks.synthesis.page import keep, page, summarize
 from benchmarks.synthesis.subjects import SUBJECTS
 from benchmarks.synthesis.trials import DRAWS, SPLITS, list_trials, run_trial
@@ -20,15 +20,7 @@ from dppca.common.shell.console import run
 @click.option(
     "--draws", type=click.IntRange(min=1), default=DRAWS, show_default=True, help="Of each noise."
 )
-@click.option(
-    "--cells",
-    "path",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("results/synthesis/cells.jsonl"),
-    show_default=True,
-    help="File of finished trials, which are not computed again: one of this version only.",
-)
-@click.option("--write", is_flag=True, help="Put the figures into docs/reference/synthesis.*")
+@page_options("synthesis")
 def cli(names: tuple[str, ...], *, splits: int, draws: int, path: Path, write: bool) -> None:
     """Judge synthetic rows of each data set NAME, or of all: nltcs, demo, fair, adult, diamonds.
 

@@ -240,7 +240,7 @@ class Schema(BaseModel):
             table_unit=int(Fraction(self.tables_weight) * 4**self.resolution_bits),
         )
 
-    @property
+    @cached_property
     def public(self) -> Public:
         """What partitions have to know of the attributes."""
         return Public(self.attributes, self.cells, self.resolution_bits)

@@ -47,6 +47,7 @@ from dppca.common.schema.attributes import (
     Ordinal,
     check_finite,
     count_days,
+    label_text,
     list_labels,
 )
 from dppca.common.schema.cells import Cells, encode_numeric
@@ -405,7 +406,7 @@ def read_split(node: TreeNode, public: Public, target: int) -> tuple[int, int | 
 def _read_threshold(attribute: Numeric, threshold: float | str) -> float:
     """Return a threshold in the attribute's own unit."""
     if isinstance(attribute, Ordinal):
-        level = threshold if isinstance(threshold, str) else f"{threshold:g}"
+        level = label_text(threshold)
         if level not in attribute.levels:
             raise ValueError(f"{attribute.name} has no level {level}")
         return float(attribute.levels.index(level))

@@ -8,15 +8,15 @@ a threshold between two of its cells, or one label, at random.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Generic, Self, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from dppca.common.schema.attributes import Date, Name, Numeric, Ordinal, day_text
+from dppca.common.schema.attributes import Date, Name, Numeric, Ordinal
 from dppca.common.schema.cells import encode_numeric
 from dppca.common.schema.partitions import (
     MAX_LEAVES,
@@ -59,19 +59,31 @@ class RandomTrees(BaseModel):
         return self
 
 
+_Known = TypeVar("_Known")
+
+
 @dataclass(slots=True)
-class _Leaf:
-    reach: Mapping[int, Reach]
-    split: Mapping[str, Any] = field(default_factory=dict)
-    branches: tuple[_Leaf, ...] = ()
+class GrowingNode(Generic[_Known]):
+    """A node of a tree that is being made: a leaf, until it is split.
+
+    ``known`` is what decides its next split; ``node`` is how a document writes it.
+    """
+
+    known: _Known
+    node: Mapping[str, Any] = field(default_factory=dict)
+    branches: tuple[GrowingNode[_Known], ...] = ()
+
+    def split(self, node: Mapping[str, Any], parts: Iterable[_Known]) -> None:
+        """Split the leaf; ``parts`` are what is known of its first and its second branch."""
+        self.node, self.branches = node, tuple(GrowingNode(part) for part in parts)
 
     def nodes(self) -> Iterator[Mapping[str, Any]]:
-        """Yield the nodes in the order of a document."""
+        """Yield this node and all below it in the order of a document."""
         waiting = [self]
         while waiting:
-            leaf = waiting.pop()
-            yield leaf.split
-            waiting += reversed(leaf.branches)
+            one = waiting.pop()
+            yield one.node
+            waiting += reversed(one.branches)
 
 
 def draw_trees(asked: RandomTrees, public: Public) -> list[dict[str, Any]]:
@@ -90,22 +102,19 @@ def _draw_tree(
     reach: Mapping[int, Reach],
     splits: Mapping[int, Sequence[CandidateSplit]],
     rng: Random,
-) -> _Leaf:
-    root, others = _Leaf(reach), list(reach)
+) -> GrowingNode[Mapping[int, Reach]]:
+    root, others = GrowingNode(reach), list(reach)
     leaves, found = deque([root]), 1
     while leaves and found < n_leaves:
         leaf = leaves.popleft()
         rng.shuffle(others)
-        choices = ([each for each in splits[k] if can_split(leaf.reach[k], each)] for k in others)
+        choices = ([each for each in splits[k] if can_split(leaf.known[k], each)] for k in others)
         possible = next(filter(None, choices), [])
         if not possible:
             continue
-        split = rng.choice(possible)
-        leaf.split = split.node
-        leaf.branches = tuple(
-            _Leaf({**leaf.reach, split.index: part})
-            for part in divide(leaf.reach[split.index], split.rule)
-        )
+        chosen = rng.choice(possible)
+        parts = divide(leaf.known[chosen.index], chosen.rule)
+        leaf.split(chosen.node, ({**leaf.known, chosen.index: part} for part in parts))
         leaves += leaf.branches
         found += 1
     return root
@@ -160,6 +169,5 @@ def can_split(reach: Reach, split: CandidateSplit) -> bool:
 
 def _write(attribute: Numeric, value: float) -> float | str:
     """Return a threshold as a document writes it: a level, a date or a number."""
-    if isinstance(attribute, Ordinal):
-        return attribute.levels[int(value)]
-    return day_text(value) if isinstance(attribute, Date) else float(value)
+    as_text = isinstance(attribute, Ordinal | Date)
+    return attribute.format_value(value) if as_text else float(value)

@@ -20,8 +20,8 @@ Reference: L. Breiman, Random forests, Machine Learning 45 (2001) 5-32.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from random import Random
 from typing import Any
@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.schema import Column, Numeric, Schema, row_codes
-from dppca.common.schema.random_trees import list_splits
+from dppca.common.schema.random_trees import GrowingNode, list_splits
 
 _ATTRIBUTES = 0.6
 _PER_SPLIT = 0.5
@@ -94,21 +94,6 @@ class _Feature:
         return self.thresholds[n_first - 1]
 
 
-@dataclass(slots=True)
-class _Branch:
-    rows: Codes
-    node: Mapping[str, Any] = field(default_factory=dict)
-    branches: tuple[_Branch, ...] = ()
-
-    def nodes(self) -> Iterator[Mapping[str, Any]]:
-        """Yield the nodes in the order of a document."""
-        waiting = [self]
-        while waiting:
-            branch = waiting.pop()
-            yield branch.node
-            waiting += reversed(branch.branches)
-
-
 @dataclass(frozen=True, slots=True)
 class _Division:
     gain: float
@@ -124,25 +109,25 @@ def _grow_tree(
     rows: Codes,
     n_leaves: int,
     rng: Random,
-) -> _Branch:
-    root, found = _Branch(rows), 1
-    waiting: list[tuple[float, int, _Branch, _Division]] = []
+) -> GrowingNode[Codes]:
+    root, found = GrowingNode(rows), 1
+    waiting: list[tuple[float, int, GrowingNode[Codes], _Division]] = []
 
-    def consider(branch: _Branch, number: int) -> None:
+    def consider(leaf: GrowingNode[Codes], number: int) -> None:
         some = rng.sample(features, max(1, round(len(features) * _PER_SPLIT)))
-        best = _best_division(some, truth, n_labels, branch.rows)
+        best = _best_division(some, truth, n_labels, leaf.known)
         if best is not None:
-            heappush(waiting, (-best.gain, number, branch, best))
+            heappush(waiting, (-best.gain, number, leaf, best))
 
     consider(root, 0)
     while waiting and found < n_leaves:
-        _, _, branch, division = heappop(waiting)
+        _, _, leaf, division = heappop(waiting)
         chosen = np.zeros(division.feature.n_buckets, bool)
         chosen[division.order[: division.n_first]] = True
-        first = chosen[division.feature.buckets[branch.rows]]
-        branch.node = division.feature.write(division.order, division.n_first)
-        branch.branches = (_Branch(branch.rows[first]), _Branch(branch.rows[~first]))
-        for number, each in enumerate(branch.branches):
+        first = chosen[division.feature.buckets[leaf.known]]
+        node = division.feature.write(division.order, division.n_first)
+        leaf.split(node, (leaf.known[first], leaf.known[~first]))
+        for number, each in enumerate(leaf.branches):
             consider(each, 2 * found + number)
         found += 1
     return root

@@ -170,6 +170,15 @@ def test_a_missing_value_is_the_middle_or_above_all_others() -> None:
     assert middle == [1, 2, 1]
 
 
+@pytest.mark.parametrize("level", [2_000_000, "2000000"])
+def test_a_level_that_is_a_number_is_found_as_a_label_is(level: Any) -> None:
+    pay = {"name": "pay", "type": "ordinal", "levels": [1_000_000, 2_000_000, 3_000_000]}
+    rich = binary_of("rich", ["no", "yes"])
+    schema = make_schema([pay, rich], tables=[tree(by("pay", level), {}, {})])
+    columns = [np.array([0.0, 1.0, 2.0]), np.zeros(3, np.int32)]
+    assert find_cells(schema, columns)[0].tolist() == [0, 0, 2]
+
+
 def test_tables_change_a_digest_only_where_there_are_some() -> None:
     plain, counted = make_schema(ATTRIBUTES), make_schema(ATTRIBUTES, tables_weight=3)
     assert plain.digest == counted.digest
