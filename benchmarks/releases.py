@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dppca.common.attestation.releases import SignedRelease
 from dppca.common.attestation.results import Result
+from dppca.common.privacy.composition import Round
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
 from dppca.common.privacy.release import MomentReceipt, receipt_for
@@ -90,10 +91,11 @@ def pool(
     calibration: Calibration,
     n_rows: Iterable[int],
     vectors: Iterable[NDArray[np.int64]],
+    first: Round | None = None,
 ) -> Result:
-    """What the curator makes of the owners' noised sums."""
+    """What the curator makes of the owners' noised sums; ``first`` is what the study continues."""
     contributions = [
         Contribution(SignedRelease(owner, _receipt(study, calibration, n), b""), 0, _CHAIN, 0)
         for owner, n in zip(study.owners, n_rows, strict=True)
     ]
-    return aggregate(study, calibration, contributions, vectors)
+    return aggregate(study, calibration, contributions, vectors, first)

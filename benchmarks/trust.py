@@ -51,9 +51,9 @@ from dppca.common.privacy.noise.entropy import EntropySource, SeededEntropy
 from dppca.common.privacy.release import calibrate
 from dppca.common.shell.console import run
 from dppca.common.study import Trust
+from dppca.common.synthesis.rows import synthesize
 from dppca.deploy.simulation.aggregation import Aggregation
 from dppca.deploy.simulation.in_memory import make_parties
-from dppca.owner.synthesis.rows import synthesize
 
 OWNERS = (3, 10, 30)
 SEEDS = 3

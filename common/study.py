@@ -38,8 +38,10 @@ from dppca.common.documents.names import require_party_name
 from dppca.common.documents.tables import html_table
 from dppca.common.documents.values import differing_keys
 from dppca.common.documents.yaml_text import MAX_DOCUMENT_BYTES, NotYamlError, load_yaml
-from dppca.common.errors import StudyError, TooManyRowsError
+from dppca.common.errors import SettingError, StudyError, TooManyRowsError
+from dppca.common.schema.attributes import Name
 from dppca.common.schema.document import Schema, canonical_json
+from dppca.common.schema.partitions import MAX_LEAVES, MAX_TABLES
 
 MAX_OWNERS = 10_000
 _SHOWN = 8
@@ -54,6 +56,7 @@ ExactDecimal = Annotated[
     Decimal, BeforeValidator(parse_positive), PlainSerializer(decimal_text, return_type=str)
 ]
 PartyName = Annotated[str, AfterValidator(require_party_name)]
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 _Groups = tuple[tuple[str, ...], ...]
 
 
@@ -259,6 +262,46 @@ class FaultRule(_Strict):
     refuse_if_above: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
 
 
+class GrownTrees(_Strict):
+    """How the tables of a study were grown on published rows, so that anybody can do it again.
+
+    Attributes
+    ----------
+    rows
+        SHA-256 of the file of rows that they were grown on, hexadecimal.
+    target
+        The attribute that the trees predict.
+    trees, leaves
+        Number of trees, and the most leaves of each.
+    seed
+        Decides which attributes and rows each tree takes. It protects nothing.
+    """
+
+    rows: Sha256
+    target: Name
+    trees: Annotated[int, Field(ge=1, le=MAX_TABLES)]
+    leaves: Annotated[int, Field(ge=2, le=MAX_LEAVES)]
+    seed: Annotated[int, Field(ge=0, lt=1 << 63)]
+
+
+class Continued(_Strict):
+    """The study that a study continues, by its document and its result.
+
+    Attributes
+    ----------
+    study
+        Digest of its document, hexadecimal.
+    result
+        SHA-256 of its result file, hexadecimal.
+    grown
+        How the tables were grown on rows drawn from that result; left out where they were not.
+    """
+
+    study: Sha256
+    result: Sha256
+    grown: GrownTrees | None = None
+
+
 class Covariance(StrEnum):
     """What is decomposed: the covariance of all rows, or the mean of the owners' own."""
 
@@ -291,7 +334,7 @@ class Study(BaseModel):
     privacy
         The noise of each owner's release. It has no default.
     components
-        How many components are kept.
+        How many components are kept; left out with ``continues``.
     covariance
         What is decomposed: ``pooled``, the covariance of all rows, or ``within``, the mean of the
         owners' own covariances, which needs column sums.
@@ -307,6 +350,9 @@ class Study(BaseModel):
         So many openers may be gone for good. There are ``colluders + 1 + 2 * spares`` at least.
     open_by
         When the study stops waiting for openers.
+    continues
+        An earlier study of the same owners, attributes, overlap and rows per person. This study
+        releases the counts of its tables alone, and synthetic rows are made of both results.
     table
         The attributes, and how a row becomes integers. It must say ``max_rows_per_person``.
     """
@@ -321,13 +367,14 @@ class Study(BaseModel):
     overlap: Overlap = False
     max_rows: Annotated[int, Field(ge=1, le=1 << 40)] = 1_000_000_000
     privacy: Privacy
-    components: ComponentRule
+    components: ComponentRule | None = None
     covariance: Covariance = Covariance.POOLED
     faults: FaultRule | None = None
     identities: dict[PartyName, Base64] | None = None
     openers: dict[PartyName, OpenerEntry] | None = None
     spares: Annotated[int, Field(ge=0)] = 0
     open_by: AwareDatetime | None = None
+    continues: Continued | None = None
     table: Annotated[Schema, Field(alias="schema")]
 
     @model_validator(mode="after")
@@ -353,14 +400,23 @@ class Study(BaseModel):
                 f"max_rows is {self.max_rows}, but there are {len(self.owners)} owners: each has "
                 "an equal part of it, of 1 row at least"
             )
-        p = self.table.layout.n_columns
-        if self.components.count is not None and self.components.count > p - 1:
-            raise ValueError(
-                f"count {self.components.count} is above {p - 1} (coded columns minus one)"
-            )
+        if self.continues is not None:
+            self._check_continuing()
+        elif self.components is None:
+            raise ValueError("components is missing: how many components are kept")
+        elif self.table.only_tables:
+            raise ValueError("only_tables is for a study that continues another")
+        elif (count := self.components.count or 0) > (most := self.table.layout.n_columns - 1):
+            raise ValueError(f"count {count} is above {most} (coded columns minus one)")
         if self.covariance is Covariance.WITHIN and not self.table.layout.with_sums:
             raise ValueError("covariance: within needs column sums (row_norm: include_sums: true)")
         return self
+
+    def _check_continuing(self) -> None:
+        if not self.table.only_tables:
+            raise ValueError("a study that continues another releases tables alone: only_tables")
+        if self.components is not None or self.covariance is not Covariance.POOLED:
+            raise ValueError("a study that continues another has no components and no covariance")
 
     @model_validator(mode="after")
     def _trust_said(self) -> Self:
@@ -374,6 +430,16 @@ class Study(BaseModel):
     def trust(self) -> Trust:
         """Whom owners trust."""
         return self.privacy.trust
+
+    @property
+    def component_rule(self) -> ComponentRule:
+        """How many components are kept; `SettingError` for a study that releases tables alone."""
+        if self.components is None:
+            raise SettingError(
+                f"study {self.name} counts rows in tables and has no components: "
+                "use the study that it continues"
+            )
+        return self.components
 
     @property
     def n_honest_owners(self) -> int | None:
@@ -437,6 +503,10 @@ class Study(BaseModel):
             document[name] = None if time is None else time.astimezone(UTC).isoformat()
         if self.faults is None:
             del document["faults"]
+        if self.continues is None:
+            del document["continues"]
+        else:
+            del document["components"], document["covariance"]
         if self.trust is Trust.OWNER:
             del document["privacy"]["trust"], document["privacy"]["colluders"]
             for name in AGGREGATE_ONLY_FIELDS:
@@ -478,6 +548,32 @@ def _check_aggregate(study: Study) -> None:
         raise ValueError("open_by must be later than the deadline")
     if study.covariance is Covariance.WITHIN:
         raise ValueError("covariance: within needs each owner's own sums, so trust: owner")
+
+
+def require_continues(first: Study, second: Study, *, result_sha256: bytes) -> None:
+    """Raise `StudyError` unless a study continues another one, and the result that it has."""
+    continues = second.continues
+    if continues is None or continues.study != first.digest:
+        raise StudyError(f"study {second.name} does not continue study {first.name}")
+    if continues.result != result_sha256.hex():
+        raise StudyError(f"study {second.name} continues another result of study {first.name}")
+    wrong = [
+        name
+        for name, one, other in (
+            ("owners", set(first.owners), set(second.owners)),
+            ("attributes", first.table.attributes, second.table.attributes),
+            ("resolution_bits", first.table.resolution_bits, second.table.resolution_bits),
+            ("overlap", first.overlap, second.overlap),
+            ("max_rows_per_person", first.max_rows_per_person, second.max_rows_per_person),
+        )
+        if one != other
+    ]
+    if wrong:
+        raise StudyError(
+            f"study {second.name} continues study {first.name} but differs in: {', '.join(wrong)}"
+        )
+    if first.continues is not None:
+        raise StudyError(f"study {first.name} continues another study itself")
 
 
 def study_from_mapping(document: Mapping[str, Any], *, text: str = "") -> Study:

@@ -20,7 +20,7 @@ from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.threads import one_blas_thread
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import Column, Numeric, Schema
-from dppca.owner.synthesis.rows import SyntheticRows, synthesize
+from dppca.common.synthesis.rows import SyntheticRows, synthesize
 
 TITLE = "Synthetic rows"
 ABOUT = """

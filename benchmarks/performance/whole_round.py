@@ -56,7 +56,7 @@ def _race(plan: BenchmarkPlan, owners: int, columns: int) -> tuple[Cell, ...]:
 
 
 def _floor(federation: CuratorProcess, study: Study, port_file: Path) -> float:
-    layout, rule = study.table.layout, study.components
+    layout, rule = study.table.layout, study.component_rule
     size = (len(study.owners), layout.n_columns, rule.count)
     with started("server", federation.curator.credentials, port_file, *size) as address:
         return Children(

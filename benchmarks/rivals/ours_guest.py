@@ -25,7 +25,7 @@ from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import Numeric
 from dppca.common.study import Study, study_from_canonical
-from dppca.owner.synthesis.rows import SyntheticRows, synthesize
+from dppca.common.synthesis.rows import SyntheticRows, synthesize
 
 
 def main() -> None:

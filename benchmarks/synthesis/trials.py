@@ -50,7 +50,7 @@ from dppca.common.privacy.release import calibrate
 from dppca.common.schema import Column, Numeric, Schema
 from dppca.common.schema.decoding import decode_columns
 from dppca.common.study import Study
-from dppca.owner.synthesis.rows import SyntheticRows, synthesize
+from dppca.common.synthesis.rows import SyntheticRows, synthesize
 
 OWNERS = 3
 DELTA = "1e-9"

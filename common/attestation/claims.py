@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from dppca.common.documents.values import differing_keys
 from dppca.common.errors import AlteredError, ReceiptError, StudyError
-from dppca.common.privacy.composition import ComposedGuarantee, compose_guarantee
+from dppca.common.privacy.composition import ComposedGuarantee, Round, compose_guarantee
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import (
     MaskedClaims,
@@ -16,7 +16,7 @@ from dppca.common.privacy.release import (
     receipt_for,
     sensitivity_shape,
 )
-from dppca.common.privacy.sensitivity import BallShape, BoxShape
+from dppca.common.privacy.sensitivity import Shape
 from dppca.common.schema.document import canonical_json
 from dppca.common.study import Study, study_from_canonical
 
@@ -43,7 +43,7 @@ class ProvedMechanism:
         "noise, in squared integer units",
     ]
     resolution_bits: Annotated[int, "binary digits of a coded value"]
-    formula: Annotated[BoxShape | BallShape, "what the sensitivity is computed from"]
+    formula: Annotated[Shape, "what the sensitivity is computed from"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +82,16 @@ def describe_mechanism(study: Study, calibration: Calibration) -> ProvedMechanis
     )
 
 
-def describe_federation(study: Study, calibration: Calibration) -> ProvedGuarantee:
-    """Return the guarantee to one person, over all owners of the study."""
+def describe_federation(
+    study: Study, calibration: Calibration, first: Round | None = None
+) -> ProvedGuarantee:
+    """Return the guarantee to one person, over all owners of the study.
+
+    ``first`` is the study that it continues: what it counts was chosen by that study's result, so
+    the figures are of both together.
+    """
     return ProvedGuarantee(
-        **asdict(compose_guarantee(study, calibration)),
+        **asdict(compose_guarantee(study, calibration, first=first)),
         relation=calibration.sensitivity.relation.value,
         max_rows_per_person=calibration.max_rows_per_person,
     )

@@ -1,4 +1,7 @@
-"""Receipt of a study's components, which the curator makes and every holder can check.
+"""Receipt of a study's result, which the curator makes and every holder can check.
+
+A result is a study's components or, if the study continues another, counts of its tables; then the
+receipt holds the envelope of the other study's result.
 
 The receipt holds the study's document, every owner's receipt in the envelope that the owner signed,
 and the federation's guarantee with its assumptions. The curator signs it together with the SHA-256
@@ -29,6 +32,7 @@ from dppca.common.attestation.envelopes import (
     FileStatement,
     SignedFile,
     embed,
+    embedded,
     open_envelope,
     sign_file,
 )
@@ -45,15 +49,17 @@ from dppca.common.attestation.sums import (
 )
 from dppca.common.documents.values import to_document
 from dppca.common.errors import ReceiptError, SettingError, SignatureError, StudyError
+from dppca.common.privacy.composition import Round
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema.document import canonical_json
-from dppca.common.study import Study, Trust
+from dppca.common.study import Study, Trust, require_continues
 from dppca.common.transport.tls import Identity, Role
 
-KIND, FILE = "components", "components.npz"
+KIND, KIND_OF_COUNTS = "components", "counts"
+_WHAT = "the receipt of the components"
 _VERSION, _VERSION_OF_SUMS = 1, 2
 
 
@@ -69,6 +75,8 @@ class VerifiedReceipt:
         Statement that the curator signed.
     releases, evidence
         Parts that the owners and, with ``trust: aggregate``, the openers signed.
+    first
+        Receipt of the study that it continues.
     """
 
     document: Mapping[str, Any]
@@ -77,6 +85,12 @@ class VerifiedReceipt:
     calibration: Calibration
     releases: tuple[SignedRelease, ...]
     evidence: SumEvidence | None
+    first: VerifiedReceipt | None = None
+
+    @property
+    def round(self) -> Round:
+        """The study, and what each release of it claims."""
+        return Round(self.study, self.calibration)
 
     @property
     def curator(self) -> Identity:
@@ -85,8 +99,17 @@ class VerifiedReceipt:
 
     @property
     def guarantee(self) -> ProvedGuarantee:
-        """Guarantee over all owners of the study, computed from the study."""
-        return describe_federation(self.study, self.calibration)
+        """Guarantee over all owners, computed from the study and the one that it continues."""
+        first = None if self.first is None else self.first.round
+        return describe_federation(self.study, self.calibration, first)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstResult:
+    """The result that a study continues: what was released, and the result's envelope."""
+
+    round: Round
+    envelope: bytes
 
 
 def sign_result(
@@ -96,6 +119,7 @@ def sign_result(
     releases: Sequence[SignedRelease],
     signer: Signer,
     evidence: SumEvidence | None = None,
+    first: FirstResult | None = None,
 ) -> SignedFile:
     """Return the result file, and the envelope with its receipt.
 
@@ -109,6 +133,8 @@ def sign_result(
         The curator.
     evidence
         Proof of the masked sum, for ``trust: aggregate`` only; `SettingError` otherwise.
+    first
+        The result that the study continues.
     """
     if (evidence is None) != (study.trust is Trust.OWNER):
         raise SettingError("evidence of a masked sum belongs to trust: aggregate, which needs it")
@@ -117,15 +143,22 @@ def sign_result(
         calibration,
         releases,
         evidence,
+        first,
         missing=result.header.missing,
         count=result.header.count,
         software=SOFTWARE,
     )
-    return sign_file(FILE, result_to_bytes(result), Claim.COMPONENTS, document, signer)
+    return sign_file(
+        f"{document['kind']}.npz", result_to_bytes(result), Claim.COMPONENTS, document, signer
+    )
 
 
-def check_components(envelope: bytes | None, parties: KnownParties) -> VerifiedReceipt:
+def check_components(
+    envelope: bytes | None, parties: KnownParties, *, continued: bool = False
+) -> VerifiedReceipt:
     """Check the envelope of a result by itself: signatures, digests and all claims.
+
+    ``continued`` refuses the result of a study that continues another.
 
     Raises
     ------
@@ -138,8 +171,8 @@ def check_components(envelope: bytes | None, parties: KnownParties) -> VerifiedR
     """
     if envelope is None:
         raise ReceiptError("there is no receipt of the components: it is no result")
-    what = "the receipt of the components"
-    statement = open_envelope(envelope, Claim.COMPONENTS, parties, what=what)
+    what = _WHAT
+    statement = open_envelope(envelope, Claim.COMPONENTS, parties, what=what, as_written=continued)
     document, curator = statement.predicate, statement.signed_by
     if curator.role is not Role.CURATOR:
         raise SignatureError(
@@ -150,6 +183,11 @@ def check_components(envelope: bytes | None, parties: KnownParties) -> VerifiedR
         digest=document.get("study_digest"),
         schema_digest=document.get("schema_digest"),
     )
+    first = None
+    if study.continues is not None:
+        if continued:
+            raise ReceiptError(f"{what}: a study that was continued continues another")
+        first = _open_first(document.get("first"), study, parties)
     calibration = _calibrate(study)
     terms = read_terms(study)
     try:
@@ -163,6 +201,7 @@ def check_components(envelope: bytes | None, parties: KnownParties) -> VerifiedR
             calibration,
             releases,
             evidence,
+            None if first is None else first[1],
             missing=missing,
             count=document["count"],
             software=document["software"],
@@ -174,7 +213,15 @@ def check_components(envelope: bytes | None, parties: KnownParties) -> VerifiedR
     if terms is not None and evidence is not None:
         require_evidence(terms, evidence, releases)
     require_equal(rebuilt, document, what=what)
-    return VerifiedReceipt(rebuilt, statement, study, calibration, tuple(releases), evidence)
+    return VerifiedReceipt(
+        rebuilt,
+        statement,
+        study,
+        calibration,
+        tuple(releases),
+        evidence,
+        None if first is None else first[0],
+    )
 
 
 def check_result(result: Result, checked: VerifiedReceipt) -> None:
@@ -195,6 +242,7 @@ def _document(
     calibration: Calibration,
     releases: Sequence[SignedRelease],
     evidence: SumEvidence | None,
+    first: FirstResult | None,
     *,
     missing: Sequence[str],
     count: int,
@@ -202,7 +250,7 @@ def _document(
 ) -> dict[str, Any]:
     """Return the claims that the curator signs."""
     document: dict[str, Any] = {
-        "kind": KIND,
+        "kind": KIND if first is None else KIND_OF_COUNTS,
         "version": _VERSION if evidence is None else _VERSION_OF_SUMS,
         "label": Label.RELEASED.value,
         "study": json.loads(study.canonical_bytes()),
@@ -212,14 +260,33 @@ def _document(
         "rows": sum(each.receipt.n_rows for each in releases),
         "releases": [{"owner": each.owner, "envelope": embed(each.envelope)} for each in releases],
         "missing": list(missing),
-        "guarantee": to_document(describe_federation(study, calibration)),
+        "guarantee": to_document(
+            describe_federation(study, calibration, None if first is None else first.round)
+        ),
         "mechanism": to_document(describe_mechanism(study, calibration)),
         "count": count,
         "software": software,
     }
     if evidence is not None:
         document["sum"] = describe_sum(evidence)
+    if first is not None:
+        document["first"] = embed(first.envelope)
     return document
+
+
+def _open_first(
+    document: object, study: Study, parties: KnownParties
+) -> tuple[VerifiedReceipt, FirstResult]:
+    """Return the receipt of the result that a study continues."""
+    envelope = embedded(document, what=_WHAT)
+    checked = check_components(envelope, parties, continued=True)
+    try:
+        require_continues(
+            checked.study, study, result_sha256=bytes.fromhex(checked.statement.sha256)
+        )
+    except StudyError as error:
+        raise ReceiptError(f"{_WHAT}: {error}") from error
+    return checked, FirstResult(checked.round, envelope or b"")
 
 
 def _calibrate(study: Study) -> Calibration:
@@ -231,7 +298,7 @@ def _calibrate(study: Study) -> Calibration:
 
 def _require_owners(study: Study, taking_part: Sequence[str], missing: Sequence[str]) -> None:
     """Raise `ReceiptError` unless every owner is named once and enough of them have a release."""
-    what = "the receipt of the components"
+    what = _WHAT
     listed = (list(taking_part), list(missing))
     if listed != (sorted(set(taking_part)), sorted(set(study.owners) - set(taking_part))):
         raise ReceiptError(f"{what} does not name every owner of the study once")

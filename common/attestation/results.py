@@ -18,6 +18,8 @@ eigenvalues
 vectors
     float64, shape (k, p): rows are the kept eigenvectors, largest entry by magnitude positive.
 
+The result of a study that continues another has ``pooled`` alone, and a header with a count of 0.
+
 Claims about the file are in its envelope (`dppca.common.attestation.components`).
 """
 
@@ -25,6 +27,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
@@ -34,7 +37,7 @@ from numpy.typing import NDArray
 from dppca.common.attestation.archives import array_in, read_archive
 from dppca.common.attestation.envelopes import MAX_BYTES as MAX_ENVELOPE_BYTES
 from dppca.common.documents.values import DigestText
-from dppca.common.errors import ArtefactError
+from dppca.common.errors import ArtefactError, SettingError
 from dppca.common.numerics.moments.moments import unpack, unpack_histograms, unpack_tables
 from dppca.common.privacy.labels import Label
 from dppca.common.schema.document import canonical_json
@@ -62,7 +65,7 @@ class ResultHeader:
     missing
         Owners that took no part.
     count
-        k, the number of components kept.
+        k, the number of components kept; 0 for counts of tables alone.
     noise_edge
         95 % quantile of the largest eigenvalue that the noise alone would give, in the units of
         the eigenvalues, from ``noise_edge_draws`` simulated draws.
@@ -101,6 +104,8 @@ class Result:
     ----------
     envelope
         The envelope of the file, once it was verified; None otherwise.
+    first
+        The study that this one continues, with its result, once it is known.
     """
 
     header: ResultHeader
@@ -110,6 +115,19 @@ class Result:
     eigenvalues: NDArray[np.float64]
     vectors: NDArray[np.float64]
     envelope: bytes | None = None
+    first: Published | None = None
+
+    def rounds(self, study: Study) -> tuple[Published, ...]:
+        """Return what synthetic rows are made of: the study before, if any, and this one.
+
+        Raise `SettingError` if the study continues another one that is not known.
+        """
+        own = Published(study, self)
+        if study.continues is None:
+            return (own,)
+        if self.first is None or self.first.study.digest != study.continues.study:
+            raise SettingError(f"study {study.name} continues another: its result is needed too")
+        return (self.first, own)
 
     def second_moment(self, study: Study) -> NDArray[np.float64]:
         """Return the pooled second-moment matrix, shape (p, p), coded units."""
@@ -131,7 +149,16 @@ class Result:
         return second if self.mean is None else second - np.outer(self.mean, self.mean)
 
 
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A study and its result."""
+
+    study: Study
+    result: Result
+
+
 _NAMES = frozenset({"header", "pooled", "within", "mean", "eigenvalues", "vectors"})
+_NONE: NDArray[np.float64] = np.empty(0)
 _DAMAGED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 """Errors that a changed header causes; `tests.fuzz` found them."""
 _HEADER_BYTES, _HEADER_BYTES_PER_OWNER = 1 << 20, 1 << 10
@@ -144,9 +171,10 @@ def result_to_bytes(result: Result) -> bytes:
     arrays: dict[str, NDArray[Any]] = {
         "header": np.frombuffer(canonical_json(asdict(result.header)), np.uint8),
         "pooled": result.pooled.astype("<i8", copy=False),
-        "eigenvalues": result.eigenvalues.astype("<f8", copy=False),
-        "vectors": result.vectors.astype("<f8", copy=False),
     }
+    if result.header.count:
+        arrays["eigenvalues"] = result.eigenvalues.astype("<f8", copy=False)
+        arrays["vectors"] = result.vectors.astype("<f8", copy=False)
     if result.mean is not None:
         arrays["mean"] = result.mean.astype("<f8", copy=False)
     if result.within is not None:
@@ -168,6 +196,8 @@ def largest_envelope(study: Study) -> int:
     """Return the size in bytes that no envelope of a study's result exceeds."""
     of_owner = _RECEIPT_BYTES_PER_OWNER + _RECEIPT_BYTES_PER_SEAL * len(study.openers or ())
     claims = _HEADER_BYTES + len(study.canonical_bytes()) + of_owner * len(study.owners)
+    if study.continues is not None:  # it holds the envelope of another study's result
+        return MAX_ENVELOPE_BYTES
     return min(MAX_ENVELOPE_BYTES, 4 * claims // 3 + _CONTAINER_BYTES)
 
 
@@ -184,15 +214,15 @@ def result_from_bytes(content: bytes, study: Study) -> Result:
     arrays = _arrays(content)
     try:
         header = _header(json.loads(arrays["header"].tobytes()))
+        _check(header, arrays, study)
         result = Result(
             header=header,
             pooled=arrays["pooled"],
             within=arrays.get("within"),
             mean=arrays.get("mean"),
-            eigenvalues=arrays["eigenvalues"],
-            vectors=arrays["vectors"],
+            eigenvalues=arrays.get("eigenvalues", _NONE),
+            vectors=arrays.get("vectors", _NONE),
         )
-        _check(result, study)
     except _DAMAGED as error:
         raise ArtefactError("the file is not a result of this software, or is damaged") from error
     return result
@@ -234,24 +264,20 @@ def _header(document: dict[str, Any]) -> ResultHeader:
     return ResultHeader(shares=shares, missing=missing, assumptions=assumptions, **document)
 
 
-def _check(result: Result, study: Study) -> None:
-    header, layout = result.header, study.table.layout
+def _check(header: ResultHeader, arrays: Mapping[str, NDArray[Any]], study: Study) -> None:
+    layout, decomposed = study.table.layout, study.continues is None
     p = layout.n_columns
     if header.study_digest != study.digest:
         raise ArtefactError("the result is of another study")
-    expected: list[tuple[str, Any, tuple[int, ...] | None, str]] = [
-        ("pooled", result.pooled, (layout.n_entries,), "int64"),
-        ("mean", result.mean, (p,) if layout.with_sums else None, "float64"),
-        (
-            "within",
-            result.within,
-            (p, p) if study.covariance is Covariance.WITHIN else None,
-            "float64",
-        ),
-        ("eigenvalues", result.eigenvalues, (p,), "float64"),
-        ("vectors", result.vectors, (header.count, p), "float64"),
+    expected: list[tuple[str, tuple[int, ...] | None, str]] = [
+        ("pooled", (layout.n_entries,), "int64"),
+        ("mean", (p,) if layout.with_sums else None, "float64"),
+        ("within", (p, p) if study.covariance is Covariance.WITHIN else None, "float64"),
+        ("eigenvalues", (p,) if decomposed else None, "float64"),
+        ("vectors", (header.count, p) if decomposed else None, "float64"),
     ]
-    for name, array, shape, dtype in expected:
+    for name, shape, dtype in expected:
+        array = arrays.get(name)
         if (array is None) != (shape is None):
             raise ArtefactError(
                 f"the result's array {name} should be {'absent' if shape is None else 'present'}"
@@ -262,5 +288,6 @@ def _check(result: Result, study: Study) -> None:
             )
         if array is not None and not np.all(np.isfinite(array)):
             raise ArtefactError(f"the result's array {name} is not finite")
-    if header.n_rows < 1 or not 1 <= header.count < p:
+    kept = range(1, p) if decomposed else range(1)
+    if header.n_rows < 1 or header.count not in kept:
         raise ArtefactError("the result's header is out of range")

@@ -17,6 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -45,10 +46,12 @@ from dppca.common.errors import (
     ReceiptError,
     SignatureError,
 )
+from dppca.common.privacy.composition import Round
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.schema import Schema
+from dppca.common.schema import Column, Schema
 from dppca.common.schema.attributes import Date, list_labels
+from dppca.common.schema.columns import parse_column
 from dppca.common.study import Study
 from dppca.common.transport.tls import Role
 
@@ -67,10 +70,12 @@ def make_claims(
     missing: Sequence[str],
     count: int,
     envelope: bytes | None,
+    first: Round | None = None,
 ) -> dict[str, Any]:
-    """Return the claims of synthetic rows that follow from the components they were drawn from.
+    """Return the claims of synthetic rows that follow from the result they were drawn from.
 
-    ``shares``, ``missing``, ``count`` and ``envelope``, if there is one, are the components'.
+    ``shares``, ``missing``, ``count`` and ``envelope``, if there is one, are the result's;
+    ``first`` is the study that its study continues.
     """
     return {
         "kind": KIND,
@@ -79,7 +84,7 @@ def make_claims(
         "study": study.name,
         "study_digest": study.digest,
         "schema_digest": study.table.digest,
-        "guarantee": to_document(describe_federation(study, calibration)),
+        "guarantee": to_document(describe_federation(study, calibration, first)),
         "mechanism": to_document(describe_mechanism(study, calibration)),
         "releases": [asdict(share) for share in shares],
         "missing": list(missing),
@@ -128,6 +133,7 @@ def require_claims(document: Mapping[str, Any], parties: KnownParties) -> Verifi
         missing=checked.document["missing"],
         count=checked.document["count"],
         envelope=envelope,
+        first=None if checked.first is None else checked.first.round,
     )
     stated = {key: value for key, value in document.items() if key not in _FREE}
     require_equal(follows, stated, what="the receipt of the table")
@@ -140,11 +146,39 @@ def _check_rows(path: Path, document: Mapping[str, Any], schema: Schema) -> None
         form = Form(document["form"])
     except (KeyError, ValueError) as error:
         raise ReceiptError("the receipt of the table lacks its form") from error
+    n_rows = sum(batch.num_rows for batch in _checked_batches(path, schema, form))
+    if n_rows != document.get("n_rows"):
+        raise AlteredError(
+            f"the table has {n_rows} rows; its receipt says {document.get('n_rows')}"
+        )
+
+
+def read_rows(path: Path, schema: Schema, *, n_rows: int) -> list[Column]:
+    """Read decoded rows of a schema, whoever wrote the file, as `encode` takes them.
+
+    Raise `ArtefactError` if the file cannot be read, and `AlteredError` if its columns are not the
+    schema's or it has another number of rows.
+    """
+    batches, found = [], 0
+    for batch in _checked_batches(path, schema, Form.DECODED):
+        batches.append(batch)
+        found += batch.num_rows
+        if found > n_rows:
+            break
+    if found != n_rows:
+        raise AlteredError(f"{path.name} does not have {n_rows} rows")
+    return [
+        np.concatenate([parse_column(each, batch.column(each.name)) for batch in batches])
+        for each in schema.attributes
+    ]
+
+
+def _checked_batches(path: Path, schema: Schema, form: Form) -> Iterator[Any]:
+    """Yield the batches of a table, each of the kinds that the schema gives its columns."""
     fields, batches = _opened(path, schema, form)
     if list(fields.names) != _list_columns(schema, form):
         raise AlteredError(f"the columns are not those of {form.value} rows of the study")
     _require_label(fields)
-    n_rows = 0
     longest = _longest_labels(schema, form)
     dates = {a.name for a in schema.attributes if isinstance(a, Date) and form is Form.DECODED}
     try:
@@ -153,15 +187,11 @@ def _check_rows(path: Path, document: Mapping[str, Any], schema: Schema) -> None
                 _require_kind(name, column, longest.get(name), date=name in dates)
                 if column.null_count:
                     raise AlteredError(f"column {name}: values are missing")
-            n_rows += batch.num_rows
+            yield batch
     except DppcaError:
         raise
     except _READING as error:
         raise _unreadable(path, error) from error
-    if n_rows != document.get("n_rows"):
-        raise AlteredError(
-            f"the table has {n_rows} rows; its receipt says {document.get('n_rows')}"
-        )
 
 
 def _longest_labels(schema: Schema, form: Form) -> dict[str, int]:

@@ -17,6 +17,10 @@ owner, so Laplace noise promises G epsilon, and Gaussian noise of rho promises z
 
     G^2 rho,  as epsilon at the study's own delta.                                             (1)
 
+A study that continues another releases something about the same people once more, so what is made
+of both results costs a person both: epsilon and delta add up or, if the noise of both is Gaussian,
+rho adds up, and is stated as epsilon at the larger of their deltas.
+
 Limits: which people overlap is the sites' assertion.
 
 Source: Canonne, Kamath and Steinke (2020) for (1): rho is in proportion to the squared L2 change.
@@ -24,9 +28,10 @@ Source: Canonne, Kamath and Steinke (2020) for (1): rho is in proportion to the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from functools import reduce
 from typing import Annotated
 
 from dppca.common.documents.amounts import decimal_text
@@ -74,39 +79,63 @@ class ComposedGuarantee:
     assumptions: Annotated[tuple[str, ...], "what has to hold for it; printed with it, always"]
 
 
-def compose_guarantee(study: Study, calibration: Calibration) -> ComposedGuarantee:
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A study, and the claim of each owner's release or, with ``trust: aggregate``, their sum's."""
+
+    study: Study
+    calibration: Calibration
+
+
+def compose_guarantee(
+    study: Study, calibration: Calibration, *, first: Round | None = None
+) -> ComposedGuarantee:
     """Return the federation's guarantee, over all owners of the study.
 
     Parameters
     ----------
     calibration
         Claim of each owner's release, or of their sum with ``trust: aggregate``.
+    first
+        The study that it continues, for what is made of both results.
     """
-    most = max(len(group) for group in _groups(study))
-    epsilon, delta = _together(study.trust, calibration, Decimal(most))
+    rounds = [*([] if first is None else [first]), Round(study, calibration)]
+    most = Decimal(max(len(group) for group in _groups(study)))
+    epsilon, delta = _together(rounds, most)
+    described = (
+        (_REPLACE_ONE, describe_overlap(one), _ROWS_PER_PERSON, _PUBLIC, *describe_trust(one))
+        for one in (each.study for each in rounds)
+    )
     return ComposedGuarantee(
         epsilon=decimal_text(epsilon),
         delta=decimal_text(delta),
-        assumptions=(
-            _REPLACE_ONE,
-            describe_overlap(study),
-            _ROWS_PER_PERSON,
-            _PUBLIC,
-            *describe_trust(study),
-        ),
+        assumptions=tuple(dict.fromkeys(line for lines in described for line in lines)),
     )
 
 
-def _together(trust: Trust, calibration: Calibration, most: Decimal) -> tuple[Decimal, Decimal]:
-    """Return epsilon and delta for a person with rows at ``most`` owners."""
-    epsilon, delta, rho = calibration.epsilon, calibration.delta, calibration.charge.rho
-    if trust is Trust.OWNER:
+def _together(rounds: Sequence[Round], most: Decimal) -> tuple[Decimal, Decimal]:
+    """Return epsilon and delta of all rounds for a person with rows at ``most`` owners."""
+    trusts = {each.study.trust for each in rounds}
+    charges = [each.calibration.charge.rho for each in rounds]
+    if len(rounds) > 1 and (not all(charges) or (len(trusts) > 1 and most > 1)):
+        apart = [_together([each], most) for each in rounds]
+        return _sum(each for each, _ in apart), _sum(each for _, each in apart)
+    epsilon, rho = rounds[0].calibration.epsilon, _sum(charges)
+    delta = max(each.calibration.delta for each in rounds)
+    if len(rounds) > 1:
+        epsilon = epsilon_from_rho(rho, delta)
+    if Trust.OWNER in trusts:
         return _EXACT.multiply(epsilon, most), _EXACT.multiply(delta, most)
     if most == 1:
         return epsilon, delta
     if rho == 0:
         return _EXACT.multiply(epsilon, most), delta
     return epsilon_from_rho(_EXACT.multiply(rho, most * most), delta), delta
+
+
+def _sum(amounts: Iterable[Decimal]) -> Decimal:
+    """Return the sum of amounts."""
+    return reduce(_EXACT.add, amounts, Decimal(0))
 
 
 def describe_trust(study: Study) -> tuple[str, ...]:

@@ -36,7 +36,13 @@ from dppca.common.privacy.mechanisms import (
 )
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.receipts import SOFTWARE, Claims, NoiseSection, Receipt, read_receipt
-from dppca.common.privacy.sensitivity import BallShape, BoxShape, sensitivity
+from dppca.common.privacy.sensitivity import (
+    BallShape,
+    BoxShape,
+    Shape,
+    TablesShape,
+    sensitivity,
+)
 from dppca.common.schema import ColumnKind, Schema
 from dppca.common.study import Study
 
@@ -150,9 +156,11 @@ class Release:
         return self.packed.astype("<i8", copy=False).tobytes()
 
 
-def sensitivity_shape(schema: Schema) -> BoxShape | BallShape:
+def sensitivity_shape(schema: Schema) -> Shape:
     """Return the counts of a schema that its sensitivity depends on."""
     layout = schema.layout
+    if schema.only_tables:
+        return TablesShape(len(layout.tables), layout.table_weight)
     if layout.unit_ball:
         return BallShape(
             n_columns=layout.n_columns,

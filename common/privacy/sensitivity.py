@@ -73,6 +73,9 @@ or stays in its cell, independently of its other changes:
 These are upper bounds that need not be met: rows that move the products most may lie in one cell of
 a table. Two binaries with w = 1/4, each with a table of its own, have L1 = 4.5, where (9) is 4.75.
 
+A release of tables alone has 2 t K and 2 t^2 K, which two rows attain that differ in the cell of
+every partition.
+
 Products of bins. A numeric with ``products: bins`` has an indicator for each of its cells, and one
 of them is set, by its value alone: it counts as a categorical here, and not as a scalar. The
 results above hold for any number of indicators, even if some of them can never be set.
@@ -204,6 +207,22 @@ class BallShape:
 
 
 @dataclass(frozen=True, slots=True)
+class TablesShape:
+    """Counts of a schema that releases tables alone."""
+
+    n_tables: Annotated[int, "K, tables and trees in whose cells rows are counted"]
+    table_weight: Annotated[Fraction, "t > 0, weight of these counts"] = Fraction(1)
+
+    def __post_init__(self) -> None:
+        _require_weight(self.table_weight)
+        if self.n_tables < 1:
+            raise SettingError(f"{self.n_tables} tables; there must be 1 or more")
+
+
+Shape = BoxShape | BallShape | TablesShape
+
+
+@dataclass(frozen=True, slots=True)
 class Sensitivity:
     """Largest change by one replaced row, in exact integers.
 
@@ -225,7 +244,7 @@ class Sensitivity:
     relation: Relation
 
 
-def sensitivity(shape: BoxShape | BallShape, *, resolution_bits: int) -> Sensitivity:
+def sensitivity(shape: Shape, *, resolution_bits: int) -> Sensitivity:
     """Return the sensitivity of the packed vector of integer sums to one replaced row.
 
     Raises
@@ -237,9 +256,10 @@ def sensitivity(shape: BoxShape | BallShape, *, resolution_bits: int) -> Sensiti
         raise SettingError(
             f"resolution_bits must be within 1 to {MAX_RESOLUTION_BITS}, not {resolution_bits}"
         )
-    if (shape.sum_weight * 2**resolution_bits).denominator != 1:
+    weight = Fraction(1) if isinstance(shape, TablesShape) else shape.sum_weight
+    if (weight * 2**resolution_bits).denominator != 1:
         raise SettingError(
-            f"the weight of the sums, {shape.sum_weight}, must be a multiple of "
+            f"the weight of the sums, {weight}, must be a multiple of "
             f"2^-{resolution_bits}; choose a nearby multiple or raise resolution_bits"
         )
     return Sensitivity(
@@ -251,8 +271,10 @@ def sensitivity(shape: BoxShape | BallShape, *, resolution_bits: int) -> Sensiti
 
 
 @lru_cache(maxsize=64)
-def real_l1(shape: BoxShape | BallShape) -> Fraction:
+def real_l1(shape: Shape) -> Fraction:
     """Return the L1 sensitivity in real units: (2), (4) to (6), (9); (7) and (8) are rounded up."""
+    if isinstance(shape, TablesShape):
+        return 2 * shape.table_weight * shape.n_tables
     if isinstance(shape, BallShape):
         return _ball_l1_with_sums(shape) if shape.with_sums else _ball_l1(shape.n_columns)
     if shape.n_categoricals == 0 and shape.n_numeric > 0:
@@ -269,8 +291,10 @@ def real_l1(shape: BoxShape | BallShape) -> Fraction:
 
 
 @lru_cache(maxsize=64)
-def real_l2_squared(shape: BoxShape | BallShape) -> Fraction:
+def real_l2_squared(shape: Shape) -> Fraction:
     """Return the squared L2 sensitivity in real units: equations (3), (5) to (9)."""
+    if isinstance(shape, TablesShape):
+        return 2 * shape.table_weight**2 * shape.n_tables
     weight = shape.sum_weight**2
     if isinstance(shape, BallShape):
         z = -min(weight / 2, Fraction(1))

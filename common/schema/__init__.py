@@ -21,13 +21,13 @@ from dppca.common.schema.coding import (
     find_attribute_faults,
     find_cells,
     find_faults,
-    find_table_cells,
     known_labels,
     label_codes,
     row_codes,
 )
 from dppca.common.schema.document import MAX_COLUMNS, RowNorm, Schema
 from dppca.common.schema.layout import ColumnKind, Layout
+from dppca.common.schema.partitions import Partition
 
 __all__ = [
     "MAX_COLUMNS",
@@ -44,6 +44,7 @@ __all__ = [
     "Layout",
     "Numeric",
     "Ordinal",
+    "Partition",
     "RowNorm",
     "Scale",
     "Schema",
@@ -54,7 +55,6 @@ __all__ = [
     "find_attribute_faults",
     "find_cells",
     "find_faults",
-    "find_table_cells",
     "known_labels",
     "label_codes",
     "label_text",

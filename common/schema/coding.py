@@ -106,12 +106,6 @@ def find_cells(schema: Schema, columns: Sequence[Column]) -> list[NDArray[np.int
     return [*histograms, *(partition.find(codes) for partition in schema.partitions)]
 
 
-def find_table_cells(schema: Schema, columns: Sequence[Column]) -> list[NDArray[np.int32]]:
-    """Return the cell of each row, shape (n_rows,), in each table."""
-    codes = row_codes(schema, columns)
-    return [partition.find(codes) for partition in schema.partitions]
-
-
 def row_codes(schema: Schema, columns: Sequence[Column]) -> RowCodes:
     """Return the codes by which tables and histograms know the rows, each made when asked for."""
 

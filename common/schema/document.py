@@ -102,6 +102,8 @@ class Schema(BaseModel):
         They need attributes with bounds or labels, not ``row_norm``.
     tables_weight
         Weight of these counts against products; its product with ``4**g`` must be an integer.
+    only_tables
+        True in a study that continues another: its release is the counts of its tables alone.
     random_trees
         In a study file: trees of the public schema, drawn from a seed. They are written out as
         ``tables`` when the study is made.
@@ -120,6 +122,7 @@ class Schema(BaseModel):
     target_weight: Annotated[int, Field(ge=2, le=64)] = 2
     tables: Annotated[tuple[CountedTable, ...], Field(max_length=MAX_TABLES)] = ()
     tables_weight: Annotated[float, Field(gt=0, le=64, allow_inf_nan=False)] = 1.0
+    only_tables: bool = False
     random_trees: RandomTrees | None = None
     attributes: Annotated[tuple[Attribute, ...], Field(min_length=1)]
 
@@ -168,6 +171,8 @@ class Schema(BaseModel):
     def _possible_tables(self) -> Self:
         if self.tables and self.row_norm is not None:
             raise ValueError("tables is for attributes with bounds or labels, not for row_norm")
+        if self.only_tables and (self.targets or not self.tables):
+            raise ValueError("only_tables needs tables, and no targets: nothing else is released")
         n_cells = sum(partition.n_cells for partition in self.partitions)
         if n_cells > MAX_ALL_CELLS:
             raise ValueError(
@@ -199,6 +204,8 @@ class Schema(BaseModel):
             del document["targets"], document["target_weight"]
         if not self.tables:
             del document["tables"], document["tables_weight"]
+        if not self.only_tables:
+            del document["only_tables"]
         document.pop("random_trees", None)
         return document
 
@@ -231,7 +238,9 @@ class Schema(BaseModel):
             resolution_bits=self.resolution_bits,
             scaled_weight=int(Fraction(self.sum_weight) * 2**self.resolution_bits),
             unit_ball=self.row_norm is not None,
-            with_sums=self.row_norm is None or self.row_norm.include_sums,
+            with_sums=not self.only_tables
+            and (self.row_norm is None or self.row_norm.include_sums),
+            with_products=not self.only_tables,
             histograms=tuple((index, cells.n_cells) for index, cells in self.histograms),
             histogram_unit=int(Fraction(self.histogram_weight) * 4**self.resolution_bits),
             targets=tuple(self.find_index(name) for name in self.targets),
@@ -284,6 +293,8 @@ class Schema(BaseModel):
     @cached_property
     def histograms(self) -> tuple[tuple[int, Cells], ...]:
         """Index and cells of each attribute whose histogram is released, in order."""
+        if self.only_tables:
+            return ()
         return tuple(
             (index, cells)
             for index, (attribute, cells) in enumerate(

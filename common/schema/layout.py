@@ -13,6 +13,8 @@ int64:
 4. for each table, in order, the number of rows in each of its cells
    (`dppca.common.schema.partitions`).
 
+A release of tables alone has the fourth part and no other.
+
 All entries are in units of ``4**-g``; a sum enters times ``w * 2**g``, a number of rows times ``h *
 4**g`` or, in a table, times ``t * 4**g``, a product of two attributes of which one is a target
 times its weight. The order is part of the wire format: change it only together with the protocol's
@@ -54,8 +56,8 @@ class Layout:
         ``w * 2**g`` as an integer: factor of a column's sum.
     unit_ball
         Rows lie in the unit ball instead of a box.
-    with_sums
-        Column sums are part of the vector.
+    with_sums, with_products
+        Column sums, and products, are part of the vector.
     histograms
         Attribute and number of cells of each released histogram.
     histogram_unit
@@ -74,6 +76,7 @@ class Layout:
     scaled_weight: int
     unit_ball: bool = False
     with_sums: bool = True
+    with_products: bool = True
     histograms: tuple[tuple[int, int], ...] = ()
     histogram_unit: int = 0
     targets: tuple[int, ...] = ()
@@ -122,12 +125,16 @@ class Layout:
         firsts = np.where(
             numeric, np.arange(self.n_columns), np.searchsorted(group, group, side="right")
         )
+        if not self.with_products:
+            firsts = np.full(self.n_columns, self.n_columns)
         per_row = self.n_columns - firsts
         return np.cumsum(per_row) - per_row, firsts
 
     @cached_property
     def n_products(self) -> int:
         """Number of products in the packed vector."""
+        if not self.with_products:
+            return 0
         p = self.n_columns
         _, sizes = np.unique(np.asarray(self.attribute_of), return_counts=True)
         inside = int(sum(int(size) * (int(size) - 1) // 2 for size in sizes))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dppca.common.documents.amounts import parse_positive
 from dppca.common.shell.clock import utc_now
 
 if TYPE_CHECKING:
@@ -73,3 +75,18 @@ def credentials_in(folder: Path) -> Credentials:
     from dppca.common.transport.tls import load_credentials
 
     return load_credentials(CredentialFolder(folder))
+
+
+class Positive(click.ParamType[Decimal]):
+    """Decimal above 0, kept exact."""
+
+    name = "decimal"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Decimal:
+        """Return the amount; a message of click if it is none."""
+        try:
+            return parse_positive(value)
+        except ValueError as error:
+            self.fail(f"{value} {error}", param, ctx)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dppca.common.documents.amounts import parse_positive
 from dppca.common.errors import ArtefactError, SettingError
 from dppca.common.shell.console import emit, prints, progress, terminal_width
+from dppca.curator.commands.options import Positive
 
 if TYPE_CHECKING:
     from dppca.common.study import Study
@@ -22,20 +22,6 @@ if TYPE_CHECKING:
 
 _TIMED_ENTRIES = 1 << 18
 _DEFAULT_SPECTRUM = "power:1"
-
-
-class _Positive(click.ParamType[Decimal]):
-    """Decimal above 0, kept exact."""
-
-    name = "decimal"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Decimal:
-        try:
-            return parse_positive(value)
-        except ValueError as error:
-            self.fail(f"{value} {error}", param, ctx)
 
 
 @click.command()
@@ -60,13 +46,13 @@ class _Positive(click.ParamType[Decimal]):
 @click.option(
     "--epsilon",
     "grid",
-    type=_Positive(),
+    type=Positive(),
     multiple=True,
     help="Also forecast this epsilon; may be repeated. By default 0.05 to 20.",
 )
 @click.option(
     "--delta",
-    type=_Positive(),
+    type=Positive(),
     help="Delta of Gaussian noise, if the study has none; without it, only Laplace is shown.",
 )
 @click.option(

@@ -13,7 +13,7 @@ from dppca.common.documents.tables import text_table
 from dppca.common.documents.values import DigestText
 from dppca.common.errors import SettingError
 from dppca.common.shell.console import CommandGroup, emit, prints, terminal_width
-from dppca.curator.commands import study_assembly, study_drafts
+from dppca.curator.commands import study_assembly, study_drafts, study_refinement
 from dppca.curator.commands.options import (
     as_operator,
     connection,
@@ -70,7 +70,7 @@ class DownloadedRowsDocument(DownloadDocument):
 def study() -> None:
     """Create and show studies of a running curator.
 
-    All but `template`, `new`, `check` and `assemble` need a certificate.
+    All but `template`, `new`, `check`, `assemble` and `refine` need a certificate.
 
     \b
     Example:
@@ -133,6 +133,7 @@ def template(output: Path | None, *, as_json: bool) -> None:
 study.add_command(study_drafts.new)
 study.add_command(study_drafts.check)
 study.add_command(study_assembly.command)
+study.add_command(study_refinement.command)
 
 
 @study.command("list")

@@ -118,7 +118,7 @@ class Forecaster:
             return PlanForecast(
                 self._law.name, epsilon, self._delta, None, None, Feasibility.REFUSED, requested
             )
-        forecast = self._forecast(scale, self._study.components)
+        forecast = self._forecast(scale, self._study.component_rule)
         noise = entry_noise(
             self._study.table.layout,
             deviation=scale * self._law.unit_deviation,

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from dppca.common.aggregation.sum_messages import SignedOpening
 from dppca.common.attestation.acknowledgements import AcknowledgedContribution, acknowledge
-from dppca.common.attestation.components import sign_result
+from dppca.common.attestation.components import FirstResult, sign_result
 from dppca.common.attestation.envelopes import SignedFile
 from dppca.common.attestation.signatures import Signer
 from dppca.common.documents.messages import StudyState
@@ -43,6 +43,7 @@ from dppca.common.errors import (
     UnknownStudyError,
     UnreachableError,
 )
+from dppca.common.privacy.composition import Round
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import calibrate
 from dppca.common.shell.checkpoints import checkpoint
@@ -154,7 +155,9 @@ class StudyCoordinator:
 
         def step() -> tuple[StudyRecord, bool]:
             existing = self.store.named(study.name)
-            record = lifecycle.create(existing, study, now=self._clock())
+            record = lifecycle.create(
+                existing, study, first=self._continued(study), now=self._clock()
+            )
             if existing is None:
                 self.store.create(record)
             return record, existing is not None
@@ -168,6 +171,19 @@ class StudyCoordinator:
             calibration = await asyncio.to_thread(calibrate, record.study)
             self._calibrations[record.digest] = calibration
         return calibration
+
+    def _continued(self, study: Study) -> StudyRecord | None:
+        """Return the study that another continues, if it is here."""
+        continues = study.continues
+        return None if continues is None else self.store.study(bytes.fromhex(continues.study))
+
+    async def first_result(self, study: Study) -> FirstResult | None:
+        """Return the result that a study continues."""
+        record = self._continued(study)
+        if record is None:
+            return None
+        first = Round(record.study, await self.calibration(record))
+        return FirstResult(first, lifecycle.require_result(record).envelope)
 
     async def admit(self, header: Header) -> tuple[StudyRecord, UploadDecision]:
         """Decide on a contribution before its bytes are received."""
@@ -406,7 +422,9 @@ class StudyCoordinator:
         digest, name, taken = record.digest, record.study.name, record.contributions
         checkpoint("decompose")
         try:
-            signed = await asyncio.to_thread(self._result, record, await self.calibration(record))
+            first = await self.first_result(record.study)
+            calibration = await self.calibration(record)
+            signed = await asyncio.to_thread(self._result, record, calibration, first)
         except GarbledSumError:
             await self._abort(
                 digest, lambda before: lifecycle.abort_garbled(before, taken, now=self._clock())
@@ -427,18 +445,21 @@ class StudyCoordinator:
         await self._write(step, changes=digest)
         log_event("study decomposed", study=name, owners=len(taken))
 
-    def _result(self, record: StudyRecord, calibration: Calibration) -> SignedFile:
+    def _result(
+        self, record: StudyRecord, calibration: Calibration, first: FirstResult | None
+    ) -> SignedFile:
         study, contributions, evidence = record.study, record.contributions, None
+        before = None if first is None else first.round
         if study.trust is Trust.AGGREGATE:
             uploads = read_uploads(self.store, record)
             opened = read_openings(self.store, record)
-            result = aggregate_masked(study, calibration, contributions, uploads, opened)
+            result = aggregate_masked(study, calibration, contributions, uploads, opened, before)
             evidence = read_evidence(self.store, record)
         else:
             vectors = self._vectors(contributions)
-            result = aggregate(study, calibration, contributions, vectors)
+            result = aggregate(study, calibration, contributions, vectors, before)
         releases = [each.release for each in contributions]
-        return sign_result(result, study, calibration, releases, self._signer(), evidence)
+        return sign_result(result, study, calibration, releases, self._signer(), evidence, first)
 
     def _vectors(self, contributions: tuple[Contribution, ...]) -> Iterator[NDArray[np.int64]]:
         """Yield one vector after the other; all of one size share one buffer."""

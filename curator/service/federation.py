@@ -330,9 +330,13 @@ class FederationService(rpc.FederationServicer):
                 f"no {form.value} rows have been published for study {record.study.name}"
             )
         calibration = await self._studies.calibration(record)
+        first = await self._studies.first_result(record.study)
+        before = None if first is None else first.round
         with self._download_limiter.take(caller.name):
             async with self._one_result:  # it is in memory until the receipt is made
-                receipt = await asyncio.to_thread(make_joined_receipt, record, calibration, parts)
+                receipt = await asyncio.to_thread(
+                    make_joined_receipt, record, calibration, parts, before
+                )
             async for chunk in iterate_chunks(join_rows(paths, record.study.table, form, receipt)):
                 yield chunk
 

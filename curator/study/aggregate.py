@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ from dppca.common.numerics.spectrum.pca import (
     empty_covariance,
     pooled_covariance,
 )
+from dppca.common.privacy.composition import Round
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
 from dppca.common.study import Covariance, Study
@@ -49,8 +50,11 @@ def aggregate(
     calibration: Calibration,
     contributions: Sequence[Contribution],
     vectors: Iterable[NDArray[np.int64]],
+    first: Round | None = None,
 ) -> Result:
     """Pool releases, decompose, count the components to keep.
+
+    ``first`` is the study that this one continues: then there is nothing to decompose.
 
     ``contributions`` are in the order of the owners' names; ``vectors`` are their packed vectors in
     the same order, each int64 of shape (D,). Each is read once and not used again: the next may
@@ -59,7 +63,7 @@ def aggregate(
     if not contributions:
         raise StudyStateError(f"no owner has contributed to study {study.name}")
     pooled, within = _pool(study, contributions, vectors)
-    return _decomposed(study, calibration, contributions, pooled, within)
+    return _make_result(study, calibration, contributions, pooled, within, first)
 
 
 def aggregate_masked(
@@ -68,6 +72,7 @@ def aggregate_masked(
     contributions: Sequence[Contribution],
     uploads: Iterable[Upload],
     openings: Iterable[Opening],
+    first: Round | None = None,
 ) -> Result:
     """Aggregate a study with ``trust: aggregate``; the result is like that from `aggregate`.
 
@@ -76,16 +81,30 @@ def aggregate_masked(
     the protocol.
     """
     pooled = unmask(make_terms(study), uploads, openings)
-    return _decomposed(study, calibration, contributions, pooled, None)
+    return _make_result(study, calibration, contributions, pooled, None, first)
 
 
-def _decomposed(
+def _make_result(
     study: Study,
     calibration: Calibration,
     contributions: Sequence[Contribution],
     pooled: NDArray[np.int64],
     within: NDArray[np.float64] | None,
+    first: Round | None,
 ) -> Result:
+    header = ResultHeader(
+        study_digest=study.digest,
+        shares=tuple(each.release.share for each in contributions),
+        missing=tuple(sorted(set(study.owners) - {c.owner for c in contributions})),
+        count=0,
+        covariance=study.covariance.value,
+        noise_edge=0.0,
+        noise_edge_draws=0,
+        **asdict(describe_federation(study, calibration, first)),
+        software=SOFTWARE,
+    )
+    if study.continues is not None:
+        return Result(header, pooled, None, None, np.empty(0), np.empty(0))
     layout = study.table.layout
     n_rows = sum(contribution.n_rows for contribution in contributions)
     mean, second = unpack(pooled, n_rows, layout)
@@ -103,20 +122,9 @@ def _decomposed(
         )
         decomposition = decompose(covariance)
         edge = simulated.result()
-    count = count_components(decomposition.eigenvalues, study.components, noise_edge=edge.value)
-    header = ResultHeader(
-        study_digest=study.digest,
-        shares=tuple(each.release.share for each in contributions),
-        missing=tuple(sorted(set(study.owners) - {c.owner for c in contributions})),
-        count=count,
-        covariance=study.covariance.value,
-        noise_edge=edge.value,
-        noise_edge_draws=edge.draws,
-        **asdict(describe_federation(study, calibration)),
-        software=SOFTWARE,
-    )
+    count = count_components(decomposition.eigenvalues, study.component_rule, noise_edge=edge.value)
     return Result(
-        header=header,
+        header=replace(header, count=count, noise_edge=edge.value, noise_edge_draws=edge.draws),
         pooled=pooled,
         within=within,
         mean=mean,

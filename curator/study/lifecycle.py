@@ -38,7 +38,7 @@ from dppca.common.errors import (
     StudyStateError,
 )
 from dppca.common.privacy.release import calibrate
-from dppca.common.study import Study, Trust
+from dppca.common.study import Study, Trust, require_continues
 from dppca.curator.study.sealed_set import (
     is_opened,
     make_terms,
@@ -95,18 +95,30 @@ class NextAction(Enum):
     ABORT = auto()
 
 
-def create(existing: StudyRecord | None, study: Study, *, now: datetime) -> StudyRecord:
+def create(
+    existing: StudyRecord | None,
+    study: Study,
+    *,
+    now: datetime,
+    first: StudyRecord | None = None,
+) -> StudyRecord:
     """Return a new study, or the stored one if it is the same document.
 
-    ``existing`` is the stored study of that name, if any. Raise `ConflictError` if that is another
-    document, `StudyError` if the deadline or the time to open has passed, or a key does not fit,
-    and `RangeError` if the study's integers could leave 64 bits.
+    ``existing`` is the stored study of that name, ``first`` the one that the study continues, if
+    any; that one must have the result which the study names. Raise `ConflictError` if ``existing``
+    is another document, `StudyError` if the study continues none of this curator, the deadline or
+    the time to open has passed, or a key does not fit, and `RangeError` if the study's integers
+    could leave 64 bits.
     """
     if existing is not None:
         if existing.study.digest == study.digest:
             return existing
         raise ConflictError(f"there is another study called {study.name}: choose another name")
     calibrate(study)
+    if study.continues is not None:
+        if first is None or first.result is None:
+            raise StudyError(f"study {study.name} continues a study that has no result here")
+        require_continues(first.study, study, result_sha256=first.result.sha256)
     if study.trust is Trust.AGGREGATE:
         make_terms(study)
     if study.deadline_passed(now):

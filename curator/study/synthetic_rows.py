@@ -27,6 +27,7 @@ from dppca.common.attestation.envelopes import unchecked_predicate
 from dppca.common.attestation.tables import make_claims
 from dppca.common.documents.messages import METADATA_KEY, Form
 from dppca.common.errors import UploadError
+from dppca.common.privacy.composition import Round
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
@@ -91,11 +92,15 @@ def join_rows(
 
 
 def make_joined_receipt(
-    record: StudyRecord, calibration: Calibration, parts: Sequence[Publication]
+    record: StudyRecord,
+    calibration: Calibration,
+    parts: Sequence[Publication],
+    first: Round | None = None,
 ) -> bytes:
     """Canonical JSON of the claims of joined rows.
 
-    ``record`` has a result; ``parts`` are publications of one form, in the order of joining.
+    ``record`` has a result; ``parts`` are publications of one form, in the order of joining;
+    ``first`` is the study that the record's continues.
     """
     study, envelope = record.study, require_result(record).envelope
     document = unchecked_predicate(envelope)
@@ -106,6 +111,7 @@ def make_joined_receipt(
         missing=document["missing"],
         count=document["count"],
         envelope=envelope,
+        first=first,
     )
     rows = [{"owner": p.owner, "n_rows": p.n_rows, "sha256": p.sha256.hex()} for p in parts]
     return canonical_json(

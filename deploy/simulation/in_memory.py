@@ -15,7 +15,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -28,10 +28,11 @@ from dppca.common.aggregation.seals import OpenerKey, make_opener_key
 from dppca.common.aggregation.sum_messages import Opening, Upload
 from dppca.common.aggregation.terms import Terms, key_bytes
 from dppca.common.attestation.releases import SignedRelease
-from dppca.common.attestation.results import Result
-from dppca.common.documents.messages import RELEASE_ID_BYTES
+from dppca.common.attestation.results import Published, Result, result_to_bytes
+from dppca.common.documents.messages import RELEASE_ID_BYTES, StudyState
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.accounting import Budget
+from dppca.common.privacy.composition import Round
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.release import Release, calibrate
@@ -41,7 +42,13 @@ from dppca.curator.study import lifecycle
 from dppca.curator.study.admission import contribute, require_masked
 from dppca.curator.study.aggregate import aggregate, aggregate_masked
 from dppca.curator.study.assembly import assemble_study
-from dppca.curator.study.study_record import Header, LedgerHead, OwnerHistory, StudyRecord
+from dppca.curator.study.study_record import (
+    Header,
+    LedgerHead,
+    OwnerHistory,
+    StoredResult,
+    StudyRecord,
+)
 from dppca.deploy.simulation.aggregation import Aggregation, write_draft
 from dppca.owner.ledger.entries import ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account, Population
@@ -120,16 +127,18 @@ def run_study(
     *,
     entropy: EntropySource,
     now: datetime,
+    first: Published | None = None,
 ) -> tuple[Result, ReleaseRequest]:
     """Release every owner's sums and pool them; return the result, and the request with the charge.
 
     ``moments`` are exact sums over each owner's rows, *not* private; ``entropy`` other than
-    `OperatingSystemEntropy` is for tests. Raise `StudyError`, `RangeError` or `TooManyRowsError` if
-    the study cannot begin, its integers could leave 64 bits, or an owner has more rows than its
-    part of ``max_rows``.
+    `OperatingSystemEntropy` is for tests; ``first`` is what the study continues. Raise an error of
+    `calibrate` or `lifecycle.create` if the study cannot begin, and `TooManyRowsError` if an owner
+    has more rows than its part of ``max_rows``.
     """
     study, noise = parties.study, calibrate(parties.study)
-    record = lifecycle.create(None, study, now=now)
+    before = None if first is None else _stored(first)
+    record = lifecycle.create(None, study, first=before, now=now)
     budget = Budget(noise.epsilon, noise.delta)
     request = request_contribution(study, account=Account(_DATA_SET, Population(_DATA_SET, budget)))
     releases: dict[str, Release | MaskedRelease] = {}
@@ -143,7 +152,14 @@ def run_study(
             upload = Upload.from_bytes(release.content, Terms.from_study(study))
             payload = hashlib.sha256(upload.payload).digest()
             require_masked(study, header, upload, payload)
-    return _pool(parties, record, noise, releases), request
+    return replace(_pool(parties, record, noise, releases, first), first=first), request
+
+
+def _stored(published: Published) -> StudyRecord:
+    """Return a study with its result, as a curator's store has it; it has no envelope."""
+    content = result_to_bytes(published.result)
+    result = StoredResult(len(content), hashlib.sha256(content).digest(), b"")
+    return StudyRecord(published.study, StudyState.DECOMPOSED, 0, result=result)
 
 
 def _release(
@@ -173,18 +189,21 @@ def _pool(
     record: StudyRecord,
     noise: Calibration,
     releases: Mapping[str, Release | MaskedRelease],
+    first: Published | None,
 ) -> Result:
+    before = None if first is None else Round(first.study, calibrate(first.study))
     study, contributions = parties.study, record.contributions
     bare = [each.packed for each in releases.values() if isinstance(each, Release)]
     if bare:
-        return aggregate(study, noise, contributions, bare)
+        return aggregate(study, noise, contributions, bare, before)
     terms = Terms.from_study(study)
     uploads = [
         Upload.from_bytes(each.content, terms)
         for each in releases.values()
         if isinstance(each, MaskedRelease)
     ]
-    return aggregate_masked(study, noise, contributions, uploads, _openings(parties, uploads))
+    openings = _openings(parties, uploads)
+    return aggregate_masked(study, noise, contributions, uploads, openings, before)
 
 
 def _openings(parties: Parties, uploads: list[Upload]) -> list[Opening]:

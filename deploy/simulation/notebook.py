@@ -34,6 +34,7 @@ from dppca.common.schema.frames import find_library, read_frame, table_for
 from dppca.common.shell.clock import utc_now
 from dppca.common.shell.pictures import biplot_figure, loadings_figure
 from dppca.common.study import Study
+from dppca.common.synthesis.rows import SyntheticRows, make_generator, synthesize
 from dppca.common.verification.components import Components, make_components
 from dppca.deploy.simulation.aggregation import choose_aggregation
 from dppca.deploy.simulation.evaluate import (
@@ -55,7 +56,6 @@ from dppca.deploy.simulation.synthesis import (
 from dppca.owner.records import CheckReport, FaultCounts
 from dppca.owner.render.charges import charge_text
 from dppca.owner.render.faults import alarm_lines
-from dppca.owner.synthesis.rows import SyntheticRows, make_generator, synthesize
 from dppca.owner.synthesis.visible_relations import VisibleRelations, judge_result
 
 if TYPE_CHECKING:

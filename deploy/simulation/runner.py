@@ -32,6 +32,7 @@ from dppca.common.documents.values import DecimalText
 from dppca.common.errors import DataError
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study, Trust, study_from_yaml
+from dppca.common.synthesis.rows import DecodingMethod
 from dppca.common.transport.testbed import CURATOR, CommandAnswer, LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
 from dppca.deploy.simulation.aggregation import Aggregation, write_draft
@@ -40,7 +41,6 @@ from dppca.deploy.simulation.synthesis import (
     SimulatedSynthesis,
     summarise_synthesis,
 )
-from dppca.owner.synthesis.rows import DecodingMethod
 
 DATA_SET = "rows"
 WAIT_S = 300

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from dppca.common.errors import SettingError
-from dppca.owner.synthesis.rows import DecodingMethod
+from dppca.common.synthesis.rows import DecodingMethod
 
 
 @dataclass(frozen=True, slots=True)

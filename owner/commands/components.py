@@ -169,7 +169,7 @@ def _draw(folder: Path, site: Site, fetched: Fetched) -> dict[str, str]:
     import numpy as np
 
     from dppca.common.shell.pictures import MOST_POINTS, biplot_figure, loadings_figure
-    from dppca.owner.synthesis.rows import make_generator, synthesize
+    from dppca.common.synthesis.rows import make_generator, synthesize
 
     study, result = fetched.study, fetched.result
     schema, edge = study.table, result.header.noise_edge

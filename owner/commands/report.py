@@ -11,7 +11,6 @@ import click
 import numpy as np
 
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.documents.messages import Form
 from dppca.common.errors import ArtefactError, NotReadyError, SettingError
 from dppca.common.privacy.labels import Label, require_released
 from dppca.common.shell.console import emit, prints, progress
@@ -19,7 +18,7 @@ from dppca.common.verification.components import kept_components
 from dppca.owner.client.session import load_site_credentials
 from dppca.owner.commands.interrupt import report_charges_on_interrupt
 from dppca.owner.commands.options import data_set_option, file_path, study_argument
-from dppca.owner.commands.synthesize import default_rows, draw_forms, forms_at
+from dppca.owner.commands.synthesize import default_rows, draw_forms, forms_at, possible_forms
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.release.contribution import choose_data_set
 from dppca.owner.site.config import load_site
@@ -145,7 +144,7 @@ def compare_kept(site: Site, study_name: str, *, progress: ShowProgress) -> Comp
         result,
         components_sha256,
         make_signer(load_site_credentials(site)),
-        forms_at(folder, Form),
+        forms_at(folder, possible_forms(study)),
         n_rows=default_rows(site.name, result),
         quiet=True,
     )
@@ -187,7 +186,9 @@ def _compare(
     with progress("Reading rows", table.n_rows + theirs.n_rows, unit="rows") as bar:
         real = code_table(table, rng, progress=bar.advance)
         synthetic = code_table(theirs, rng, progress=bar.advance)
-    kept = kept_result(site, study)[0] if components_path(site, study.name).is_file() else None
+    kept = None
+    if components_path(site, study.name).is_file():
+        kept = kept_result(site, study)[0].rounds(study)[0].result
     coded = None if kept is None else _coded(study, source)
     with progress("Comparing", 0, unit=""):
         quality = compare(

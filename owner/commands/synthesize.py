@@ -19,12 +19,12 @@ from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.documents.messages import Form
 from dppca.common.shell.console import emit, prints, progress
 from dppca.common.study import Study
+from dppca.common.synthesis.rows import SyntheticRows, make_generator, synthesize
 from dppca.owner.client.session import connect, load_site_credentials
 from dppca.owner.commands.options import folder_path, study_argument
 from dppca.owner.render.outcomes import SynthesisDocument, synthesis_text
 from dppca.owner.site.config import Site, load_site
 from dppca.owner.site.kept_studies import kept_result, kept_study, make_folder
-from dppca.owner.synthesis.rows import SyntheticRows, make_generator, synthesize
 from dppca.owner.synthesis.tables import publishable, write_released
 from dppca.owner.synthesis.visible_relations import judge_result
 
@@ -62,7 +62,8 @@ def command(
     """Draw synthetic rows from a study's components; they are released and cost nothing further.
 
     Coded rows are the model's own coordinates and are best for analyses; decoded rows look like the
-    data. Run `components` first. Published rows cannot be taken back or replaced.
+    data. Run `components` first. Published rows cannot be taken back or replaced. Rows of a study
+    that continues another are made of both results, and are decoded ones.
 
     \b
     Example:
@@ -75,7 +76,7 @@ def command(
     result, components_sha256 = kept_result(site, study)
     signer = make_signer(load_site_credentials(site))
     n_rows = rows or default_rows(site.name, result)
-    forms = list(Form) if form_name == "both" else [Form(form_name)]
+    forms = possible_forms(study) if form_name == "both" else [Form(form_name)]
     target = site.study_folder(study_name) if output is None else output
     make_folder(target)
     paths = forms_at(target, forms)
@@ -137,6 +138,11 @@ def draw_forms(
                 progress=bar.advance,
             )
     return rows_by_form
+
+
+def possible_forms(study: Study) -> list[Form]:
+    """Return the forms of a study's rows: decoded ones alone if it continues another."""
+    return list(Form) if study.continues is None else [Form.DECODED]
 
 
 def default_rows(owner: str, result: Result) -> int:

@@ -79,7 +79,9 @@ def feature_space(result: Result, study: Study, target: str) -> FeatureSpace:
     find_target(schema, target)
     columns = require_features(list_features(schema, target), target)
     parts = decompose(result.covariance(study)[np.ix_(columns, columns)])
-    k = count_components(parts.eigenvalues, study.components, noise_edge=result.header.noise_edge)
+    k = count_components(
+        parts.eigenvalues, study.component_rule, noise_edge=result.header.noise_edge
+    )
     mean = np.zeros(len(columns)) if result.mean is None else result.mean[columns]
     return FeatureSpace(columns, mean, parts.vectors[:k])
 

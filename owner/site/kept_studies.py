@@ -7,10 +7,11 @@ command stops, and the message names the fields at fault, never a value.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from dppca.common.attestation.envelopes import SignedFile, read_signed, write_signed
-from dppca.common.attestation.results import Result
+from dppca.common.attestation.results import Published, Result
 from dppca.common.attestation.verify import read_authority, verified_result
 from dppca.common.documents.names import file_part, nearest_name
 from dppca.common.errors import (
@@ -24,7 +25,13 @@ from dppca.common.errors import (
     SignatureError,
     StudyError,
 )
-from dppca.common.study import Study, differences, study_from_canonical, study_from_yaml
+from dppca.common.study import (
+    Study,
+    differences,
+    require_continues,
+    study_from_canonical,
+    study_from_yaml,
+)
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Disowning
 from dppca.owner.ledger.reading import read_history
@@ -115,12 +122,14 @@ def model_path(site: Site, name: str, target: str, kind: str) -> Path:
 
 
 def kept_result(site: Site, study: Study) -> tuple[Result, bytes]:
-    """A study's kept components, and the SHA-256 of their file.
+    """A study's kept result, and the SHA-256 of its file.
+
+    The result of a study that continues another has the other with it.
 
     Raises
     ------
     NotReadyError
-        None are kept.
+        It is not kept, or the one that it continues is not.
     ArtefactError, ReceiptError, SignatureError, AlteredError
         Their verification fails (`dppca.common.attestation.verify`); they are not used.
     ContradictionError
@@ -141,7 +150,29 @@ def kept_result(site: Site, study: Study) -> tuple[Result, bytes]:
             f"`dppca-owner components {study.name}`"
         ) from error
     require_not_left_out(site.name, study, result, read_history(site.ledger))
+    if study.continues is not None:
+        result = replace(result, first=_kept_first(site, study))
     return result, signed.sha256
+
+
+def _kept_first(site: Site, study: Study) -> Published:
+    """The study that a study continues, with the result that it names."""
+    first = find_continued(site, study)
+    if first is None:
+        raise NotReadyError(
+            f"study {study.name} continues another study, which is not kept here: run "
+            "`dppca-owner components` for that one first"
+        )
+    result, sha256 = kept_result(site, first)
+    require_continues(first, study, result_sha256=sha256)
+    return Published(first, result)
+
+
+def find_continued(site: Site, study: Study) -> Study | None:
+    """The study that a study continues, if its document is kept here."""
+    digest = None if study.continues is None else study.continues.study
+    kept = (kept_study(site, name) for name in kept_names(site)) if digest else ()
+    return next((each for each in kept if each.digest == digest), None)
 
 
 def require_own_release(

@@ -23,7 +23,7 @@ from dppca.common.numerics.threads import one_blas_thread
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import ColumnKind
 from dppca.common.study import Study
-from dppca.owner.synthesis.rows import released_noise
+from dppca.common.synthesis.rows import released_noise
 
 _NAMED = 8
 _LITTLE = 0.25
@@ -61,6 +61,8 @@ def judge_result(result: Result, study: Study) -> VisibleRelations | None:
 
     Return None if no field can be fitted (`fit_released`): unit-ball rows, one attribute.
     """
+    first = result.rounds(study)[0]
+    study, result = first.study, first.result
     layout, calibration = study.table.layout, calibrate(study)
     n_noises = max(1, int(calibration.mechanisms(len(result.header.shares))))
     with one_blas_thread():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from dppca.owner.synthesis.rows import SyntheticRows
+from dppca.common.synthesis.rows import SyntheticRows
 
 
 def drawn_table(rows: SyntheticRows) -> pa.Table:

@@ -65,7 +65,9 @@ class MomentSums:
     """
 
     def __init__(self, schema: Schema, *, method: ProductMethod | None = None) -> None:
-        dense = (method or choose_method(schema)) is ProductMethod.DENSE
+        self._with_moments = schema.layout.n_moments > 0
+        chosen = method or choose_method(schema)
+        dense = chosen is ProductMethod.DENSE or not self._with_moments
         self._schema = schema
         self._n_rows = 0
         self._coder = BatchEncoder(schema, dense=dense)
@@ -87,14 +89,15 @@ class MomentSums:
         while start < n_rows:
             most = self._gram.block_rows if self._contingency is None else self._counted_rows
             part = slice_rows(batch, start, min(n_rows, start + most))
-            rows, codes = self._coder.code(part, order)
-            if self._contingency is not None:
-                self._contingency.add(codes, rows)
-            self._gram.add(rows)
+            if self._with_moments:
+                rows, codes = self._coder.code(part, order)
+                if self._contingency is not None:
+                    self._contingency.add(codes, rows)
+                self._gram.add(rows)
             cells = find_cells(self._schema, split_columns(part)) if self._counts else []
             for counts, cell in zip(self._counts, cells, strict=True):
                 counts += np.bincount(cell, minlength=len(counts))
-            start += len(rows)
+            start += count_rows(part)
         self._n_rows += n_rows
 
     def total(self) -> Moments:

@@ -28,7 +28,7 @@ from dppca.common.numerics.synthesis.field import Chains, FittedField, draw_bloc
 from dppca.common.numerics.synthesis.marginals import apportion
 from dppca.common.numerics.synthesis.targets import FieldTargets, coupling_scales, field_targets
 from dppca.common.numerics.synthesis.tilt import Counted, Tilt, choose_rows, fit_tilt
-from dppca.common.schema import Column, ColumnKind, Schema, find_table_cells
+from dppca.common.schema import Column, ColumnKind, Partition, Schema, row_codes
 
 _POOL_ROWS = 24 * 4096
 _POOL_VALUES = 1 << 22
@@ -41,7 +41,7 @@ _BLOCK_ROWS = 4096
 class FieldFit:
     """A fitted field and its targets; rows can be drawn from it any number of times.
 
-    ``tilted`` is None if the release has no tables.
+    ``tilted`` is None if nothing was counted in tables.
     """
 
     schema: Schema
@@ -68,10 +68,11 @@ class FieldFit:
         for codes in draw_blocks(self.fitted, self.targets, n_rows, rng=rng):
             yield _values(samplers, codes, rng)
 
-    def with_tables(self, tables: Sequence[Counted], rng: np.random.Generator) -> FieldFit:
-        """Return the field, tilted to the released counts of the schema's tables."""
-        counted = [*map(Counted.marginal, self.fitted.marginals), *tables]
-        return replace(self, tilted=self._draw_pool(counted, rng))
+    def with_tables(
+        self, tables: Sequence[tuple[Partition, Counted]], rng: np.random.Generator
+    ) -> FieldFit:
+        """Return the field, tilted to the released counts of tables."""
+        return replace(self, tilted=self._draw_pool(tables, rng))
 
     def _samplers(self) -> list[ValueSampler | None]:
         return [
@@ -80,7 +81,11 @@ class FieldFit:
         ]
 
     def _draw_pool(
-        self, counted: Sequence[Counted], rng: np.random.Generator, *, like: Tilt | None = None
+        self,
+        tables: Sequence[tuple[Partition, Counted]],
+        rng: np.random.Generator,
+        *,
+        like: Tilt | None = None,
     ) -> TiltedPool:
         """Draw rows of the field and fit their weights, from the coefficients of another pool."""
         few = max(_LEAST_POOL, _POOL_VALUES // len(self.targets.marginals))
@@ -90,8 +95,11 @@ class FieldFit:
             columns.append(_values(samplers, block, rng))
         values = [np.concatenate(each) for each in zip(*columns, strict=True)]
         all_codes = np.concatenate(codes)
-        cells = [*all_codes.T, *find_table_cells(self.schema, values)]
-        return TiltedPool(all_codes, values, counted, fit_tilt(cells, counted, like=like))
+        rows = row_codes(self.schema, values)
+        cells = [*all_codes.T, *(partition.find(rows) for partition, _ in tables)]
+        marginals = map(Counted.marginal, self.fitted.marginals)
+        counted = [*marginals, *(counts for _, counts in tables)]
+        return TiltedPool(all_codes, values, tables, fit_tilt(cells, counted, like=like))
 
     def _tilted_blocks(
         self, pool: TiltedPool, n_rows: int, rng: np.random.Generator
@@ -115,7 +123,7 @@ class FieldFit:
                     for moved, new, old in zip(changed, fresh, pool.columns, strict=True)
                 ]
             if n_rows:
-                pool = self._draw_pool(pool.counted, rng, like=pool.tilt)
+                pool = self._draw_pool(pool.tables, rng, like=pool.tilt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +136,7 @@ class TiltedPool:
 
     codes: NDArray[np.int32]
     columns: list[Column]
-    counted: Sequence[Counted]
+    tables: Sequence[tuple[Partition, Counted]]
     tilt: Tilt
 
 
@@ -149,7 +157,7 @@ def fit_released(
     histograms: Sequence[NDArray[np.float64] | None],
     entry_noise: float,
     rng: np.random.Generator,
-    tables: Sequence[NDArray[np.float64]] = (),
+    tables: Sequence[tuple[Partition, Counted]] = (),
     progress: Callable[[float], None] | None = None,
 ) -> FieldFit | None:
     """Fit a field to released moments and counts. Return None if a schema has no field.
@@ -167,7 +175,7 @@ def fit_released(
     rng
         Decides the chains; the same state gives the same field.
     tables
-        For each table of the schema, the released share of the rows in each of its cells.
+        Released tables, of this study and of one that continues it, with their counts.
     progress
         Receives the share that is done, from 0 to 1; it never falls.
     """
@@ -185,8 +193,7 @@ def fit_released(
     fit = FieldFit(schema, targets, fitted)
     if not tables or not fit.converged:
         return fit
-    noise = entry_noise / float(layout.table_weight)
-    return fit.with_tables([Counted(shares, noise) for shares in tables], rng)
+    return fit.with_tables(tables, rng)
 
 
 def released_targets(

@@ -26,7 +26,7 @@ from dppca.common.papers.ppca.latent_rows import DRAWN
 from dppca.common.papers.ppca.unit_interval import unit_interval_l1
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import sensitivity_shape
-from dppca.common.privacy.sensitivity import BallShape
+from dppca.common.privacy.sensitivity import BoxShape
 from dppca.common.schema import Schema
 
 METHOD, SOURCE = "PPCA-DP-MH", "Gu et al. 2022, algorithm 1"
@@ -71,7 +71,7 @@ def published_guarantee(
     """
     shape, p = sensitivity_shape(schema), schema.layout.n_columns
     k = check_rows_per_person(schema.max_rows_per_person)
-    if isinstance(shape, BallShape):
+    if not isinstance(shape, BoxShape):
         raise SettingError("the schema scales rows into the unit ball: give bounds instead")
     change = unit_interval_l1(shape, both_triangles=both_triangles)
     entries = "all entries" if both_triangles else "one triangle"

@@ -32,10 +32,10 @@ from dppca.common.attestation.envelopes import envelope_path
 from dppca.common.documents.messages import Form
 from dppca.common.schema import encode
 from dppca.common.study import Study, study_from_mapping
+from dppca.common.synthesis.rows import synthesize
 from dppca.deploy.simulation.evaluate import evaluate
 from dppca.deploy.simulation.experiment import read_columns
 from dppca.deploy.simulation.holdings import divide
-from dppca.owner.synthesis.rows import synthesize
 from tests.support.checkout import SEEDED
 from tests.support.documents import require_documented
 from tests.support.page_shell import check_by_hand

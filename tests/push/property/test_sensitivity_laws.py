@@ -30,7 +30,7 @@ from dppca.common.privacy.sensitivity import (
 )
 from dppca.common.schema import Column, Schema
 from tests.support.partitions import partitions
-from tests.support.studies import make_schema
+from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 Row = tuple[tuple[int, ...], ...]  # one block of columns for each attribute
 
@@ -331,7 +331,10 @@ def test_no_pair_of_rows_of_a_schema_exceeds_its_sensitivity(data: st.DataObject
     }
     numerics = [{"lower": -1, "upper": 5, **fields} for fields in numerics]
     plain = _schema(numerics, settings).model_dump(mode="json")
-    schema = _schema(numerics, {**settings, "tables": data.draw(partitions(plain))})
+    tables = data.draw(partitions(plain))
+    if tables and data.draw(st.booleans(), label="tables alone"):
+        settings = {"tables_weight": data.draw(st.sampled_from([0.5, 1, 3])), "only_tables": True}
+    schema = _schema(numerics, {**settings, "tables": tables})
     value = st.floats(-1, 5) | st.sampled_from([-1.0, 0.0, 5.0, np.nan, np.inf, 9.0])
     row = st.tuples(*[value] * len(numerics), st.integers(-1, 2))
     left, right = (
@@ -392,6 +395,28 @@ def test_enumeration_of_a_schema_with_tables_never_exceeds_its_sensitivity(
     assert (l1 / 4**4, l2_squared / 16**4) == found
     assert l1 <= bound.l1
     assert l2_squared <= bound.l2_squared
+
+
+@pytest.mark.parametrize("weight", [0.5, 1, 2])
+@pytest.mark.parametrize("tables", [[TREE], [{"table": ["f"]}, TREE, {"table": ["x", "k"]}]])
+def test_tables_alone_change_by_two_cells_each_and_some_row_changes_all(
+    tables: list[dict[str, Any]], weight: float
+) -> None:
+    attributes = [
+        numeric_of("x", 0, 1, histogram=True),
+        binary_of("f", ["a", "b"]),
+        categorical_of("k", ["p", "q", "r"]),
+    ]
+    settings = {"tables": tables, "tables_weight": weight, "only_tables": True}
+    schema = make_schema(attributes, resolution_bits=4, **settings)
+    assert schema.layout.n_entries == sum(schema.layout.tables)
+    rows = list(product([0.0, 1.0], [0, 1], [0, 1, 2]))
+    entries = [
+        accumulate_moments(schema, [np.array([value]) for value in row]).packed for row in rows
+    ]
+    bound, K = sensitivity(sensitivity_shape(schema), resolution_bits=4), len(tables)
+    assert (bound.l1 / 4**4, bound.l2_squared / 16**4) == (2 * weight * K, 2 * weight**2 * K)
+    assert furthest(np.array(entries)) == (bound.l1, bound.l2_squared)
 
 
 def test_a_step_across_an_edge_beside_the_best_corner_is_counted() -> None:

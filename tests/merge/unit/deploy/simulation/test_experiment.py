@@ -17,6 +17,7 @@ from pyarrow import csv, parquet
 from dppca.common.errors import DataError, PeerError, SettingError
 from dppca.common.shell.console import run
 from dppca.common.study import Study
+from dppca.common.synthesis.rows import DecodingMethod
 from dppca.deploy.simulation.aggregation import Aggregation, write_draft
 from dppca.deploy.simulation.cli import cli
 from dppca.deploy.simulation.disk import telling_full_disk
@@ -29,7 +30,6 @@ from dppca.deploy.simulation.experiment import (
 )
 from dppca.deploy.simulation.runner import FederationRun
 from dppca.deploy.simulation.synthesis import OwnerSynthesis, summarise_synthesis
-from dppca.owner.synthesis.rows import DecodingMethod
 from tests.support.latent_rows import make_rows, save_rows
 from tests.support.studies import make_study
 

@@ -19,10 +19,10 @@ from dppca.common.errors import DataError, DppcaError, SettingError, StudyError,
 from dppca.common.numerics.synthesis import field
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.study import Trust, study_from_mapping
+from dppca.common.synthesis.rows import DecodingMethod
 from dppca.deploy.simulation.aggregation import OPEN_BY
 from dppca.deploy.simulation.in_memory import read_study
 from dppca.deploy.simulation.notebook import SIMULATED, Simulation
-from dppca.owner.synthesis.rows import DecodingMethod
 from tests.support.latent_rows import make_rows
 from tests.support.masked import make_masked_study
 from tests.support.noise import seed_noise

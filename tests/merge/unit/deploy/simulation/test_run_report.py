@@ -22,6 +22,7 @@ from dppca.common.privacy.composition import compose_guarantee
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import encode
 from dppca.common.study import study_from_mapping
+from dppca.common.synthesis.rows import DecodingMethod
 from dppca.common.verification.components import kept_components
 from dppca.deploy.simulation.demo import PLANS, TARGET, demo_study, demo_table
 from dppca.deploy.simulation.evaluate import Utility
@@ -45,7 +46,6 @@ from dppca.deploy.simulation.story import make_story
 from dppca.deploy.simulation.synthesis import OwnerSynthesis, summarise_synthesis
 from dppca.owner.records import AttributeReport, CheckReport, FaultKind
 from dppca.owner.records.faults import FaultCount
-from dppca.owner.synthesis.rows import DecodingMethod
 from dppca.owner.synthesis.visible_relations import VisibleRelations
 from tests.support.documents import require_documented
 

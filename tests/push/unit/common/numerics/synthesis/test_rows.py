@@ -18,7 +18,8 @@ from dppca.common.numerics.moments.moments import (
 )
 from dppca.common.numerics.synthesis.cell_values import draw_in_cells
 from dppca.common.numerics.synthesis.rows import FieldFit, fit_released
-from dppca.common.schema import Schema, encode, find_cells, find_faults, find_table_cells
+from dppca.common.numerics.synthesis.tilt import Counted
+from dppca.common.schema import Schema, encode, find_cells, find_faults
 
 N = 40_000
 People = tuple[NDArray[np.float64] | NDArray[np.int32], ...]
@@ -67,7 +68,12 @@ def _fit(schema: Schema, noise: float, seed: int = 1, *, people: People | None =
         histograms=unpack_histograms(packed, N, layout),
         entry_noise=noise,
         rng=rng,
-        tables=unpack_tables(packed, N, layout),
+        tables=[
+            (partition, Counted(shares, noise))
+            for partition, shares in zip(
+                schema.partitions, unpack_tables(packed, N, layout), strict=True
+            )
+        ],
     )
     assert fit is not None
     return fit
@@ -236,7 +242,7 @@ TREE = {
 
 
 def _cell_shares(schema: Schema, columns: Sequence[NDArray[Any]]) -> list[NDArray[np.float64]]:
-    cells = find_table_cells(schema, columns)
+    cells = find_cells(schema, columns)[len(schema.histograms) :]
     sizes = schema.layout.tables
     return [
         np.bincount(each, minlength=size) / len(each)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dppca.common.numerics.synthesis.tree_growth import grow_trees
-from dppca.common.schema import Column, Schema, find_table_cells
+from dppca.common.schema import Column, Schema, find_cells
 from tests.support.studies import binary_of, categorical_of, make_schema
 
 N = 20_000
@@ -52,7 +52,7 @@ def test_leaves_follow_a_rule_of_three_attributes() -> None:
     schema = make_schema(ATTRIBUTES, tables=trees)
     pure = []
     fresh = _rows(seed=2)
-    for cells, n_cells in zip(find_table_cells(schema, fresh), schema.layout.tables, strict=True):
+    for cells, n_cells in zip(find_cells(schema, fresh), schema.layout.tables, strict=True):
         leaves = np.bincount(cells, minlength=n_cells).reshape(-1, 2)
         pure.append(leaves.max(axis=1).sum() / N)
     assert max(pure) > 0.85, "a tree of all three attributes"
@@ -70,7 +70,7 @@ def test_no_leaf_is_grown_from_few_rows() -> None:
     assert [tree["tree"] for tree in _grow(few)] == [[{}]] * 6
     more = [column[:1000] for column in _rows()]
     schema = make_schema(ATTRIBUTES, tables=_grow(more))
-    for cells in find_table_cells(schema, more):
+    for cells in find_cells(schema, more):
         assert np.bincount(cells // 2).min() >= 100
 
 

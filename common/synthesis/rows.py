@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dppca.common.attestation.results import Result
+from dppca.common.attestation.results import Published, Result
 from dppca.common.attestation.tables import make_claims
 from dppca.common.documents.messages import Form
 from dppca.common.errors import SchemaMismatchError, SettingError
@@ -39,13 +39,14 @@ from dppca.common.numerics.spectrum.shrinkage import shrink
 from dppca.common.numerics.synthesis.cell_values import draw_in_cells, leave_missing
 from dppca.common.numerics.synthesis.discretize import discretize
 from dppca.common.numerics.synthesis.rows import fit_released
-from dppca.common.numerics.synthesis.tilt import TiltQuality
+from dppca.common.numerics.synthesis.tilt import Counted, TiltQuality
 from dppca.common.numerics.threads import one_blas_thread
+from dppca.common.privacy.composition import Round
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
 from dppca.common.privacy.release import calibrate
-from dppca.common.schema import Column, Schema
+from dppca.common.schema import Column, Partition, Schema
 from dppca.common.schema.arrow import decoded_array, decoded_fields
 from dppca.common.schema.decoding import decode_columns
 from dppca.common.study import Study
@@ -116,8 +117,10 @@ def synthesize(
 ) -> SyntheticRows:
     """Fit the law of one form of rows to a study's release, and return rows drawn from it.
 
+    Rows of a study that continues another are decoded ones, made of both results.
+
     Raise `SettingError` if ``n_rows`` is below 1, or more than can be brought to valid values at
-    once.
+    once, or the study has no such rows.
 
     Parameters
     ----------
@@ -137,11 +140,13 @@ def synthesize(
         raise SchemaMismatchError("the result is of another study")
     if n_rows < 1:
         raise SettingError(f"{n_rows} synthetic rows asked for; at least 1 can be drawn")
-    header, calibration = result.header, calibrate(study)
-    variances = result.eigenvalues
+    if form is Form.CODED:
+        study.component_rule  # noqa: B018 - refuses a study without components
+    calibration, base = calibrate(study), result.rounds(study)[0].result
+    variances, header = base.eigenvalues, base.header
     if shrinkage:
         variances = shrink(variances, count=header.count, noise_edge=header.noise_edge)
-    model = fit_ppca(variances, result.vectors, result.mean, trace_scaling=True)
+    model = fit_ppca(variances, base.vectors, base.mean, trace_scaling=True)
     of_coded, of_field = rng.spawn(2)
     coded = partial(_coded_blocks, model, n_rows, of_coded)
     if form is Form.CODED:
@@ -180,7 +185,7 @@ def make_generator(owner: str, components_sha256: bytes, n_rows: int) -> np.rand
 
 def make_receipt(result: Result, study: Study, calibration: Calibration) -> dict[str, object]:
     """Claims that let a holder of synthetic rows read and check the guarantee."""
-    header = result.header
+    header, first = result.header, result.rounds(study)[0].study
     claims = make_claims(
         study,
         calibration,
@@ -188,6 +193,7 @@ def make_receipt(result: Result, study: Study, calibration: Calibration) -> dict
         missing=header.missing,
         count=header.count,
         envelope=result.envelope,
+        first=None if first is study else Round(first, calibrate(first)),
     )
     return {**claims, "software": SOFTWARE}
 
@@ -209,6 +215,9 @@ def _fit_decoding(
     rng: np.random.Generator,
     progress: Callable[[float], None] | None,
 ) -> _Decoding:
+    rounds = result.rounds(study)
+    tables = [counted for each in rounds for counted in _counted_tables(each)]
+    study, result = rounds[0].study, rounds[0].result
     layout, second = study.table.layout, result.second_moment(study)
     noise = released_noise(result, study)
     with one_blas_thread():
@@ -219,14 +228,14 @@ def _fit_decoding(
             histograms=result.histograms(study),
             entry_noise=noise,
             rng=rng,
-            tables=result.tables(study),
+            tables=tables,
             progress=progress,
         )
     misfit = None if fit is None else fit.fitted.misfit
     if fit is not None and fit.converged:
-        draw, tables = fit.blocks, None if fit.tilted is None else fit.tilted.tilt.quality
+        draw, quality = fit.blocks, None if fit.tilted is None else fit.tilted.tilt.quality
         blocks = lambda: draw(n_rows, rng=deepcopy(rng))  # noqa: E731 - read any number of times
-        return _Decoding(DecodingMethod.FIELD, misfit, tables, blocks)
+        return _Decoding(DecodingMethod.FIELD, misfit, quality, blocks)
     method = DecodingMethod.THRESHOLDS if fit is None else DecodingMethod.NOT_CONVERGED
     if n_rows > (most := MAX_VALUES // layout.n_columns):
         raise SettingError(
@@ -268,6 +277,17 @@ def released_noise(result: Result, study: Study) -> float:
         owner_rows=[share.n_rows for share in shares],
         mechanisms=calibration.mechanisms(len(shares)),
     )
+
+
+def _counted_tables(published: Published) -> list[tuple[Partition, Counted]]:
+    """Return the tables of a study, with their released counts and the noise of these."""
+    study, result = published.study, published.result
+    noise = released_noise(result, study) / float(study.table.layout.table_weight)
+    shares = result.tables(study)
+    return [
+        (partition, Counted(share, noise))
+        for partition, share in zip(study.table.partitions, shares, strict=True)
+    ]
 
 
 def _missing_shares(result: Result, study: Study) -> list[float | None]:

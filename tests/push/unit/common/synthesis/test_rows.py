@@ -31,11 +31,11 @@ from dppca.common.privacy.labels import Label
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import encode
 from dppca.common.study import Study, Trust
+from dppca.common.synthesis import rows
+from dppca.common.synthesis.rows import DecodingMethod, SyntheticRows, synthesize
 from dppca.common.transport.tls import Role
 from dppca.curator.study.synthetic_rows import check_rows
 from dppca.owner.records import check_table, open_table
-from dppca.owner.synthesis import rows
-from dppca.owner.synthesis.rows import DecodingMethod, SyntheticRows, synthesize
 from dppca.owner.synthesis.tables import (
     parse_metadata,
     publishable,

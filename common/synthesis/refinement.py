@@ -1,0 +1,176 @@
+"""A second study whose tables are trees grown on what a first one has published.
+
+The first study's result gives synthetic rows; trees that predict an attribute on them
+(`dppca.common.numerics.synthesis.tree_growth`) have their leaves where it changes; the second study
+counts real rows in these leaves and releases nothing else. Choosing what it counts costs nothing:
+it is post-processing of the first result. The rows are kept as a file, whose digest the study
+names, so that anybody can grow the same trees again.
+
+`choose_size` has one rule for all data: the largest of `SIZES` whose leaves hold, on average,
+`ROWS_PER_NOISE` times as many rows as the standard deviation of the noise of a count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from enum import StrEnum
+from math import sqrt
+from pathlib import Path
+from typing import Annotated, Any
+
+from dppca.common.attestation.envelopes import digest_file
+from dppca.common.attestation.results import Result
+from dppca.common.attestation.tables import read_rows
+from dppca.common.documents.messages import Form
+from dppca.common.numerics.synthesis.tree_growth import grow_trees
+from dppca.common.privacy.laws import LAWS
+from dppca.common.privacy.mechanisms import calibrate_noise
+from dppca.common.privacy.sensitivity import TablesShape, sensitivity
+from dppca.common.schema import Schema
+from dppca.common.study import AGGREGATE_ONLY_FIELDS, GrownTrees, Study
+from dppca.common.synthesis.rows import SyntheticRows, make_generator, synthesize
+
+ROWS = 60_000
+"""Synthetic rows that trees are grown on."""
+SIZES = ((5, 32), (10, 64), (20, 128), (40, 256))
+"""Numbers of trees and of leaves, ascending."""
+ROWS_PER_NOISE = 4
+
+
+class Regrown(StrEnum):
+    """Whether a study's trees are those that its rows and its seed give."""
+
+    SAME = "same"
+    DIFFERENT = "different"
+    UNCHECKED = "unchecked"
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSize:
+    """Size of the trees of a second study, and what it means for their counts."""
+
+    trees: Annotated[int, "number of trees"]
+    leaves: Annotated[int, "most leaves of each"]
+    rows_per_leaf: Annotated[float, "rows of all owners in a leaf, on average"]
+    noise: Annotated[float, "standard deviation of the noise of a count, in rows"]
+
+    @property
+    def is_clear(self) -> bool:
+        """Return True if a leaf's rows stand out of the noise."""
+        return self.rows_per_leaf >= ROWS_PER_NOISE * self.noise
+
+
+def choose_size(first: Study, *, epsilon: Decimal, delta: Decimal | None, n_rows: int) -> TreeSize:
+    """Return the size of the trees of a second study, by public numbers alone.
+
+    Parameters
+    ----------
+    first
+        The study that is continued; the second has its mechanism and its trust.
+    epsilon, delta
+        What the second study's releases may cost.
+    n_rows
+        Rows of all owners.
+    """
+    sizes = [_measure(first, each, epsilon, delta, n_rows) for each in SIZES]
+    return next((each for each in reversed(sizes) if each.is_clear), sizes[0])
+
+
+def _measure(
+    first: Study, size: tuple[int, int], epsilon: Decimal, delta: Decimal | None, n_rows: int
+) -> TreeSize:
+    trees, leaves = size
+    bits = first.table.resolution_bits
+    noise = calibrate_noise(
+        LAWS[first.privacy.mechanism],
+        sensitivity(TablesShape(trees), resolution_bits=bits),
+        epsilon=epsilon,
+        delta=delta,
+        max_rows_per_person=first.max_rows_per_person,
+    )
+    noise = replace(noise, n_honest_owners=first.n_honest_owners)
+    deviation = noise.law.deviation * sqrt(noise.mechanisms(len(first.owners))) / 4**bits
+    return TreeSize(trees, leaves, n_rows / leaves, deviation)
+
+
+def draw_rows(result: Result, study: Study, *, sha256: bytes) -> SyntheticRows:
+    """Return the rows that trees are grown on; the SHA-256 of the result file decides them."""
+    rng = make_generator("refine", sha256, ROWS)
+    return synthesize(result, study, Form.DECODED, n_rows=ROWS, rng=rng)
+
+
+def grow_again(path: Path, schema: Schema, grown: GrownTrees) -> list[dict[str, Any]]:
+    """Return the trees that a file of rows and a seed give, as entries of a schema's ``tables``.
+
+    Raise `ArtefactError` or `AlteredError` if the file is no table of rows of the schema.
+    """
+    columns = read_rows(path, schema, n_rows=ROWS)
+    return grow_trees(
+        schema, columns, grown.target, count=grown.trees, leaves=grown.leaves, seed=grown.seed
+    )
+
+
+def compare_grown(study: Study, path: Path | None) -> Regrown | None:
+    """Grow the trees of a study again, from the file of the rows; None if none were grown."""
+    grown = None if study.continues is None else study.continues.grown
+    if grown is None:
+        return None
+    if path is None:
+        return Regrown.UNCHECKED
+    if digest_file(path) != grown.rows:
+        return Regrown.DIFFERENT
+    trees = grow_again(path, study.table, grown)
+    again = Schema.from_document({**study.table.model_dump(mode="json"), "tables": trees})
+    return Regrown.SAME if again.digest == study.table.digest else Regrown.DIFFERENT
+
+
+def refine(
+    first: Study,
+    *,
+    sha256: bytes,
+    rows: Path,
+    target: str,
+    size: tuple[int, int],
+    changes: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the document of a study that continues another.
+
+    Parameters
+    ----------
+    sha256
+        Digest of the first study's result file, 32 bytes; it decides the seed.
+    rows
+        File of `draw_rows`.
+    target
+        Attribute that the trees predict.
+    size
+        Number of trees, and of the leaves of each.
+    changes
+        Fields that differ from the first study's: its name, its privacy, its times.
+    """
+    grown = GrownTrees(
+        rows=digest_file(rows),
+        target=target,
+        trees=size[0],
+        leaves=size[1],
+        seed=int.from_bytes(sha256[:7], "big"),
+    )
+    tables = grow_again(rows, first.table, grown)
+    kept = first.model_dump(mode="json", by_alias=True, exclude_none=True)
+    for name in (*AGGREGATE_ONLY_FIELDS, "components", "deadline", "schema"):
+        kept.pop(name, None)
+    schema = first.table.model_dump(mode="json")
+    for name in ("targets", "target_weight", "tables", "tables_weight"):
+        schema.pop(name, None)
+    return {
+        **kept,
+        **changes,
+        "continues": {
+            "study": first.digest,
+            "result": sha256.hex(),
+            "grown": grown.model_dump(mode="json"),
+        },
+        "schema": {**schema, "only_tables": True, "tables": tables},
+    }

@@ -1,0 +1,201 @@
+"""``dppca-curator study refine``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import click
+
+from dppca.common.documents.amounts import decimal_text
+from dppca.common.errors import SettingError
+from dppca.common.shell.console import emit, prints, progress
+from dppca.curator.commands.options import Positive
+
+if TYPE_CHECKING:
+    from dppca.common.attestation.results import Result
+    from dppca.common.study import Study
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefinedStudyDocument:
+    """Draft of a study that continues another."""
+
+    study: Annotated[str, "name of the new study"]
+    continues: Annotated[str, "name of the study that it continues"]
+    path: Annotated[Path, "the draft"]
+    rows: Annotated[Path, "file of the synthetic rows that the trees were grown on"]
+    target: Annotated[str, "attribute that the trees predict"]
+    trees: Annotated[int, "number of trees"]
+    leaves: Annotated[int, "most leaves of each"]
+    rule: Annotated[tuple[int, int], "trees and leaves by the rule"]
+    rows_per_leaf: Annotated[float, "rows of all owners in a leaf, by the rule, on average"]
+    noise: Annotated[float, "standard deviation of the noise of a count, in rows, by the rule"]
+    hidden: Annotated[bool, "whether the noise hides the counts: the budget is too small"]
+
+
+@click.command("refine")
+@click.argument("result", type=_FILE)
+@click.option("--target", required=True, help="Attribute that the trees predict.")
+@click.option("--name", required=True, help="Name of the new study.")
+@click.option(
+    "--epsilon",
+    type=Positive(),
+    required=True,
+    help="What each owner's release may cost a person.",
+)
+@click.option("--delta", type=Positive(), help="For Gaussian noise: its delta, such as 1e-9.")
+@click.option("--trees", type=click.IntRange(1), help="Number of trees; by default by a rule.")
+@click.option("--leaves", type=click.IntRange(2), help="Most leaves of each, with --trees.")
+@click.option("--deadline", help="When the new study stops waiting, such as 2030-01-31T12:00Z.")
+@click.option("--open-by", help="With trust: aggregate: when it stops waiting for openers.")
+@click.option("--ca", type=_FILE, help="PEM of the authority that certified the parties.")
+@click.option(
+    "--output", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The draft."
+)
+@prints(RefinedStudyDocument)
+def command(
+    result: Path,
+    target: str,
+    name: str,
+    epsilon: Decimal,
+    delta: Decimal | None,
+    trees: int | None,
+    leaves: int | None,
+    deadline: str | None,
+    open_by: str | None,
+    ca: Path | None,
+    output: Path,
+    *,
+    as_json: bool,
+) -> None:
+    """Draft a second study that continues the one whose RESULT (.npz) was published.
+
+    It draws synthetic rows from RESULT, grows trees that predict an attribute on them, and drafts
+    a study that counts each owner's rows in their leaves. Synthetic rows of the new study are made
+    of both results and keep more of what decides that attribute. The rows are saved beside the
+    draft: an owner's `review --grown-on FILE` grows the trees again and compares them.
+
+    RESULT is all that is read, so the choice of trees costs nothing. The new study costs epsilon
+    (and delta) more: each owner's release is charged by itself.
+
+    \b
+    Example:
+      dppca-curator study refine nltcs.npz --target outside --name nltcs-2 --epsilon 0.5 \\
+          --ca ca.pem --output nltcs-2.yaml
+    """
+    from dppca.common.attestation.envelopes import read_signed
+    from dppca.common.attestation.parties import KnownParties
+    from dppca.common.attestation.verify import read_authority, verify_result
+    from dppca.common.synthesis.refinement import choose_size, refine
+
+    if (trees is None) != (leaves is None):
+        raise SettingError("--trees and --leaves belong together")
+    given = {"deadline": deadline, "open_by": open_by}
+    times = {key: value for key, value in given.items() if value is not None}
+    signed = read_signed(result)
+    checked, published = verify_result(signed, KnownParties(read_authority(ca)))
+    first, rows = checked.study, output.with_name(f"{output.stem}-rows.parquet")
+    if first.continues is not None:
+        raise SettingError(f"study {first.name} continues another itself: refine that one")
+    if target not in (attribute.name for attribute in first.table.attributes):
+        raise SettingError(f"--target {target} is no attribute of study {first.name}")
+    privacy = _privacy(first, epsilon, delta)
+    size = choose_size(first, epsilon=epsilon, delta=delta, n_rows=published.header.n_rows)
+    with progress("Drawing rows and growing trees", enabled=not as_json):
+        _write_rows(rows, published, first, signed.sha256)
+        document = refine(
+            first,
+            sha256=signed.sha256,
+            rows=rows,
+            target=target,
+            size=(trees or size.trees, leaves or size.leaves),
+            changes={"name": name, "privacy": privacy, **times},
+        )
+    _write_draft(output, document)
+    drafted = RefinedStudyDocument(
+        study=name,
+        continues=first.name,
+        path=output,
+        rows=rows,
+        target=target,
+        trees=trees or size.trees,
+        leaves=leaves or size.leaves,
+        rule=(size.trees, size.leaves),
+        rows_per_leaf=size.rows_per_leaf,
+        noise=size.noise,
+        hidden=not size.is_clear,
+    )
+    emit(drafted, _text(drafted), as_json=as_json)
+
+
+def _privacy(first: Study, epsilon: Decimal, delta: Decimal | None) -> dict[str, object]:
+    """Return what the new study says of its noise: all but the amounts as the first one does."""
+    from dppca.common.privacy.laws import LAWS
+
+    kept = first.privacy
+    if LAWS[kept.mechanism].needs_delta != (delta is not None):
+        verb = "leave --delta out" if delta is not None else "give --delta"
+        raise SettingError(f"study {first.name} has {kept.mechanism} noise: {verb}")
+    noise: dict[str, object] = {"mechanism": kept.mechanism, "epsilon": decimal_text(epsilon)}
+    if delta is not None:
+        noise["delta"] = decimal_text(delta)
+    if kept.colluders is None:
+        return noise
+    return {**noise, "trust": kept.trust.value, "colluders": kept.colluders}
+
+
+def _write_rows(path: Path, result: Result, study: Study, sha256: bytes) -> None:
+    import pyarrow as pa
+
+    from dppca.common.attestation.tables import label_inside
+    from dppca.common.shell.files import SHARED
+    from dppca.common.synthesis.refinement import draw_rows
+    from dppca.common.verification.table_files import labelled_writer, with_metadata
+
+    drawn = draw_rows(result, study, sha256=sha256)
+    fields = with_metadata(drawn.fields, label_inside(drawn.claims))
+    try:
+        with labelled_writer(path, path.suffix, fields, mode=SHARED) as writer:
+            for batch in pa.Table.from_batches(drawn.batches()).combine_chunks().to_batches():
+                writer.write(batch)
+    except OSError as error:
+        raise SettingError(f"cannot write the new file {path}: {error.strerror}") from error
+
+
+def _write_draft(path: Path, document: dict[str, Any]) -> None:
+    """Write a study file, each tree on a line of its own."""
+    import yaml
+
+    schema = document.pop("schema")
+    tables = schema.pop("tables")
+    lines = [
+        yaml.safe_dump({**document, "schema": schema}, sort_keys=False).rstrip(),
+        "  tables:",
+        *(f"  - {json.dumps(each, ensure_ascii=False)}" for each in tables),
+    ]
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+    except OSError as error:
+        raise SettingError(f"cannot write the new file {path}: {error.strerror}") from error
+
+
+def _text(drafted: RefinedStudyDocument) -> str:
+    lines = [
+        f"{drafted.path}: continues study {drafted.continues}; {drafted.trees} trees of at most "
+        f"{drafted.leaves} leaves, by {drafted.target}.",
+        f"  the rule for this budget: {drafted.rule[0]} trees of {drafted.rule[1]} leaves. A leaf "
+        f"has {drafted.rows_per_leaf:.0f} rows on average, a count noise of {drafted.noise:.0f}",
+        f"  the rows that the trees were grown on: {drafted.rows}. Send it to the owners with the "
+        "draft: `dppca-owner review --grown-on` compares",
+        f"next: dppca-curator study check {drafted.path}",
+    ]
+    if drafted.hidden:
+        lines.insert(2, "  THE NOISE HIDES THE COUNTS: this budget is too small for a second study")
+    return "\n".join(lines)

@@ -1,0 +1,237 @@
+"""A study that continues another: trees of published rows, counts alone, rows of both results."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dppca.common.attestation.results import Published, Result, result_from_bytes, result_to_bytes
+from dppca.common.documents.messages import Form
+from dppca.common.errors import AlteredError, ArtefactError, SettingError, StudyError
+from dppca.common.numerics.moments.accumulation import accumulate_moments
+from dppca.common.schema import Column
+from dppca.common.study import Study, require_continues, study_from_mapping
+from dppca.common.synthesis.refinement import (
+    ROWS,
+    Regrown,
+    choose_size,
+    compare_grown,
+    draw_rows,
+    refine,
+)
+from dppca.common.synthesis.rows import synthesize
+from dppca.deploy.simulation.in_memory import make_parties, run_study
+from tests.support.noise import SeededEntropy
+from tests.support.studies import binary_of, categorical_of, make_study, numeric_of
+
+ATTRIBUTES = [
+    numeric_of("age", 0, 100, histogram=True, missing="level", integer=True),
+    {"name": "seen", "type": "date", "lower": "2020-01-01", "upper": "2029-12-31"},
+    categorical_of("kind", ["a", "b", "c"]),
+    *(binary_of(name, ["no", "yes"]) for name in ("p", "q", "ill")),
+]
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+PRIVACY = {"mechanism": "gaussian", "epsilon": "4", "delta": "1e-6"}
+
+
+def _people(n: int, seed: int) -> list[Column]:
+    """``ill`` is a parity of p and q, which no pair of attributes shows."""
+    rng = np.random.default_rng(seed)
+    p, q, chance = rng.random(n) < 0.5, rng.random(n) < 0.5, rng.random(n) < 0.05
+    age = np.where(rng.random(n) < 0.1, np.nan, np.rint(40 + 40 * rng.random(n) * p))
+    seen = 18262 + rng.integers(0, 3000, n).astype(float)
+    ill = p ^ q ^ chance
+    return [age, seen, rng.integers(0, 3, n).astype(np.int32), *map(np.int32, (p, q, ill))]
+
+
+def _run(study: Study, first: Published | None = None, seed: int = 1) -> Result:
+    sums = {
+        owner: accumulate_moments(study.table, _people(6000, number))
+        for number, owner in enumerate(study.owners)
+    }
+    entropy = SeededEntropy(seed)
+    parties = make_parties(study, None, entropy=entropy)
+    return run_study(parties, sums, entropy=entropy, now=NOW, first=first)[0]
+
+
+@cache
+def _first() -> tuple[Published, bytes]:
+    study = make_study(ATTRIBUTES, owners=["one", "two"], privacy=PRIVACY)
+    result = _run(study)
+    return Published(study, result), hashlib.sha256(result_to_bytes(result)).digest()
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file that trees are grown on."""
+    path = tmp_path_factory.mktemp("rows") / "rows.parquet"
+    first, sha256 = _first()
+    drawn = draw_rows(first.result, first.study, sha256=sha256)
+    pq.write_table(pa.Table.from_batches(drawn.batches()), path)
+    return path
+
+
+def _second(rows: Path, **changes: Any) -> Study:
+    first, sha256 = _first()
+    fields = {"name": "second", "privacy": PRIVACY, **changes}
+    document = refine(
+        first.study, sha256=sha256, rows=rows, target="ill", size=(4, 16), changes=fields
+    )
+    return study_from_mapping(document)
+
+
+def _share_of_parity(columns: list[Any]) -> float:
+    p, q, ill = (np.asarray(column) for column in columns[-3:])
+    return float(((p ^ q) == ill).mean())
+
+
+def _drawn(result: Result, study: Study) -> list[Any]:
+    made = synthesize(
+        result, study, Form.DECODED, n_rows=8000, rng=np.random.default_rng(3)
+    ).batches()
+    table = pa.Table.from_batches(made)
+    return [table[name].combine_chunks().indices for name in ("p", "q", "ill")]
+
+
+def test_rows_of_both_results_keep_what_no_pair_shows(rows: Path) -> None:
+    first, _ = _first()
+    study = _second(rows)
+    result = _run(study, first)
+    before, after = _drawn(first.result, first.study), _drawn(result, study)
+    assert _share_of_parity(before) < 0.6
+    assert _share_of_parity(after) > 0.85
+    made = synthesize(result, study, Form.DECODED, n_rows=10, rng=np.random.default_rng(3))
+    assert made.tables is not None
+    guarantee: Any = made.claims["guarantee"]
+    assert 4 < float(guarantee["epsilon"]) < 8, "rho of both adds up"
+    assert guarantee["delta"] == "0.000001"
+
+
+def test_the_result_of_a_further_study_has_counts_alone(rows: Path) -> None:
+    first, _ = _first()
+    study = _second(rows)
+    result = _run(study, first)
+    assert len(result.pooled) == sum(study.table.layout.tables)
+    again = result_from_bytes(result_to_bytes(result), study)
+    assert (again.header.count, len(again.eigenvalues), again.mean) == (0, 0, None)
+    assert again.header == result.header
+    with pytest.raises(ArtefactError, match="should be absent"):
+        result_from_bytes(
+            result_to_bytes(
+                replace(
+                    result,
+                    header=replace(result.header, count=1),
+                    eigenvalues=np.ones(8),
+                    vectors=np.ones((1, 8)),
+                )
+            ),
+            study,
+        )
+    with pytest.raises(SettingError, match="has no components"):
+        synthesize(result, study, Form.CODED, n_rows=10, rng=np.random.default_rng(3))
+    with pytest.raises(SettingError, match="its result is needed too"):
+        _drawn(again, study)
+
+
+def test_anybody_can_grow_the_trees_again(rows: Path, tmp_path: Path) -> None:
+    study = _second(rows)
+    assert compare_grown(study, rows) is Regrown.SAME
+    assert compare_grown(study, None) is Regrown.UNCHECKED
+    assert compare_grown(_first()[0].study, rows) is None
+    other = tmp_path / "other.parquet"
+    table = pq.read_table(rows)
+    pq.write_table(table.take(np.arange(ROWS)[::-1]), other)
+    assert compare_grown(study, other) is Regrown.DIFFERENT, "another digest"
+    document = study.model_dump(mode="json", by_alias=True, exclude_none=True)
+    document["continues"]["grown"]["seed"] += 1
+    assert compare_grown(study_from_mapping(document), rows) is Regrown.DIFFERENT
+
+
+def test_a_file_that_is_no_table_of_these_rows_grows_nothing(rows: Path, tmp_path: Path) -> None:
+    table = pq.read_table(rows)
+    short, strange, torn = (tmp_path / f"{name}.parquet" for name in ("short", "strange", "torn"))
+    pq.write_table(table.slice(0, 100), short)
+    pq.write_table(table.drop_columns(["age"]), strange)
+    torn.write_bytes(rows.read_bytes()[:2000])
+    for path, error in ((short, AlteredError), (strange, AlteredError), (torn, ArtefactError)):
+        with pytest.raises(error):
+            _second(path)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "n_rows", "size"),
+    [("0.05", 12_000, (5, 32)), ("1", 36_000, (20, 128)), ("8", 36_000, (40, 256))],
+)
+def test_one_rule_decides_the_size_of_the_trees(
+    epsilon: str, n_rows: int, size: tuple[int, int]
+) -> None:
+    first = make_study(ATTRIBUTES, owners=["one"], privacy=PRIVACY)
+    found = choose_size(first, epsilon=Decimal(epsilon), delta=Decimal("1e-9"), n_rows=n_rows)
+    assert (found.trees, found.leaves) == size
+    assert found.is_clear == (epsilon != "0.05")
+    assert found.rows_per_leaf == n_rows / found.leaves
+
+
+def test_a_study_continues_one_of_the_same_people_and_question(rows: Path) -> None:
+    first, sha256 = _first()
+    second = _second(rows)
+    require_continues(first.study, second, result_sha256=sha256)
+    with pytest.raises(StudyError, match="another result"):
+        require_continues(first.study, second, result_sha256=bytes(32))
+    with pytest.raises(StudyError, match="does not continue"):
+        require_continues(make_study("small"), second, result_sha256=sha256)
+    grown = second.model_dump(mode="json", by_alias=True, exclude_none=True)
+    for field, changed in (
+        ("owners", {"owners": ["one", "three"]}),
+        ("overlap", {"overlap": True}),
+        ("attributes", {"schema": {**grown["schema"], "attributes": ATTRIBUTES[:1]}}),
+        ("max_rows_per_person", {"schema": {**grown["schema"], "max_rows_per_person": 2}}),
+    ):
+        document = {**grown, **changed}
+        if field == "attributes":
+            other = [{**each, "name": each["name"]} for each in grown["schema"]["attributes"]]
+            other[2]["categories"] = ["a", "b", "c", "d"]
+            document["schema"] = {**grown["schema"], "attributes": other}
+        with pytest.raises(StudyError, match=f"differs in: {field}"):
+            require_continues(first.study, study_from_mapping(document), result_sha256=sha256)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"components": {"count": 1}}, "no components"),
+        ({"covariance": "within"}, "no components and no covariance"),
+        ({"continues": None, "components": {"count": 1}}, "continues another"),
+        ({"continues": None}, "components is missing"),
+        ({"continues": {"study": "f" * 63, "result": "0" * 64}}, "continues.study"),
+        ({"continues": {"study": "F" * 64, "result": "0" * 64}}, "continues.study"),
+    ],
+)
+def test_a_document_that_continues_and_decomposes_is_refused(
+    rows: Path, changes: dict[str, Any], told: str
+) -> None:
+    document = _second(rows).model_dump(mode="json", by_alias=True, exclude_none=True)
+    with pytest.raises(StudyError, match=told):
+        study_from_mapping({**document, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [({"tables": []}, "needs tables"), ({"targets": ["ill"]}, "no targets")],
+)
+def test_a_schema_of_tables_alone_has_tables_and_nothing_to_weigh(
+    rows: Path, changes: dict[str, Any], told: str
+) -> None:
+    document = _second(rows).model_dump(mode="json", by_alias=True, exclude_none=True)
+    with pytest.raises(StudyError, match=told):
+        study_from_mapping({**document, "schema": {**document["schema"], **changes}})
