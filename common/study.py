@@ -550,12 +550,15 @@ def _check_aggregate(study: Study) -> None:
         raise ValueError("covariance: within needs each owner's own sums, so trust: owner")
 
 
-def require_continues(first: Study, second: Study, *, result_sha256: bytes) -> None:
-    """Raise `StudyError` unless a study continues another one, and the result that it has."""
+def require_continues(first: Study, second: Study, *, result_sha256: bytes | None) -> None:
+    """Raise `StudyError` unless a study continues another one, and the result that it has.
+
+    ``result_sha256`` None leaves the result out, which is not known.
+    """
     continues = second.continues
     if continues is None or continues.study != first.digest:
         raise StudyError(f"study {second.name} does not continue study {first.name}")
-    if continues.result != result_sha256.hex():
+    if result_sha256 is not None and continues.result != result_sha256.hex():
         raise StudyError(f"study {second.name} continues another result of study {first.name}")
     wrong = [
         name

@@ -95,6 +95,8 @@ _STUDY_MODELS: dict[type[BaseModel], str] = {
     **{law: law.__name__.replace("Privacy", " privacy") for law in study.PRIVACIES},
     study.ComponentRule: "Components",
     study.FaultRule: "Faults",
+    study.Continued: "Continues",
+    study.GrownTrees: "Grown trees",
     study.OpenerEntry: "Opener",
     Schema: "Schema",
     RowNorm: "Row norm",

@@ -8,14 +8,14 @@ from dppca.common.documents.messages import StudyState
 from dppca.common.errors import IdentityError, SettingError, UnreachableError
 from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.shell.clock import utc_now
-from dppca.common.study import Study
+from dppca.common.study import Study, require_continues
 from dppca.common.transport.proxies import HttpProxy
 from dppca.common.transport.tls import Credentials, Role, check_credentials, load_credentials
 from dppca.owner.client.calls import CuratorClient
 from dppca.owner.ledger import database
 from dppca.owner.ledger.mark import CuratorView
 from dppca.owner.site.config import Site
-from dppca.owner.site.kept_studies import keep_study, require_same, study_from_file
+from dppca.owner.site.kept_studies import find_continued, keep_study, require_same, study_from_file
 
 
 def connect(site: Site) -> CuratorClient:
@@ -97,7 +97,8 @@ def agreed_study(
     """A study's document at the curator, which is then kept, and its state.
 
     Raise `SchemaMismatchError` if the steward's copy (``study_file``), or the document that the
-    curator showed earlier, is another one; other errors are those of `CuratorQueries.study`.
+    curator showed earlier, is another one; `StudyError` if it continues a study that is kept here
+    and asks for other people, attributes or rows; other errors are those of `CuratorQueries.study`.
     """
     site.study_folder(name)  # refuses an invalid name before it is sent
     ours = None if study_file is None else study_from_file(study_file)
@@ -105,5 +106,8 @@ def agreed_study(
     study, state = client.study(name)
     if ours is not None:
         require_same(ours, study, what=str(study_file))
+    first = find_continued(site, study)
+    if first is not None:
+        require_continues(first, study, result_sha256=None)
     keep_study(site, study)
     return study, state

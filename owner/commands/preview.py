@@ -9,6 +9,7 @@ from dppca.common.documents.messages import StudyState
 from dppca.common.errors import DppcaError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.study import Study
+from dppca.common.synthesis.refinement import Regrown, compare_grown
 from dppca.owner.client.session import agreed_study, connect
 from dppca.owner.commands.consent import ShowProgress
 from dppca.owner.commands.counting import read_rows
@@ -35,6 +36,8 @@ class ContributionPreview:
         Agreement on the keys of a study with ``trust: aggregate``; else None.
     refusals
         All reasons why `contribute` would refuse it.
+    grown
+        Whether the study's trees are those of its file of rows; None if none were grown.
     moments, counted
         Sums and counts of the rows that were read; site-only.
     """
@@ -43,11 +46,12 @@ class ContributionPreview:
     state: StudyState
     review: Review
     moments: Moments
-    forecast: Forecast
+    forecast: Forecast | None
     agreement: Agreement | None
     refusals: tuple[DppcaError, ...]
     data_set: DataSet
     counted: CheckReport
+    grown: Regrown | None
 
     def document(self) -> ReviewDocument:
         """Return the document that ``review --json`` prints."""
@@ -75,6 +79,7 @@ class ContributionPreview:
             forecast=self.forecast,
             refused="; ".join(map(str, self.refusals)) or None,
             coded_by_rule=self.counted,
+            grown=self.grown,
         )
 
 
@@ -86,11 +91,13 @@ def preview_contribution(
     digest: str | None,
     study_file: Path | None = None,
     engine: str | None = None,
+    grown_on: Path | None = None,
     progress: ShowProgress,
 ) -> ContributionPreview:
     """Review a contribution: the rows are read once, as `contribute` would read them.
 
-    Nothing is drawn, charged or sent. ``engine`` replaces the policy's engine. Raise as
+    Nothing is drawn, charged or sent. ``engine`` replaces the policy's engine; ``grown_on``
+    is the file of rows that the study's trees were grown on. Raise as
     `agreed_study`, `choose_data_set`, `open_table`, `agree`, `review` and `open_engine`.
     """
     policy = load_policy(site)
@@ -123,4 +130,5 @@ def preview_contribution(
         data_set=data_set,
         refusals=find_refusals(reviewed, state, data_set, history),
         counted=counted,
+        grown=compare_grown(study, grown_on),
     )

@@ -11,6 +11,7 @@ from dppca.owner.commands.options import (
     data_set_option,
     digest_option,
     engine_option,
+    file_path,
     study_argument,
     study_file_option,
 )
@@ -22,6 +23,11 @@ from dppca.owner.commands.options import (
 @study_file_option
 @digest_option
 @engine_option
+@click.option(
+    "--grown-on",
+    type=file_path,
+    help="Rows that a further study's trees were grown on: grow them again, and compare.",
+)
 @prints("dppca.owner.render.review:ReviewDocument")
 @click.pass_obj
 def command(
@@ -31,6 +37,7 @@ def command(
     study_file: Path | None,
     digest: str | None,
     engine: str | None,
+    grown_on: Path | None,
     *,
     as_json: bool,
 ) -> int:
@@ -70,6 +77,7 @@ def command(
         digest=digest,
         study_file=study_file,
         engine=engine,
+        grown_on=grown_on,
         progress=partial(progress, enabled=not as_json),
     )
     text = review_text(
@@ -78,6 +86,7 @@ def command(
         preview.forecast,
         preview.agreement,
         refusals=[*map(str, preview.refusals)],
+        grown=preview.grown,
     )
     text = with_counts(text, preview.counted)
     emit(preview.document(), text, as_json=as_json)

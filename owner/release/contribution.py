@@ -265,8 +265,13 @@ def require_sendable(history: History, stored: Reservation, account: Account) ->
         )
 
 
-def forecast(study: Study, calibration: Calibration, *, n_rows: int) -> Forecast:
-    """Forecast for a study whose owners have ``n_rows`` rows each; see the module."""
+def forecast(study: Study, calibration: Calibration, *, n_rows: int) -> Forecast | None:
+    """Forecast for a study whose owners have ``n_rows`` rows each; see the module.
+
+    None for a study that continues another: it has no components.
+    """
+    if study.continues is not None:
+        return None
     layout, owner_rows = study.table.layout, [n_rows] * len(study.owners)
     draws = min(_MAX_DRAWS, max(_MIN_DRAWS, _MAX_DRAWN // layout.n_columns**2))
     edge = noise_edge(

@@ -13,6 +13,7 @@ from dppca.common.documents.values import DigestText, TimeText
 from dppca.common.estimators.relations import relations_lines
 from dppca.common.privacy.collusion import foresee_collusion
 from dppca.common.privacy.composition import ComposedGuarantee, describe_overlap
+from dppca.common.synthesis.refinement import Regrown
 from dppca.owner.records import CheckReport
 from dppca.owner.release.contribution import BudgetStatus, Forecast, NextStep, Review
 from dppca.owner.render.charges import ChargedCost, charge_text, other_owners, standing_lines
@@ -27,6 +28,12 @@ _NEXT = {
 }
 
 
+_GROWN = {
+    Regrown.SAME: "the trees were grown again on the file of rows: they are the same",
+    Regrown.DIFFERENT: "THE TREES ARE DIFFERENT from those that the file of rows gives: ask the "
+    "operator how they were chosen",
+    Regrown.UNCHECKED: "the trees were not compared: give the file of rows with --grown-on",
+}
 _MASKED = (
     "  masked: random words, of which the openers' answers show the sum over all owners alone; "
     "this site adds a share of the noise"
@@ -75,7 +82,13 @@ class ReviewDocument(ChargedCost):
     resolution_bits: Annotated[int, "binary digits of a coded value"]
     budget: Annotated[BudgetStatus, "the population's lifetime budget"]
     next: Annotated[NextStep, "what `contribute` would do next, where it is not refused"]
-    forecast: Annotated[Forecast, "what may be found"]
+    forecast: Annotated[
+        Forecast | None, "what may be found; null for a study that continues another"
+    ]
+    grown: Annotated[
+        Regrown | None,
+        "whether the trees are those that their file of rows gives; null if none were grown",
+    ]
     refused: Annotated[
         str | None, "why `contribute` would refuse it, all reasons; null if it would not"
     ]
@@ -138,6 +151,7 @@ def review_text(
     agreement: Agreement | None = None,
     *,
     refusals: Sequence[str] = (),
+    grown: Regrown | None = None,
 ) -> str:
     """Return what would leave, its cost, the guarantee, and a forecast of its use."""
     request, study = found.request, found.study
@@ -146,9 +160,8 @@ def review_text(
         f"Study {study.name} ({state.value}), data set {request.data_set}, {found.n_rows} rows",
         "",
         "What would leave this site, once:",
-        f"  {found.n_entries} noised sums of coded columns and of their products "
-        f"({found.n_bytes} bytes)",
-        *(f"  among them the rows in each cell of {each}" for each in study.table.counted),
+        *_content_lines(found),
+        *([] if grown is None else [f"  {_GROWN[grown]}"]),
         *([] if agreement is None else [_MASKED]),
         f"  the number of rows, {found.n_rows}, exactly",
         "  a receipt of the guarantee; the length and last hash of this site's ledger",
@@ -170,6 +183,22 @@ def review_text(
     if expected is not None:
         lines += _forecast_lines(found, expected)
     return "\n".join(lines)
+
+
+def _content_lines(found: Review) -> list[str]:
+    table = found.study.table
+    if found.study.continues is not None:
+        return [
+            f"  {found.n_entries} noised counts of rows ({found.n_bytes} bytes)",
+            *(f"  the rows in each cell of {each}" for each in table.counted),
+            "  it continues a study that was published: synthetic rows are made of both, and what "
+            "both cost a person adds up",
+        ]
+    return [
+        f"  {found.n_entries} noised sums of coded columns and of their products "
+        f"({found.n_bytes} bytes)",
+        *(f"  among them the rows in each cell of {each}" for each in table.counted),
+    ]
 
 
 def _forecast_lines(found: Review, expected: Forecast) -> list[str]:

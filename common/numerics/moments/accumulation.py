@@ -84,21 +84,26 @@ class MomentSums:
 
     def add(self, batch: Batch) -> None:
         """Add rows. The batch is not changed."""
-        n_rows, order = count_rows(batch), choose_order(batch)
-        start = 0
+        n_rows = count_rows(batch)
+        if self._with_moments:
+            self._add_products(batch, n_rows)
+        for start in range(0, n_rows if self._counts else 0, _COUNTED_ROWS):
+            part = slice_rows(batch, start, min(n_rows, start + _COUNTED_ROWS))
+            cells = find_cells(self._schema, split_columns(part))
+            for counts, cell in zip(self._counts, cells, strict=True):
+                counts += np.bincount(cell, minlength=len(counts))
+        self._n_rows += n_rows
+
+    def _add_products(self, batch: Batch, n_rows: int) -> None:
+        order, start = choose_order(batch), 0
         while start < n_rows:
             most = self._gram.block_rows if self._contingency is None else self._counted_rows
             part = slice_rows(batch, start, min(n_rows, start + most))
-            if self._with_moments:
-                rows, codes = self._coder.code(part, order)
-                if self._contingency is not None:
-                    self._contingency.add(codes, rows)
-                self._gram.add(rows)
-            cells = find_cells(self._schema, split_columns(part)) if self._counts else []
-            for counts, cell in zip(self._counts, cells, strict=True):
-                counts += np.bincount(cell, minlength=len(counts))
-            start += count_rows(part)
-        self._n_rows += n_rows
+            rows, codes = self._coder.code(part, order)
+            if self._contingency is not None:
+                self._contingency.add(codes, rows)
+            self._gram.add(rows)
+            start += len(rows)
 
     def total(self) -> Moments:
         """Return the moments of all rows so far."""

@@ -24,6 +24,8 @@ def contribution_steps(history: History, digest: str, job: Job) -> list[tuple[st
 
 
 def spectrum(seen: ContributionPreview) -> list[float]:
-    """Return the forecast's assumed eigenvalues, in proportion to 1, 1/2, 1/3 ..."""
+    """Return the forecast's assumed eigenvalues, in proportion to 1, 1/2, 1/3 ..., if any."""
+    if seen.forecast is None:
+        return []
     columns = min(seen.study.table.layout.n_columns, _ASSUMED)
     return [seen.forecast.assumed_first / rank for rank in range(1, columns + 1)]
