@@ -52,8 +52,10 @@ _BALL: Final = """{
         {"name": "z", "type": "numeric", "centre": 4, "scale": 0.5}
     ]
 }"""
-CANARY: Final = tuple(map(Schema.model_validate_json, (_BOX, _BALL % "true", _BALL % "false")))
-"""Schemas of the rows: in a box, and in the unit ball with and without sums."""
+_WHOLE: Final = tuple(map(Schema.model_validate_json, (_BOX, _BALL % "true", _BALL % "false")))
+_ALONE: Final = {**_WHOLE[0].model_dump(mode="json"), "only_tables": True, "targets": []}
+CANARY: Final = (*_WHOLE, Schema.from_document(_ALONE))
+"""Schemas of the rows: in a box, in the unit ball with and without sums, and tables alone."""
 
 
 def sum_canary() -> str:
