@@ -39,7 +39,7 @@ class Verification:
     """Released file whose signatures, digests and claims hold."""
 
     file: Annotated[PathText, "the file"]
-    kind: Annotated[str, "`components`, `synthetic` or `model`"]
+    kind: Annotated[str, "`components`, `counts`, `synthetic` or `model`"]
     label: Annotated[str, "where the file may go"]
     signed_by: Annotated[str, "role and name of the party that signed the file"]
     authority: Annotated[
@@ -49,9 +49,14 @@ class Verification:
     study: Annotated[str, "name of the study"]
     study_digest: Annotated[DigestText, "digest of the study"]
     schema_digest: Annotated[DigestText, "digest of the schema"]
+    continues: Annotated[
+        str | None, "study that it continues, whose result was verified too; null for none"
+    ]
     owners: Annotated[tuple[Share, ...], "contributions in the components"]
     missing: Annotated[tuple[str, ...], "owners that took no part"]
-    guarantee: Annotated[ProvedGuarantee, "guarantee of the components, computed here"]
+    guarantee: Annotated[
+        ProvedGuarantee, "guarantee of the result, and of the one that it continues, computed here"
+    ]
     mechanism: Annotated[ProvedMechanism | SumMechanism, "noise of every contribution"]
     countersigned_by: Annotated[str, "name of the curator"]
     if_more_collude: Annotated[Collusion, "what is left; of `trust: aggregate`"] | None

@@ -20,17 +20,22 @@ from math import sqrt
 from pathlib import Path
 from typing import Annotated, Any
 
+import pyarrow as pa
+
 from dppca.common.attestation.envelopes import digest_file
 from dppca.common.attestation.results import Result
-from dppca.common.attestation.tables import read_rows
+from dppca.common.attestation.tables import label_inside, read_rows
+from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.messages import Form
+from dppca.common.errors import SettingError
 from dppca.common.numerics.synthesis.tree_growth import grow_trees
 from dppca.common.privacy.laws import LAWS
 from dppca.common.privacy.mechanisms import calibrate_noise
 from dppca.common.privacy.sensitivity import TablesShape, sensitivity
 from dppca.common.schema import Schema
-from dppca.common.study import AGGREGATE_ONLY_FIELDS, GrownTrees, Study
-from dppca.common.synthesis.rows import SyntheticRows, make_generator, synthesize
+from dppca.common.study import GrownTrees, Study
+from dppca.common.synthesis.rows import make_generator, synthesize
+from dppca.common.verification.table_files import labelled_writer, with_metadata
 
 ROWS = 60_000
 """Synthetic rows that trees are grown on."""
@@ -95,10 +100,20 @@ def _measure(
     return TreeSize(trees, leaves, n_rows / leaves, deviation)
 
 
-def draw_rows(result: Result, study: Study, *, sha256: bytes) -> SyntheticRows:
-    """Return the rows that trees are grown on; the SHA-256 of the result file decides them."""
+def write_rows(path: Path, result: Result, study: Study, *, sha256: bytes, mode: int) -> None:
+    """Write the rows that trees are grown on; the SHA-256 of the result file decides them.
+
+    ``mode`` has the permissions of the file. Raise `SettingError` if it cannot be written.
+    """
     rng = make_generator("refine", sha256, ROWS)
-    return synthesize(result, study, Form.DECODED, n_rows=ROWS, rng=rng)
+    drawn = synthesize(result, study, Form.DECODED, n_rows=ROWS, rng=rng)
+    fields = with_metadata(drawn.fields, label_inside(drawn.claims))
+    try:
+        with labelled_writer(path, path.suffix, fields, mode=mode) as writer:
+            for batch in pa.Table.from_batches(drawn.batches()).combine_chunks().to_batches():
+                writer.write(batch)
+    except OSError as error:
+        raise SettingError(f"cannot write the new file {path}: {error.strerror}") from error
 
 
 def grow_again(path: Path, schema: Schema, grown: GrownTrees) -> list[dict[str, Any]]:
@@ -133,23 +148,40 @@ def refine(
     rows: Path,
     target: str,
     size: tuple[int, int],
+    epsilon: Decimal,
+    delta: Decimal | None,
     changes: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the document of a study that continues another.
+    """Return the document of a study that continues another, without keys of owners.
 
     Parameters
     ----------
     sha256
         Digest of the first study's result file, 32 bytes; it decides the seed.
     rows
-        File of `draw_rows`.
+        File of `write_rows`.
     target
         Attribute that the trees predict.
     size
         Number of trees, and of the leaves of each.
+    epsilon, delta
+        What each owner's release may cost; the rest of its privacy is the first study's.
     changes
-        Fields that differ from the first study's: its name, its privacy, its times.
+        Other fields that differ from the first study's: its name, its times.
+
+    Raises
+    ------
+    SettingError
+        The target is no attribute, the noise needs a delta or has none, or the first study
+        continues another itself.
     """
+    if first.continues is not None:
+        raise SettingError(f"study {first.name} continues another itself: refine that one")
+    if target not in (attribute.name for attribute in first.table.attributes):
+        raise SettingError(f"{target} is no attribute of study {first.name}")
+    if LAWS[first.privacy.mechanism].needs_delta != (delta is not None):
+        needs = "no delta" if delta is not None else "a delta"
+        raise SettingError(f"study {first.name} has {first.privacy.mechanism} noise: give {needs}")
     grown = GrownTrees(
         rows=digest_file(rows),
         target=target,
@@ -157,20 +189,21 @@ def refine(
         leaves=size[1],
         seed=int.from_bytes(sha256[:7], "big"),
     )
-    tables = grow_again(rows, first.table, grown)
     kept = first.model_dump(mode="json", by_alias=True, exclude_none=True)
-    for name in (*AGGREGATE_ONLY_FIELDS, "components", "deadline", "schema"):
+    schema, privacy = kept.pop("schema"), kept.pop("privacy")
+    for name in ("identities", "openers", "open_by", "components", "deadline"):
         kept.pop(name, None)
-    schema = first.table.model_dump(mode="json")
     for name in ("targets", "target_weight", "tables", "tables_weight"):
         schema.pop(name, None)
+    for name in ("scale", "nominal_epsilon"):
+        privacy.pop(name, None)
+    amounts = {"epsilon": epsilon, "delta": delta}
+    said = {name: decimal_text(each) for name, each in amounts.items() if each is not None}
+    origin = {"study": first.digest, "result": sha256.hex()}
     return {
         **kept,
         **changes,
-        "continues": {
-            "study": first.digest,
-            "result": sha256.hex(),
-            "grown": grown.model_dump(mode="json"),
-        },
-        "schema": {**schema, "only_tables": True, "tables": tables},
+        "privacy": {**privacy, **said},
+        "continues": {**origin, "grown": grown.model_dump(mode="json")},
+        "schema": {**schema, "only_tables": True, "tables": grow_again(rows, first.table, grown)},
     }

@@ -93,12 +93,12 @@ def verify_file(
     openings = () if checked.evidence is None else checked.evidence.openings
     return Verification(
         file=str(path),
-        kind=kind,
         label=Label.RELEASED.value,
         signed_by=f"{who.role.value} {who.name}",
         authority=parties.authority(),
         study=study.name,
         study_digest=study.digest,
+        continues=None if checked.first is None else checked.first.study.name,
         schema_digest=study.table.digest,
         owners=tuple(each.share for each in checked.releases),
         missing=tuple(checked.document["missing"]),
@@ -121,7 +121,8 @@ def _verify_kind(
         if uploads is not None:
             require_sum(checked.study, checked.releases, checked.evidence, result.pooled, uploads)
         software = checked.document["software"]
-        return checked, checked.statement, {"software": software, "added_up": uploads is not None}
+        found = {"kind": checked.document["kind"], "software": software}
+        return checked, checked.statement, {**found, "added_up": uploads is not None}
     if kind == _TABLE:
         from dppca.common.attestation.tables import verify_table
 
@@ -130,7 +131,7 @@ def _verify_kind(
         statement.require_digest(digest_file(path))
         checked, table = verify_table(path, statement, parties)
         found = {"software": table["software"], "form": table["form"], "rows": table["n_rows"]}
-        return checked, statement, found
+        return checked, statement, {"kind": kind, **found}
     from dppca.common.verification.models import verify_model
 
     what, signed = "the envelope of the model", read_signed(path)
@@ -145,7 +146,7 @@ def _verify_kind(
         delta=receipt.noise.delta,
         release_id=receipt.release_id,
     )
-    return checked, statement, {"software": receipt.software, "model": model}
+    return checked, statement, {"kind": kind, "software": receipt.software, "model": model}
 
 
 def verification_text(report: Verification, *, ca: Path | None = None) -> str:
@@ -189,7 +190,9 @@ def _together_lines(report: Verification) -> list[str]:
     noise, guarantee = report.mechanism, report.guarantee
     amount = ", ".join(f"{name} {value}" for name, value in noise.parameters.items())
     owners = ", ".join(f"{each.owner} ({each.n_rows} rows)" for each in report.owners)
-    missing, left = [], []
+    missing, left, together = [], [], "guarantee of the components"
+    if report.continues is not None:
+        together = f"guarantee, together with study {report.continues}, which it continues"
     if report.if_more_collude is not None:
         left.append(f"  if more owners collude: {report.if_more_collude.words}")
     if report.missing:
@@ -204,8 +207,7 @@ def _together_lines(report: Verification) -> list[str]:
         f"  countersigned by curator {report.countersigned_by}",
         f"  computed again from the study: {noise.name} noise, {amount} for L1 {noise.l1}, "
         f"squared L2 {noise.l2_squared}, at {noise.resolution_bits} bits",
-        f"  guarantee of the components: epsilon {guarantee.epsilon}, delta "
-        f"{guarantee.delta}, provided that:",
+        f"  {together}: epsilon {guarantee.epsilon}, delta {guarantee.delta}, provided that:",
         *(f"    {assumption}" for assumption in guarantee.assumptions),
         *left,
     ]

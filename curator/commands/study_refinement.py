@@ -6,18 +6,13 @@ import json
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import click
 
-from dppca.common.documents.amounts import decimal_text
 from dppca.common.errors import SettingError
 from dppca.common.shell.console import emit, prints, progress
 from dppca.curator.commands.options import Positive
-
-if TYPE_CHECKING:
-    from dppca.common.attestation.results import Result
-    from dppca.common.study import Study
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -92,7 +87,8 @@ def command(
     from dppca.common.attestation.envelopes import read_signed
     from dppca.common.attestation.parties import KnownParties
     from dppca.common.attestation.verify import read_authority, verify_result
-    from dppca.common.synthesis.refinement import choose_size, refine
+    from dppca.common.shell.files import SHARED
+    from dppca.common.synthesis.refinement import choose_size, refine, write_rows
 
     if (trees is None) != (leaves is None):
         raise SettingError("--trees and --leaves belong together")
@@ -101,21 +97,18 @@ def command(
     signed = read_signed(result)
     checked, published = verify_result(signed, KnownParties(read_authority(ca)))
     first, rows = checked.study, output.with_name(f"{output.stem}-rows.parquet")
-    if first.continues is not None:
-        raise SettingError(f"study {first.name} continues another itself: refine that one")
-    if target not in (attribute.name for attribute in first.table.attributes):
-        raise SettingError(f"--target {target} is no attribute of study {first.name}")
-    privacy = _privacy(first, epsilon, delta)
     size = choose_size(first, epsilon=epsilon, delta=delta, n_rows=published.header.n_rows)
     with progress("Drawing rows and growing trees", enabled=not as_json):
-        _write_rows(rows, published, first, signed.sha256)
+        write_rows(rows, published, first, sha256=signed.sha256, mode=SHARED)
         document = refine(
             first,
             sha256=signed.sha256,
             rows=rows,
             target=target,
             size=(trees or size.trees, leaves or size.leaves),
-            changes={"name": name, "privacy": privacy, **times},
+            epsilon=epsilon,
+            delta=delta,
+            changes={"name": name, **times},
         )
     _write_draft(output, document)
     drafted = RefinedStudyDocument(
@@ -132,40 +125,6 @@ def command(
         hidden=not size.is_clear,
     )
     emit(drafted, _text(drafted), as_json=as_json)
-
-
-def _privacy(first: Study, epsilon: Decimal, delta: Decimal | None) -> dict[str, object]:
-    """Return what the new study says of its noise: all but the amounts as the first one does."""
-    from dppca.common.privacy.laws import LAWS
-
-    kept = first.privacy
-    if LAWS[kept.mechanism].needs_delta != (delta is not None):
-        verb = "leave --delta out" if delta is not None else "give --delta"
-        raise SettingError(f"study {first.name} has {kept.mechanism} noise: {verb}")
-    noise: dict[str, object] = {"mechanism": kept.mechanism, "epsilon": decimal_text(epsilon)}
-    if delta is not None:
-        noise["delta"] = decimal_text(delta)
-    if kept.colluders is None:
-        return noise
-    return {**noise, "trust": kept.trust.value, "colluders": kept.colluders}
-
-
-def _write_rows(path: Path, result: Result, study: Study, sha256: bytes) -> None:
-    import pyarrow as pa
-
-    from dppca.common.attestation.tables import label_inside
-    from dppca.common.shell.files import SHARED
-    from dppca.common.synthesis.refinement import draw_rows
-    from dppca.common.verification.table_files import labelled_writer, with_metadata
-
-    drawn = draw_rows(result, study, sha256=sha256)
-    fields = with_metadata(drawn.fields, label_inside(drawn.claims))
-    try:
-        with labelled_writer(path, path.suffix, fields, mode=SHARED) as writer:
-            for batch in pa.Table.from_batches(drawn.batches()).combine_chunks().to_batches():
-                writer.write(batch)
-    except OSError as error:
-        raise SettingError(f"cannot write the new file {path}: {error.strerror}") from error
 
 
 def _write_draft(path: Path, document: dict[str, Any]) -> None:

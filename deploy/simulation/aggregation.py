@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 
 import yaml
 
+from dppca.common.documents.amounts import parse_positive
 from dppca.common.errors import SettingError
 from dppca.common.study import Study, Trust
 
+SECOND = "second"
+"""What the name of a study that continues another ends in."""
 OPEN_BY = "2100-01-01T00:00:00+00:00"
 """A deadline that no simulation reaches."""
 
@@ -24,6 +28,49 @@ class Aggregation:
     colluders: int
     openers: int
     spares: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Refinement:
+    """A second study that continues the first: trees that predict ``target``, at ``epsilon``.
+
+    Its noise is of the first study's kind, at the same delta.
+    """
+
+    target: str
+    epsilon: Decimal
+
+    def name(self, first: Study) -> str:
+        """Return the second study's name."""
+        return f"{first.name}-{SECOND}"
+
+
+def choose_refinement(
+    study: Study, target: str | None, epsilon: str | float | Decimal | None
+) -> Refinement | None:
+    """Return the second study that is asked for; `SettingError` if the two do not fit."""
+    if target is None and epsilon is None:
+        return None
+    if target is None or epsilon is None:
+        raise SettingError(
+            "a second study needs both: the attribute that its trees predict, and what its "
+            "releases may cost (refine and refine epsilon)"
+        )
+    try:
+        amount = parse_positive(epsilon)
+    except ValueError as error:
+        raise SettingError(f"the epsilon of the second study {error}") from error
+    if target not in (attribute.name for attribute in study.table.attributes):
+        raise SettingError(f"{target}, of which a second study is to learn, is no attribute")
+    return Refinement(target, amount)
+
+
+def describe_refinement(second: Study) -> str:
+    """Return what a second study counted, in a sentence."""
+    return (
+        f"A second study, {second.name}, counted the rows in {' and '.join(second.table.counted)}; "
+        "decoded rows are made of both results."
+    )
 
 
 def choose_aggregation(

@@ -146,6 +146,16 @@ def cli() -> None:
     type=click.IntRange(1),
     help="Synthetic rows of all owners together; by default as many as the owners contributed.",
 )
+@click.option(
+    "--refine",
+    metavar="NAME",
+    help="Run a second study that continues the first, of trees that predict this attribute.",
+)
+@click.option(
+    "--refine-epsilon",
+    metavar="DECIMAL",
+    help="With --refine: what each owner's second release costs, on top.",
+)
 @click.option("--output", type=_FOLDER, required=True, help="Folder for report and plots.")
 @click.option("--replace", is_flag=True, help="Write over a trial that is in the folder already.")
 @click.option(
@@ -182,6 +192,8 @@ def run_command(
     target: str | None,
     test: Path | None,
     n_rows: int | None,
+    refine: str | None,
+    refine_epsilon: str | None,
     output: Path,
     repeats: int,
     runtime: str,
@@ -200,7 +212,8 @@ def run_command(
 
     A fifth of the rows is held out and reaches no owner; with --test no row is, and models are
     tried on those of another file. The seed decides which, and who holds which row of --data; the
-    noise is never seeded. With --runtime containers, each of 2 to 20
+    noise is never seeded. With --refine a second study continues the first: decoded rows are made
+    of both, and both costs add up. With --runtime containers, each of 2 to 20
     owners runs as a host of its own on a Docker engine; everything that was made for them is
     removed at the end.
 
@@ -215,7 +228,7 @@ def run_command(
       dppca-simulate run --study nltcs.yaml --data nltcs.csv --owners 10 --target outside \\
           --seed 1 --trust aggregate --colluders 1 --openers 2 --output results/nltcs-sum
     """
-    from dppca.deploy.simulation.aggregation import choose_aggregation
+    from dppca.deploy.simulation.aggregation import choose_aggregation, choose_refinement
     from dppca.deploy.simulation.experiment import ExperimentRequest, with_owners
 
     if keep and runtime == "containers":
@@ -228,6 +241,7 @@ def run_command(
         aggregation=choose_aggregation(
             original, trust=trust, colluders=colluders, openers=openers, spares=spares
         ),
+        refinement=choose_refinement(original, refine, refine_epsilon),
         data=rows,
         target=target,
         seed=seed,
@@ -400,7 +414,9 @@ def _simulate(request: ExperimentRequest, *, as_json: bool) -> SimulationReport:
     from dppca.deploy.simulation.runner import n_steps
 
     n_owners, target = len(request.study.owners), request.target is not None
-    total = request.repeats * n_steps(n_owners, request.aggregation, target=target)
+    refined = request.refinement is not None
+    once = n_steps(n_owners, request.aggregation, target=target, refined=refined)
+    total = request.repeats * once
     with terminable(), progress("simulating", total, enabled=not as_json) as bar:
         return simulate(request, on_step=bar.advance)
 

@@ -25,13 +25,13 @@ from dppca.common.errors import SettingError
 from dppca.common.numerics.comparison import count_cells, summarise_pairs, variations
 from dppca.common.numerics.values import count_values, known_cells
 from dppca.common.pages.rendering import check_report
-from dppca.common.privacy.composition import compose_guarantee
+from dppca.common.privacy.composition import ComposedGuarantee, Round, compose_guarantee
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import Column, Numeric, Schema, encode, known_labels
 from dppca.common.shell.plotting import write_figures
 from dppca.common.study import AGGREGATE_ONLY_FIELDS, Study, study_from_mapping
 from dppca.common.verification.components import kept_components
-from dppca.deploy.simulation.aggregation import Aggregation
+from dppca.deploy.simulation.aggregation import Aggregation, Refinement, describe_refinement
 from dppca.deploy.simulation.disk import ANOTHER_OUTPUT, ANOTHER_TMPDIR, telling_full_disk
 from dppca.deploy.simulation.evaluate import (
     captured_variance,
@@ -91,6 +91,8 @@ class ExperimentRequest:
         True keeps the folders of sites and curator in the output folder, with rows and keys.
     aggregation
         Settings of ``trust: aggregate``; None if each owner adds all of the noise.
+    refinement
+        Settings of a second study that continues this one; None for one study.
     n_rows
         Synthetic rows of all owners together; None for as many as each owner contributed.
     test
@@ -105,6 +107,7 @@ class ExperimentRequest:
     split: str
     output: Path
     aggregation: Aggregation | None = None
+    refinement: Refinement | None = None
     repeats: int = 1
     keep: bool = False
     replace: bool = False
@@ -209,6 +212,7 @@ def _run_once(
         run = federation(
             study,
             aggregation=request.aggregation,
+            refinement=request.refinement,
             rows=rows,
             held_out=held_out,
             target=request.target,
@@ -401,7 +405,7 @@ def _evaluate(
             relation=claimed.sensitivity.relation.value,
             max_rows_per_person=study.max_rows_per_person,
             entries=schema.layout.n_entries,
-            federation=compose_guarantee(study, claimed),
+            federation=_guarantee(run),
         ),
         owners=run.owners,
         components=SimulatedComponents(
@@ -416,6 +420,7 @@ def _evaluate(
         ),
         relations=judge_result(result, study),
         synthesis=run.synthesis,
+        refined=None if run.refined is None else describe_refinement(run.refined),
         utility=utility,
         pairs=summarise_pairs(variations(schema, ours, theirs)[1]),
         files={
@@ -432,6 +437,14 @@ def _evaluate(
         steps=list_steps(run.owners),
         seconds=round(time.monotonic() - started, 3),
     )
+
+
+def _guarantee(run: FederationRun) -> ComposedGuarantee:
+    """Return what the releases of all studies of a run promise together."""
+    own = Round(run.study, calibrate(run.study))
+    if run.refined is None:
+        return compose_guarantee(own.study, own.calibration)
+    return compose_guarantee(run.refined, calibrate(run.refined), first=own)
 
 
 def _coded_synthetic(schema: Schema, path: Path) -> NDArray[np.float64]:

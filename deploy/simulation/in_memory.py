@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -36,8 +37,10 @@ from dppca.common.privacy.composition import Round
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.release import Release, calibrate
+from dppca.common.shell.files import PRIVATE
 from dppca.common.signing import Purpose, sign
 from dppca.common.study import Study, Trust, load_study_file, study_from_mapping
+from dppca.common.synthesis.refinement import choose_size, refine, write_rows
 from dppca.curator.study import lifecycle
 from dppca.curator.study.admission import contribute, require_masked
 from dppca.curator.study.aggregate import aggregate, aggregate_masked
@@ -49,7 +52,7 @@ from dppca.curator.study.study_record import (
     StoredResult,
     StudyRecord,
 )
-from dppca.deploy.simulation.aggregation import Aggregation, write_draft
+from dppca.deploy.simulation.aggregation import OPEN_BY, Aggregation, Refinement, write_draft
 from dppca.owner.ledger.entries import ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account, Population
 from dppca.owner.release.contribution import request_contribution
@@ -106,6 +109,32 @@ def read_study(source: str | Path, *, entropy: EntropySource) -> Study:
     return _add_keys(
         text, str(document.get("name", "")), names, 1 + sum(needed), entropy=entropy
     ).study
+
+
+def continue_study(
+    parties: Parties, result: Result, refinement: Refinement, *, entropy: EntropySource
+) -> Parties:
+    """Return a second study of the same owners, of trees grown on rows drawn from a result."""
+    first, content = parties.study, result_to_bytes(result)
+    sha256, delta = hashlib.sha256(content).digest(), first.privacy.delta
+    size = choose_size(first, epsilon=refinement.epsilon, delta=delta, n_rows=result.header.n_rows)
+    with TemporaryDirectory() as folder:
+        rows = Path(folder) / "rows.parquet"
+        write_rows(rows, result, first, sha256=sha256, mode=PRIVATE)
+        document = refine(
+            first,
+            sha256=sha256,
+            rows=rows,
+            target=refinement.target,
+            size=(size.trees, size.leaves),
+            epsilon=refinement.epsilon,
+            delta=delta,
+            changes={"name": refinement.name(first)},
+        )
+    if first.openers is None:
+        return Parties(study_from_mapping(document), {}, {})
+    draft = json.dumps({**document, "open_by": OPEN_BY})
+    return _add_keys(draft, document["name"], first.owners, len(first.openers), entropy=entropy)
 
 
 def _add_keys(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dppca.common.attestation.results import Result, result_to_bytes
+from dppca.common.attestation.results import Published, Result, result_to_bytes
 from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.messages import Form
 from dppca.common.documents.tables import html_table, html_text
@@ -26,7 +27,7 @@ from dppca.common.errors import DataError, SettingError
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.values import ValueCounts, count_values, known_cells
 from dppca.common.privacy.accounting import PrivacyCost
-from dppca.common.privacy.composition import ComposedGuarantee, compose_guarantee
+from dppca.common.privacy.composition import ComposedGuarantee, Round, compose_guarantee
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import Column, Numeric, Schema, encode
@@ -36,7 +37,11 @@ from dppca.common.shell.pictures import biplot_figure, loadings_figure
 from dppca.common.study import Study
 from dppca.common.synthesis.rows import SyntheticRows, make_generator, synthesize
 from dppca.common.verification.components import Components, make_components
-from dppca.deploy.simulation.aggregation import choose_aggregation
+from dppca.deploy.simulation.aggregation import (
+    choose_aggregation,
+    choose_refinement,
+    describe_refinement,
+)
 from dppca.deploy.simulation.evaluate import (
     Utility,
     captured_variance,
@@ -47,7 +52,12 @@ from dppca.deploy.simulation.evaluate import (
 from dppca.deploy.simulation.experiment import with_owners
 from dppca.deploy.simulation.figures import marginal_figure, scree_figure
 from dppca.deploy.simulation.holdings import HELD_OUT_SHARE
-from dppca.deploy.simulation.in_memory import make_parties, read_study, run_study
+from dppca.deploy.simulation.in_memory import (
+    continue_study,
+    make_parties,
+    read_study,
+    run_study,
+)
 from dppca.deploy.simulation.synthesis import (
     OwnerSynthesis,
     SimulatedSynthesis,
@@ -114,6 +124,9 @@ class Simulation:
         † First messages to each owner about its table.
     target
         Attribute that the classifiers of ``utility`` predict.
+    refined
+        Second study, which continues the first; None without one. ``decoded`` and ``guarantee`` are
+        then of both.
     """
 
     components: Components
@@ -128,6 +141,7 @@ class Simulation:
     faults: CheckReport
     alarms: tuple[str, ...]
     target: str | None
+    refined: Study | None
     _tried_on: str
     _spectrum: NDArray[np.float64]
     _values: tuple[tuple[ValueCounts, ...], tuple[ValueCounts, ...]]
@@ -200,6 +214,8 @@ class Simulation:
         if self.relations is not None:
             lines.append(f"  {self.relations.summary}")
         lines.append(f"  {self.synthesis.summary}")
+        if self.refined is not None:
+            lines.append(f"  {describe_refinement(self.refined)}")
         if self.utility is not None:
             figures = ", ".join(f"{name} {value}" for name, value in self._accuracies())
             lines.append(f"  accuracy for {self.target} on {self._tried_on} †: {figures}")
@@ -230,6 +246,8 @@ class Simulation:
         said = html_text(self.synthesis.summary)
         lacking = self.synthesis.not_converged
         parts.append(f"<p><strong>{said}</strong></p>" if lacking else f"<p>{said}</p>")
+        if self.refined is not None:
+            parts.append(f"<p>{html_text(describe_refinement(self.refined))}</p>")
         if self.utility is not None:
             caption = f"Accuracy for {self.target} on {self._tried_on} †"
             names = ("a linear classifier, trained on", "accuracy")
@@ -256,6 +274,8 @@ def simulate(
     seed: int = 0,
     n_rows: int | None = None,
     test: Any = None,
+    refine: str | None = None,
+    refine_epsilon: str | float | Decimal | None = None,
 ) -> Simulation:
     """Run a study on tables in memory, to see its results before owners are asked.
 
@@ -280,6 +300,12 @@ def simulate(
         Synthetic rows to draw; None draws as many as all owners contributed.
     test
         A table of rows that no owner has: classifiers are tried on it, and no row is held out.
+    refine
+        Attribute of a second study that continues this one, of trees that predict it
+        (``dppca-curator study refine``); decoded rows are then made of both results.
+    refine_epsilon
+        What the second study's releases cost, on top; with ``refine`` only. Its delta is the
+        study's.
 
     Raises
     ------
@@ -322,6 +348,7 @@ def simulate(
         check_target(schema, target)
     elif test is not None:
         raise SettingError("test is for classifiers that are tried on it: name their target")
+    refinement = choose_refinement(study, refine, refine_epsilon)
     if n_rows is not None and (not isinstance(n_rows, (int, np.integer)) or n_rows < 1):
         raise SettingError(f"n_rows is a whole number of synthetic rows, 1 or more, not {n_rows}")
     own_study = with_owners(study, list(owners))
@@ -335,8 +362,23 @@ def simulate(
     held_out = split if tested is None else tested
     sums = {name: accumulate_moments(schema, rows) for name, rows in training.items()}
     result, request = run_study(parties, sums, entropy=entropy, now=utc_now())
-    study = parties.study
-    drawn = {form: draw_rows(result, study, form, n_rows=n_rows) for form in Form}
+    study, charge = parties.study, request.charge
+    rounds = [Round(study, calibrate(study))]
+    last = result
+    if refinement is not None:
+        further = continue_study(parties, result, refinement, entropy=entropy)
+        counts = {
+            name: accumulate_moments(further.study.table, rows) for name, rows in training.items()
+        }
+        last, more = run_study(
+            further, counts, entropy=entropy, now=utc_now(), first=Published(study, result)
+        )
+        charge += more.charge
+        rounds.append(Round(further.study, calibrate(further.study)))
+    drawn = {
+        Form.CODED: draw_rows(result, study, Form.CODED, n_rows=n_rows),
+        Form.DECODED: draw_rows(last, rounds[-1].study, Form.DECODED, n_rows=n_rows),
+    }
     tables = {form: make_table(rows) for form, rows in drawn.items()}
     coded = np.column_stack([np.asarray(tables[Form.CODED][name]) for name in schema.column_names])
     pooled = join_columns(list(training.values()))
@@ -345,7 +387,7 @@ def simulate(
     tally = FaultCounts(schema)
     tally.add(pooled)
     decoded = read_frame(tables[Form.DECODED], schema)
-    claimed = calibrate(study)
+    claimed, own = rounds[0].calibration, rounds[-1]
     return Simulation(
         components=make_components(result, study, None),
         owners=tuple(
@@ -354,11 +396,14 @@ def simulate(
                 sums[name].n_rows,
                 decimal_text(claimed.epsilon),
                 decimal_text(claimed.delta),
-                request.charge,
+                charge,
             )
             for name in owners
         ),
-        guarantee=compose_guarantee(study, claimed),
+        guarantee=compose_guarantee(
+            own.study, own.calibration, first=rounds[0] if len(rounds) > 1 else None
+        ),
+        refined=rounds[1].study if len(rounds) > 1 else None,
         decoded=table_for(find_library(next(iter(owners.values()))), tables[Form.DECODED]),
         synthesis=_summarise(result.header.shares[0].owner, drawn[Form.DECODED]),
         coded=coded,

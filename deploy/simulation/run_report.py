@@ -135,6 +135,9 @@ class SimulationReport:
         "what the release shows of relations; null where no field can be fitted",
     ]
     synthesis: Annotated[SimulatedSynthesis, "how the synthetic rows were made"]
+    refined: Annotated[
+        str | None, "what a second study counted, in words; null where there was none"
+    ] = None
     utility: Annotated[
         Utility | None, "what the synthetic rows are good for; null without a target"
     ]

@@ -22,6 +22,7 @@ import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
@@ -31,11 +32,11 @@ from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.values import DecimalText
 from dppca.common.errors import DataError
 from dppca.common.privacy.release import calibrate
-from dppca.common.study import Study, Trust, study_from_yaml
+from dppca.common.study import Study, Trust, load_study_file, study_from_yaml
 from dppca.common.synthesis.rows import DecodingMethod
 from dppca.common.transport.testbed import CURATOR, CommandAnswer, LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
-from dppca.deploy.simulation.aggregation import Aggregation, write_draft
+from dppca.deploy.simulation.aggregation import OPEN_BY, Aggregation, Refinement, write_draft
 from dppca.deploy.simulation.synthesis import (
     OwnerSynthesis,
     SimulatedSynthesis,
@@ -72,7 +73,10 @@ class SimulatedOwner:
 
 @dataclass(frozen=True, slots=True)
 class FederationRun:
-    """Results of a run, released only; ``study`` has its owners' keys if they have any."""
+    """Results of a run, released only; ``study`` has its owners' keys if they have any.
+
+    ``refined`` is a second study that continues it: decoded rows are made of both results.
+    """
 
     study: Study
     owners: tuple[SimulatedOwner, ...]
@@ -80,6 +84,7 @@ class FederationRun:
     components: Path
     coded: Path
     decoded: Path
+    refined: Study | None = None
 
 
 class FederationDriver(Protocol):
@@ -90,6 +95,7 @@ class FederationDriver(Protocol):
         study: Study,
         *,
         aggregation: Aggregation | None,
+        refinement: Refinement | None,
         rows: Mapping[str, Path],
         held_out: Path,
         target: str | None,
@@ -101,16 +107,20 @@ class FederationDriver(Protocol):
         """Run a study from keys to synthetic rows."""
 
 
-def n_steps(n_owners: int, aggregation: Aggregation | None, *, target: bool = True) -> int:
+def n_steps(
+    n_owners: int, aggregation: Aggregation | None, *, target: bool = True, refined: bool = False
+) -> int:
     """Number of commands in a run, for progress."""
     masked = 0 if aggregation is None else n_owners + aggregation.openers
-    return 5 + (4 + target) * n_owners + masked
+    second = (3 + 3 * n_owners + masked) * refined
+    return 5 + (4 + target) * n_owners + masked + second
 
 
 def run_federation(
     study: Study,
     *,
     aggregation: Aggregation | None,
+    refinement: Refinement | None,
     rows: Mapping[str, Path],
     held_out: Path,
     target: str | None,
@@ -119,13 +129,13 @@ def run_federation(
     output: Path,
     on_step: Callable[[], None],
 ) -> FederationRun:
-    """Run a study from keys to synthetic rows.
+    """Run a study from keys to synthetic rows, and then a second one that continues it.
 
     Parameters
     ----------
-    study, aggregation
+    study, aggregation, refinement
         A study with ``trust: owner``; settings that give it ``trust: aggregate`` once the owners
-        have keys.
+        have keys; those of a second study, if there is to be one.
     rows
         Each owner's data file; it becomes the only data file of the owner's site.
     held_out
@@ -150,46 +160,103 @@ def run_federation(
         federation = LocalFederation(live, folder, authority, on_command=on_step)
         federation.start()
         sites = [SiteDriver(federation, name) for name in study.owners]
+
+        def drawn(site: SiteDriver) -> int | None:
+            return None if n_rows is None else n_rows[site.name]
+
         joined = live.each(sites, SiteDriver.join)
         study_file = folder / "study.yaml"
         if aggregation is None:
             study_file.write_bytes(study.canonical_bytes())
         else:
             study_file.write_text(write_draft(study, aggregation), encoding="utf-8")
-            study_file = _assemble(live, study_file, sites, aggregation, study.name)
-        study = study_from_yaml(study_file.read_text(encoding="utf-8"))
-        federation.operate("study", "create", study_file)
-        given = live.each(sites, lambda site: site.contribute(study, rows[site.name]))
-        # All at once: with spares, openers wait for each other's votes.
-        opened = live.each(sites, lambda site: site.open_sum(study), at_once=len(sites))
+        study, given = _gather(federation, sites, study_file, aggregation, rows)
         outcomes = live.each(
             sites,
-            lambda site: site.use_result(
-                study, target, n_rows=None if n_rows is None else n_rows[site.name]
-            ),
+            lambda site: site.use_result(study, target, n_rows=drawn(site)),
         )
         owners = tuple(
             owner_run(
                 site.name,
-                {**answers, **contribution, **opening, **results},
+                {**answers, **contribution, **results},
                 None
                 if target is None
                 else judge(site.model, held_out, folder / f"judged-{site.name}.csv"),
             )
-            for site, answers, contribution, opening, results in zip(
-                sites, joined, given, opened, outcomes, strict=True
+            for site, answers, contribution, results in zip(
+                sites, joined, given, outcomes, strict=True
             )
         )
-        components, coded, decoded = live.each(
-            (None, "coded", "decoded"),
-            lambda form: download(federation, study, output, form=form),
-        )
+        components, coded = (download(federation, study, output, form=f) for f in (None, "coded"))
+        last, refined = study, None
+        if refinement is not None:
+            draft = folder / "second.yaml"
+            _refine(federation, study, components, refinement, draft)
+            last, _ = _gather(federation, sites, draft, aggregation, rows, first=study)
+            refined = last
+            outcomes = live.each(
+                sites, lambda site: site.use_result(last, None, n_rows=drawn(site))
+            )
+        decoded = download(federation, last, output, form="decoded")
         synthesis = read_synthesis(
             {site.name: outcome for site, outcome in zip(sites, outcomes, strict=True)}
         )
         return FederationRun(
-            study, owners, synthesis, components=components, coded=coded, decoded=decoded
+            study,
+            owners,
+            synthesis,
+            components=components,
+            coded=coded,
+            decoded=decoded,
+            refined=refined,
         )
+
+
+def _gather(
+    federation: LocalFederation,
+    sites: Sequence[SiteDriver],
+    draft: Path,
+    aggregation: Aggregation | None,
+    rows: Mapping[str, Path],
+    *,
+    first: Study | None = None,
+) -> tuple[Study, list[dict[str, CommandAnswer]]]:
+    """Create a study, let every owner contribute and every opener open; return their answers.
+
+    ``first`` is the study that it continues.
+    """
+    live = federation.processes
+    if aggregation is not None:
+        name = str(load_study_file(draft)[0]["name"])
+        draft = _assemble(live, draft, sites, aggregation, name)
+    study = study_from_yaml(draft)
+    federation.operate("study", "create", draft)
+    studies = [study] if first is None else [first, study]
+    given = live.each(sites, lambda site: site.contribute(studies, rows[site.name]))
+    # All at once: with spares, openers wait for each other's votes.
+    opened = live.each(sites, lambda site: site.open_sum(study), at_once=len(sites))
+    return study, [{**one, **other} for one, other in zip(given, opened, strict=True)]
+
+
+def _refine(
+    federation: LocalFederation,
+    first: Study,
+    components: Path,
+    refinement: Refinement,
+    draft: Path,
+) -> None:
+    """Draft the second study, as an operator does."""
+    delta = first.privacy.delta
+    arguments = {
+        "--target": refinement.target,
+        "--name": refinement.name(first),
+        "--epsilon": decimal_text(refinement.epsilon),
+        **({} if delta is None else {"--delta": decimal_text(delta)}),
+        **({} if first.openers is None else {"--open-by": OPEN_BY}),
+        "--output": draft,
+    }
+    line = [each for pair in arguments.items() for each in pair]
+    federation.processes.call("operator", CURATOR, "study", "refine", components, *line)
 
 
 def download(federation: LocalFederation, study: Study, output: Path, *, form: str | None) -> Path:
@@ -220,12 +287,16 @@ class SiteDriver:
         """Print the site's keys for a study with ``trust: aggregate``."""
         return self._own("identity", study, *(["--opener"] if opener else []))
 
-    def contribute(self, study: Study, rows: Path) -> dict[str, CommandAnswer]:
-        """Send the one release; in the field, another steward supplies a masked study's digest."""
-        folder = self._federation.site(self.name)
-        shutil.move(rows, folder / rows.name)
+    def contribute(self, studies: Sequence[Study], rows: Path) -> dict[str, CommandAnswer]:
+        """Send the release to the last of the studies, whose costs are the lifetime budget.
+
+        In the field, another steward supplies a masked study's digest.
+        """
+        folder, study = self._federation.site(self.name), studies[-1]
+        if rows.exists():
+            shutil.move(rows, folder / rows.name)
         (folder / "policy.yaml").write_text(
-            policy_text(study, rows.name, colluders=study.privacy.colluders)
+            policy_text(studies, rows.name, colluders=study.privacy.colluders)
         )
         compared = ("--digest", study.digest) if study.trust is Trust.AGGREGATE else ()
         return {"contribute": self._own("contribute", study.name, "--yes", *compared)}
@@ -255,17 +326,17 @@ class SiteDriver:
         return self._federation.own(self.name, *arguments)
 
 
-def policy_text(study: Study, rows: str, *, colluders: int | None) -> str:
-    """Return a site's policy file, whose lifetime budget is exactly this study's cost.
+def policy_text(studies: Sequence[Study], rows: str, *, colluders: int | None) -> str:
+    """Return a site's policy file, whose lifetime budget is exactly what the studies cost.
 
     ``rows`` is the data file's path at the site; ``colluders``, with ``trust: aggregate``, is the
     fewest that the site accepts.
     """
-    cost = calibrate(study)
+    costs = [calibrate(study) for study in studies]
     budget: dict[str, object] = {
         "path": rows,
-        "epsilon": decimal_text(cost.epsilon),
-        "delta": decimal_text(cost.delta),
+        "epsilon": decimal_text(sum((each.epsilon for each in costs), Decimal(0))),
+        "delta": decimal_text(max(each.delta for each in costs)),
     }
     if colluders is not None:
         budget["aggregate"] = {"colluders": colluders}
@@ -283,7 +354,7 @@ def _assemble(
     files = [draft.with_name(f"identity-{site.name}.json") for site in sites]
     for file, answer in zip(files, keys, strict=True):
         file.write_text(json.dumps(answer.document), encoding="utf-8")
-    output = draft.with_name("assembled.yaml")
+    output = draft.with_name(f"assembled-{draft.name}")
     live.call("operator", CURATOR, "study", "assemble", draft, *files, "--output", output)
     return output
 

@@ -14,8 +14,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dppca.common.errors import SettingError
 from dppca.common.study import Study
-from dppca.deploy.simulation.aggregation import Aggregation
+from dppca.deploy.simulation.aggregation import Aggregation, Refinement
 from dppca.deploy.simulation.containers import DEFAULT_IMAGE
 from dppca.deploy.simulation.containers.answer import read_run
 from dppca.deploy.simulation.containers.folder import write_folder
@@ -39,6 +40,7 @@ class ContainerFederation:
         study: Study,
         *,
         aggregation: Aggregation | None,
+        refinement: Refinement | None,
         rows: Mapping[str, Path],
         held_out: Path,
         target: str | None,
@@ -48,6 +50,8 @@ class ContainerFederation:
         on_step: Callable[[], None],
     ) -> FederationRun:
         """Run a study like `run_federation`; raise `SettingError` for a bad number of owners."""
+        if refinement is not None:
+            raise SettingError("a second study runs as processes: leave out --runtime containers")
         topology = Topology(study, target, image=self.image, aggregation=aggregation, n_rows=n_rows)
         place = folder / "compose"
         write_folder(place, topology, rows, held_out=None if target is None else held_out)

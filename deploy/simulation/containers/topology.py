@@ -180,7 +180,7 @@ def _filled(template: str, **values: object) -> str:
 def _policy(topology: Topology) -> object:
     colluders = None if topology.aggregation is None else topology.aggregation.colluders
     path = f"/data/{topology.rows or 'rows.csv'}"
-    policy: object = yaml.safe_load(policy_text(topology.study, path, colluders=colluders))
+    policy: object = yaml.safe_load(policy_text([topology.study], path, colluders=colluders))
     return policy
 
 

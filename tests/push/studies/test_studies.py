@@ -41,7 +41,7 @@ def test_a_study_comes_to_files_that_verify(trust: str, tmp_path: Path) -> None:
         federation.operate("study", "create", tmp_path / "study.yaml")
         for name in OWNERS:
             pa.csv.write_csv(census_rows(N_ROWS), tmp_path / f"{name}.csv")
-        live.each(drivers, lambda each: each.contribute(study, tmp_path / f"{each.name}.csv"))
+        live.each(drivers, lambda each: each.contribute([study], tmp_path / f"{each.name}.csv"))
         live.each(drivers, lambda each: each.open_sum(study))
         drivers[-1].use_result(study, None)
 
