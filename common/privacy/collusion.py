@@ -11,11 +11,14 @@ Source: `dppca.common.privacy.laws`; Canonne, Kamath and Steinke (2020), proposi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Annotated
 
 from dppca.common.documents.amounts import decimal_text
+from dppca.common.privacy.accounting import PrivacyCost
+from dppca.common.privacy.composition import Round
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.study import Study
 
@@ -31,14 +34,21 @@ class Collusion:
     words: Annotated[str, "the same in words"]
 
 
-def foresee_collusion(study: Study, calibration: Calibration) -> Collusion | None:
-    """Return a study's figures, rounded up; None if each owner adds all of the noise."""
-    honest = calibration.n_honest_owners
-    if honest is None:
+def foresee_collusion(
+    study: Study, calibration: Calibration, first: Round | None = None
+) -> Collusion | None:
+    """Return a study's figures, rounded up; None if each owner adds all of the noise.
+
+    ``first`` is the study that it continues: the figures are then of both.
+    """
+    rounds = [Round(study, calibration), *([] if first is None else [first])]
+    accepted = [each.study.privacy.colluders for each in rounds]
+    expected = min((number for number in accepted if number is not None), default=None)
+    if expected is None:
         return None
-    one_more = _left(calibration, honest, honest - 1)
-    all_others = _left(calibration, honest, 1)
-    words = f"with any {study.required_contributions - honest + 1}: "
+    one_more = _left(rounds, expected + 1)
+    all_others = _left(rounds, None)
+    words = f"with any {expected + 1}: "
     if one_more is None or all_others is None:
         words += (
             "less than promised; if all other owners collude: none (a share of this noise alone "
@@ -52,8 +62,17 @@ def foresee_collusion(study: Study, calibration: Calibration) -> Collusion | Non
     return Collusion(one_more, all_others, words)
 
 
-def _left(calibration: Calibration, honest: int, left: int) -> Decimal | None:
-    cost = calibration.law.cost_of_fewer(calibration.charge, honest, left)
-    if cost is None:
-        return None
-    return cost.epsilon_at(calibration.delta).quantize(_SHOWN, ROUND_CEILING)
+def _left(rounds: Sequence[Round], colluders: int | None) -> Decimal | None:
+    """Return epsilon if so many owners collude in each study; None for all others."""
+    total, delta = PrivacyCost(Decimal(0), Decimal(0)), Decimal(0)
+    for each in rounds:
+        cost: PrivacyCost | None = each.calibration.charge
+        honest = each.calibration.n_honest_owners
+        if honest is not None:
+            left = 1 if colluders is None else each.study.required_contributions - colluders
+            if left < honest:
+                cost = each.calibration.law.cost_of_fewer(each.calibration.charge, honest, left)
+        if cost is None:
+            return None
+        total, delta = total + cost, max(delta, each.calibration.delta)
+    return total.epsilon_at(delta).quantize(_SHOWN, ROUND_CEILING)

@@ -90,6 +90,7 @@ def verify_file(
     except OSError as error:
         raise ArtefactError(f"{beside} cannot be read: {error.strerror or error}") from error
     study, who = checked.study, statement.signed_by
+    first = None if checked.first is None else checked.first.round
     openings = () if checked.evidence is None else checked.evidence.openings
     return Verification(
         file=str(path),
@@ -98,14 +99,14 @@ def verify_file(
         authority=parties.authority(),
         study=study.name,
         study_digest=study.digest,
-        continues=None if checked.first is None else checked.first.study.name,
+        continues=None if first is None else first.study.name,
         schema_digest=study.table.digest,
         owners=tuple(each.share for each in checked.releases),
         missing=tuple(checked.document["missing"]),
         guarantee=checked.guarantee,
         mechanism=describe_mechanism(study, checked.calibration),
         countersigned_by=checked.curator.name,
-        if_more_collude=foresee_collusion(study, checked.calibration),
+        if_more_collude=foresee_collusion(study, checked.calibration, first),
         opened_by=tuple(sorted({each.opener for each in openings})) or None,
         certificates=parties.certificates(now=now or utc_now(), deadline=study.deadline),
         **own,

@@ -17,7 +17,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.csv
 
-from dppca.common.attestation.components import sign_result
+from dppca.common.attestation.components import FirstResult, sign_result
 from dppca.common.attestation.envelopes import SignedFile, read_signed
 from dppca.common.attestation.results import Result
 from dppca.common.attestation.signatures import make_signer
@@ -171,7 +171,9 @@ def make_trained_site(
     return site, study
 
 
-def proved(result: Result, study: Study, authority: Authority) -> SignedFile:
+def proved(
+    result: Result, study: Study, authority: Authority, first: FirstResult | None = None
+) -> SignedFile:
     """The result file; its envelope has receipts that appear to be signed by its owners."""
     signed = []
     for share in result.header.shares:
@@ -186,9 +188,8 @@ def proved(result: Result, study: Study, authority: Authority) -> SignedFile:
         )
         issued = authority.issue(Role.OWNER, share.owner)
         signed.append(sign_release(share.owner, receipt, issued))
-    return sign_result(
-        result, study, calibrate(study), signed, make_signer(authority.issue(Role.CURATOR, "hub"))
-    )
+    curator = make_signer(authority.issue(Role.CURATOR, "hub"))
+    return sign_result(result, study, calibrate(study), signed, curator, first=first)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,14 @@ from decimal import Decimal
 
 import pytest
 
+from dppca.common.privacy.accounting import epsilon_from_rho
 from dppca.common.privacy.collusion import foresee_collusion
+from dppca.common.privacy.composition import Round
 from dppca.common.privacy.release import calibrate
 from tests.support.masked import make_masked_study
 from tests.support.studies import make_study
+
+GAUSSIAN = {"mechanism": "gaussian", "epsilon": "1", "delta": "1e-6"}
 
 
 @pytest.mark.parametrize(
@@ -56,3 +60,22 @@ def test_nothing_is_promised_of_laplace_shares() -> None:
 def test_where_each_owner_adds_all_of_the_noise_there_is_nothing_to_foresee() -> None:
     study = make_study("small")
     assert foresee_collusion(study, calibrate(study)) is None
+
+
+def test_what_two_studies_leave_adds_up() -> None:
+    """Both with shares, or one whose owners add all of the noise and lose nothing more."""
+    masked, bare = make_masked_study(4).study, make_study("small", privacy=GAUSSIAN)
+    alone = foresee_collusion(masked, calibrate(masked))
+    for study, first in ((masked, masked), (masked, bare), (bare, masked)):
+        found = foresee_collusion(study, calibrate(study), Round(first, calibrate(first)))
+        assert found is not None
+        assert alone is not None
+        assert found.words.startswith("with any 2: epsilon")
+        for left, both in ((3 - 1, found.one_more), (1, found.all_others)):
+            rho = [
+                calibrate(each).charge.rho * (Decimal(3) / left if each is masked else 1)
+                for each in (study, first)
+            ]
+            expected = epsilon_from_rho(sum(rho), Decimal("1e-6"))
+            assert both is not None
+            assert expected * Decimal("0.99") <= both <= expected + Decimal("0.01")

@@ -6,9 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dppca.common.privacy.composition import compose_guarantee
+from dppca.common.privacy.accounting import epsilon_from_rho
+from dppca.common.privacy.composition import Round, compose_guarantee
 from dppca.common.privacy.release import calibrate
+from dppca.common.study import Study
 from tests.support.masked import make_masked_study
+from tests.support.studies import make_study
 
 PAIR = [["owner-1", "owner-3"]]
 THREE = [["owner-1", "owner-2"], ["owner-2", "owner-3", "owner-4"]]
@@ -74,3 +77,44 @@ def test_it_is_said_against_whom_and_under_which_assumptions(
     ):
         assert part in found
     assert "largest of the owners'" not in found
+
+
+def _amounts(study: Study, first: Study | None = None) -> tuple[Decimal, Decimal]:
+    before = None if first is None else Round(first, calibrate(first))
+    found = compose_guarantee(study, calibrate(study), first=before)
+    return Decimal(found.epsilon), Decimal(found.delta)
+
+
+GAUSSIAN = {"mechanism": "gaussian", "epsilon": "1", "delta": "1e-6"}
+LAPLACE = {"mechanism": "laplace", "epsilon": "0.5"}
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_two_studies_of_the_same_people_cost_both(overlap: bool) -> None:
+    """Gaussian noise by rho at the larger delta; other pairs by basic composition."""
+    owners = ["owner-1", "owner-2"]
+
+    def made(privacy: dict[str, str]) -> Study:
+        return make_study("small", owners=owners, overlap=overlap, privacy=privacy)
+
+    people = 2 if overlap else 1
+    one, other = made(GAUSSIAN), made({**GAUSSIAN, "delta": "1e-7"})
+    rho = calibrate(one).charge.rho + calibrate(other).charge.rho
+    expected = epsilon_from_rho(rho, Decimal("1e-6")) * people
+    assert _amounts(one, other) == _amounts(other, one) == (expected, people * Decimal("1e-6"))
+    assert expected < 2 * people
+    assert _amounts(one, made(LAPLACE)) == (people * Decimal("1.5"), people * Decimal("1e-6"))
+    assert _amounts(made(LAPLACE), made(LAPLACE)) == (people, 0)
+
+
+def test_two_studies_of_different_trust_cost_both_and_need_what_both_assume() -> None:
+    masked = make_masked_study(overlap=True).study
+    bare = make_study("small", owners=list(masked.owners), overlap=True, privacy=GAUSSIAN)
+    (one, a), (two, b) = _amounts(masked), _amounts(bare)
+    assert _amounts(bare, masked) == (one + two, a + b)
+    found = compose_guarantee(bare, calibrate(bare), first=Round(masked, calibrate(masked)))
+    assert any("run this software as it is" in line for line in found.assumptions)
+    assert len(set(found.assumptions)) == len(found.assumptions)
+    single = [study.model_copy(update={"overlap": False}) for study in (bare, masked)]
+    rho = sum(calibrate(study).charge.rho for study in single)
+    assert _amounts(*single) == (epsilon_from_rho(rho, Decimal("1e-6")), Decimal("1e-6"))
