@@ -1,28 +1,36 @@
 """Utility of synthetic rows: train on them, test on real rows.
 
-The test uses one linear SVM (standardised columns, squared hinge loss, C = 0.1, solved in the
-primal). Features are the coded columns of all attributes except the target. The target of coded
+Two machines are tried: a linear SVM (standardised columns, squared hinge loss, C = 0.1, solved in
+the primal), and boosted trees, which also see what depends on several attributes at once
+(scikit-learn's HistGradientBoostingClassifier as it comes, `random_state` 0, at most `TREE_ROWS`
+rows). The trees' features are values and codes of labels, one column for each attribute; the
+SVM's are the coded columns of all attributes except the target. The target of coded
 synthetic rows is a coordinate, or one for each category: `synthetic_labels` makes classes of them
 from released values only.
 
-The trained machine predicts coded rows, which are integers, by integer arithmetic (`LinearRule`):
+The trained SVM predicts coded rows, which are integers, by integer arithmetic (`LinearRule`):
 the label of a row is a function of that row alone, in a simulation and in a site's own report. An
 accuracy on real rows must not leave the place where it was computed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from dppca.common.errors import RangeError
+from dppca.common.numerics.comparison import choose_rows
 from dppca.common.numerics.rowwise import GridWeights, weights_on
 from dppca.common.numerics.synthesis.discretize import threshold_labels
-from dppca.common.schema import Categorical, Schema
+from dppca.common.schema import Categorical, Column, Schema
 from dppca.common.schema.document import FINEST_BITS
 
+TREE_ROWS = 50_000
+"""Rows that trees are trained on; of more rows a random sample, always the same."""
 _ITERATIONS = 20_000
 _UNIT = 1 << FINEST_BITS
 
@@ -132,3 +140,36 @@ def svm_accuracy(
 ) -> float:
     """Accuracy of `fit_svm` on ``test``, coded rows in real units."""
     return float((fit_svm(features, labels)(test) == truth).mean())
+
+
+def trees_accuracy(
+    features: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    *,
+    test: NDArray[np.float64],
+    truth: NDArray[np.int64],
+) -> float:
+    """Accuracy of boosted trees on ``test``, shape (m, d); a feature may be NaN.
+
+    A class with one row teaches nothing: trees are stopped by rows of each class that are set
+    aside, and that takes two.
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    kept = choose_rows(len(labels), TREE_ROWS)
+    features, labels = features[kept], labels[kept]
+    classes, sizes = np.unique(labels, return_counts=True)
+    if (sizes > 1).sum() < 2:
+        return float((truth == classes[sizes.argmax()]).mean())
+    often = np.isin(labels, classes[sizes > 1])
+    # More threads would wait for each other at every node of a tree on a busy machine.
+    with threadpool_limits(1, user_api="openmp"):
+        trees = HistGradientBoostingClassifier(random_state=0)
+        found = trees.fit(features[often], labels[often]).predict(test)
+    return float((found == truth).mean())
+
+
+def stack_features(columns: Sequence[Column], *, without: Sequence[int]) -> NDArray[np.float64]:
+    """Return values and codes of labels, shape (n_rows, attributes), but of some attributes."""
+    kept = [column for index, column in enumerate(columns) if index not in without]
+    return np.column_stack(kept).astype(np.float64)

@@ -1,10 +1,15 @@
-"""Comparison of two tables by counts: marginals and pair tables.
+"""Comparison of two tables of rows by counts: of one attribute, of pairs, and of triples.
 
 Every attribute is cut into public cells: a binary's two values, a categorical's categories, and
 equal parts of a numeric's bounds ([-1, 1] for unit-ball rows). Pair tables use the schema's cells
 instead (`dppca.common.schema.cells`), with neighbouring cells merged. The distance of two tables is
 the total variation of their shares, ``1/2 sum |p - q|``: 0 for equal shares, 1 if no cell is
 shared.
+
+`compare_rows` judges rows by the mean of that distance over all pairs and over triples, numerics in
+at most `JUDGED_CELLS` cells, and by FLAIM's *workload error* (Maddock, Cormode and Maple 2024): the
+mean of ``sum |p - q|``, which is twice the total variation, over 64 random triples and all pairs
+and single attributes in them.
 
 Even tables drawn from one distribution differ by chance: two tables of n and m rows that fall into
 K cells of shares p are about ``sqrt(1/(2 pi)) (1/n + 1/m)^(1/2) sum sqrt(p (1 - p))`` apart (each
@@ -13,21 +18,31 @@ share's difference is nearly normal, and E|N(0, s^2)| = s sqrt(2/pi)).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import pi, sqrt
+from itertools import combinations
+from math import comb, pi, sqrt
+from random import Random
 from statistics import fmean
 from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.schema import Cells, Column, ColumnKind, Numeric, Schema, encode_numeric
+from dppca.common.schema import Cells, Column, ColumnKind, Numeric, Schema, encode, encode_numeric
 
 MARGINAL_CELLS = 20
 """Cells of a numeric in its own marginal."""
 PAIR_CELLS = 20
 """Largest number of cells of a numeric in a pair table."""
+JUDGED_CELLS = 32
+"""Largest number of cells of a numeric in the tables that rows are judged by."""
+MOST_TRIPLES = 600
+"""All triples of up to 16 attributes; of more attributes a random sample, always the same."""
+WORKLOAD_TRIPLES = 64
+JUDGED_ROWS = 200_000
+"""Rows of each side that are judged; of more rows a random sample, always the same."""
+_MOST_CELLS = 1 << 20  # of a table that is counted as an array
 _WORST = 10
 
 
@@ -87,13 +102,7 @@ def count_cells(schema: Schema, columns: Sequence[Column], rows: NDArray[np.int3
     """Count a batch of rows: ``columns`` uncoded, ``rows`` as `encode` codes them, shape (n, p)."""
     cells, found = assign_cells(schema, columns, rows, numeric_cells=MARGINAL_CELLS)
     marginals = tuple(np.bincount(cells[:, i], minlength=size) for i, size in enumerate(found))
-    cells, found = assign_cells(schema, columns, rows, numeric_cells=PAIR_CELLS)
-    sizes = list(found)
-    for i, own in enumerate(schema.cells):
-        if own is not None:
-            parts = pair_cells(own)
-            cells[:, i] = parts[own.index(np.asarray(columns[i], np.float64))]
-            sizes[i] = int(parts.max()) + 1
+    cells, sizes = _schema_cells(schema, columns, rows, most=PAIR_CELLS)
     pairs = tuple(
         np.bincount(cells[:, i] * sizes[j] + cells[:, j], minlength=sizes[i] * sizes[j]).reshape(
             sizes[i], sizes[j]
@@ -103,16 +112,124 @@ def count_cells(schema: Schema, columns: Sequence[Column], rows: NDArray[np.int3
     return TableCounts(len(rows), marginals, pairs)
 
 
-def pair_cells(cells: Cells) -> NDArray[np.int64]:
-    """Return the pair table's cell for each cell of the schema, shape (cells,).
+def _schema_cells(
+    schema: Schema, columns: Sequence[Column], rows: NDArray[np.int32], *, most: int
+) -> tuple[NDArray[np.int64], tuple[int, ...]]:
+    """Cells as `assign_cells` does, those of the schema where it has some, merged to ``most``."""
+    cells, sizes = assign_cells(schema, columns, rows, numeric_cells=most)
+    merged = list(sizes)
+    for i, own in enumerate(schema.cells):
+        if own is not None:
+            parts = merge_cells(own, most)
+            cells[:, i] = parts[own.index(np.asarray(columns[i], np.float64))]
+            merged[i] = int(parts.max()) + 1
+    return cells, tuple(merged)
 
-    Neighbouring intervals are merged if there are more than `PAIR_CELLS`; spikes and the missing
-    value keep cells of their own.
+
+def merge_cells(cells: Cells, most: int) -> NDArray[np.int64]:
+    """Return one of at most ``most`` cells for each cell of the schema, shape (cells,).
+
+    Neighbouring intervals are merged if there are more; spikes and the missing value keep cells of
+    their own.
     """
     own = np.arange(cells.n_cells - cells.n_intervals)
-    n = min(cells.n_intervals, PAIR_CELLS - len(own))
+    n = min(cells.n_intervals, most - len(own))
     together = np.arange(cells.n_intervals) * n // cells.n_intervals
     return np.concatenate([together, n + own])
+
+
+@dataclass(frozen=True, slots=True)
+class TableErrors:
+    """Distances of one table of rows from another; null where there are too few attributes."""
+
+    one_way: Annotated[float, "total variation of one attribute, mean over all attributes"]
+    two_way: Annotated[float | None, "of two attributes, mean over all pairs"]
+    three_way: Annotated[float | None, "of three attributes, mean over all triples, or 600 of them"]
+    workload: Annotated[
+        float | None,
+        "sum of differences of shares, mean over 64 random triples and what is in them",
+    ]
+
+
+def compare_rows(schema: Schema, ours: Sequence[Column], theirs: Sequence[Column]) -> TableErrors:
+    """Judge rows by other rows, both as uncoded columns of one schema; see the module."""
+    found = []
+    for columns in (ours, theirs):
+        kept = choose_rows(len(columns[0]), JUDGED_ROWS)
+        sample = [column[kept] for column in columns]
+        found.append(_schema_cells(schema, sample, encode(schema, sample), most=JUDGED_CELLS))
+    (first, sizes), (second, _) = found
+    return compare_cells(first, second, sizes)
+
+
+def choose_rows(n_rows: int, most: int) -> NDArray[np.int64] | slice:
+    """Return an index of all rows, or of ``most`` of them at random, the same for a number."""
+    if n_rows <= most:
+        return slice(None)
+    return np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
+
+
+def compare_cells(
+    ours: NDArray[np.int64], theirs: NDArray[np.int64], sizes: Sequence[int]
+) -> TableErrors:
+    """Judge rows by other rows whose cells, shapes (n, A) and (m, A), are among ``sizes`` each."""
+    first, second = np.ascontiguousarray(ours.T), np.ascontiguousarray(theirs.T)
+
+    def variation(attributes: tuple[int, ...]) -> float:
+        return _joint_variation(first, second, sizes, attributes)
+
+    n = len(sizes)
+    triples, workload = choose_triples(n)
+    found = {
+        attributes: variation(attributes)
+        for attributes in [*((i,) for i in range(n)), *list_pairs(n), *{*triples, *workload}]
+    }
+    closure = {part for each in workload for k in (1, 2, 3) for part in combinations(each, k)}
+
+    def mean(tables: Iterable[tuple[int, ...]]) -> float | None:
+        values = [found[each] for each in tables]
+        return fmean(values) if values else None
+
+    one_way, error = fmean(found[(i,)] for i in range(n)), mean(closure)
+    return TableErrors(
+        one_way, mean(list_pairs(n)), mean(triples), None if error is None else 2 * error
+    )
+
+
+def choose_triples(
+    n_attributes: int,
+) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int]]]:
+    """Return the triples of attributes that are judged, and those of the workload.
+
+    They depend on the number of attributes alone.
+    """
+    rng = Random(0)  # noqa: S311 - it protects nothing
+    if comb(n_attributes, 3) <= MOST_TRIPLES:
+        triples = list(combinations(range(n_attributes), 3))
+    else:
+        drawn: set[tuple[int, int, int]] = set()
+        while len(drawn) < MOST_TRIPLES:
+            i, j, k = sorted(rng.sample(range(n_attributes), 3))
+            drawn.add((i, j, k))
+        triples = sorted(drawn)
+    return triples, rng.sample(triples, min(WORKLOAD_TRIPLES, len(triples)))
+
+
+def _joint_variation(
+    first: NDArray[np.int64],
+    second: NDArray[np.int64],
+    sizes: Sequence[int],
+    attributes: tuple[int, ...],
+) -> float:
+    """Total variation of the joint shares of some attributes; cells have shape (A, rows)."""
+    keys, size = [np.zeros(each.shape[1], np.int64) for each in (first, second)], 1
+    for i in attributes:
+        keys = [key * sizes[i] + each[i] for key, each in zip(keys, (first, second), strict=True)]
+        size *= sizes[i]
+    if size > _MOST_CELLS:
+        seen, inverse = np.unique(np.concatenate(keys), return_inverse=True)
+        keys, size = np.split(inverse, [first.shape[1]]), len(seen)
+    return total_variation(*(np.bincount(key, minlength=size) for key in keys))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +280,7 @@ def worst(found: Sequence[Variation], most: int) -> list[int]:
 
 def list_pairs(n_attributes: int) -> list[tuple[int, int]]:
     """Return the pairs ``i < j`` in the order of `TableCounts.pairs`."""
-    return [(i, j) for i in range(n_attributes) for j in range(i + 1, n_attributes)]
+    return [*combinations(range(n_attributes), 2)]
 
 
 def total_variation(first: NDArray[np.int64], second: NDArray[np.int64]) -> float:

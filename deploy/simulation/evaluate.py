@@ -8,13 +8,18 @@ Variance captured
     eigenvectors as rows, ``tr(V S V^T)`` over the sum of the k largest eigenvalues of S: 1 if
     the noise cost nothing. Any k orthonormal directions are between 0 and 1 (Ky Fan).
 Accuracy
-    Share of held-out rows that the linear SVM of `dppca.common.estimators.utility` classifies
-    correctly, trained on real rows (train on real, test on real: ``trtr``) and on synthetic ones
-    (``tstr``).
+    Share of held-out rows that the linear SVM and the boosted trees of
+    `dppca.common.estimators.utility` classify correctly, trained on real rows (train on real, test
+    on real: ``trtr``) and on synthetic ones (``tstr``). Rows without a known target do not count.
+Tables
+    How far decoded synthetic rows are from the training rows, by
+    `dppca.common.numerics.comparison.compare_rows`, and how far held-out real rows are: as these
+    are fewer, chance alone puts them further away.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -22,21 +27,72 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.documents.names import nearest_name
-from dppca.common.errors import SettingError
+from dppca.common.errors import DataError, SettingError
+from dppca.common.numerics.comparison import WORKLOAD_TRIPLES, TableErrors, compare_rows
 from dppca.common.numerics.moments.moments import compute_moments, empty_moments, unpack
-from dppca.common.schema import Numeric, Schema
+from dppca.common.numerics.values import known_cells
+from dppca.common.schema import Column, Numeric, Schema, encode
 
 _BATCH_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Utility:
-    """Accuracy of a classifier on held-out real rows, in [0, 1]."""
+    """Accuracy of classifiers on held-out real rows, in [0, 1]; linear ones but for the trees."""
 
     trtr_accuracy: Annotated[float, "trained on real rows of all owners: without any privacy"]
     tstr_accuracy: Annotated[float, "trained on coded synthetic rows"]
     tstr_accuracy_decoded: Annotated[float, "trained on decoded synthetic rows"]
     majority: Annotated[float, "always the commonest class of the training rows"]
+    trtr_trees: Annotated[float, "boosted trees trained on real rows of all owners"]
+    tstr_trees: Annotated[float, "boosted trees trained on decoded synthetic rows"]
+
+    @property
+    def accuracies(self) -> list[tuple[str, float, float | None]]:
+        """What each was trained on; the linear machine's accuracy, and the trees'."""
+        return [
+            ("real rows of all owners, no privacy", self.trtr_accuracy, self.trtr_trees),
+            ("synthetic rows, coded", self.tstr_accuracy, None),
+            ("synthetic rows, decoded", self.tstr_accuracy_decoded, self.tstr_trees),
+            ("nothing: the commonest class", self.majority, None),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class TableUtility:
+    """Distances from the training rows."""
+
+    synthetic: Annotated[TableErrors, "of decoded synthetic rows"]
+    held_out: Annotated[TableErrors | None, "of held-out real rows; null where none are held out"]
+    summary: Annotated[str, "both in words; empty for fewer than three attributes"]
+
+
+def compare_tables(
+    schema: Schema,
+    *,
+    training: Sequence[Column],
+    held_out: Sequence[Column],
+    decoded: Sequence[Column],
+) -> TableUtility:
+    """Compare synthetic and held-out rows with the training rows; all are uncoded columns."""
+    made = compare_rows(schema, decoded, training)
+    real = compare_rows(schema, held_out, training) if len(held_out[0]) else None
+    return TableUtility(made, real, _summarise_tables(made, real))
+
+
+def _summarise_tables(made: TableErrors, real: TableErrors | None) -> str:
+    if made.three_way is None:
+        return ""
+    beside = ["", ""]
+    if real is not None:
+        beside = [f"; those of held-out real rows by {real.three_way:.3f}, as they are fewer"]
+        beside.append(f"; of held-out real rows {real.workload:.3f}")
+    return (
+        f"Tables of three attributes are off by {made.three_way:.3f} (total variation between "
+        f"decoded synthetic rows and the owners' rows){beside[0]}. Workload error (mean sum of "
+        f"differences of shares, over {WORKLOAD_TRIPLES} random triples of attributes and what is "
+        f"in them): {made.workload:.3f}{beside[1]}."
+    )
 
 
 def compute_pooled_covariance(schema: Schema, rows: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -92,44 +148,62 @@ def evaluate(
     schema: Schema,
     target: str,
     *,
-    training: NDArray[np.int32],
-    held_out: NDArray[np.int32],
+    training: Sequence[Column],
+    held_out: Sequence[Column],
     coded: NDArray[np.float64],
-    decoded: NDArray[np.int32],
+    decoded: Sequence[Column],
     released_mean: NDArray[np.float64] | None,
 ) -> Utility:
     """Train on real and on synthetic rows, test on held-out real rows.
 
-    ``training`` and ``held_out`` are real rows from `encode`, and ``decoded`` are decoded synthetic
-    rows, coded again by `encode`, in units of ``2**-g``. ``coded`` are synthetic rows in coded
-    coordinates, real units, shape (n, p). ``released_mean`` has shape (p,), coded units; None if
-    the release has no sums.
+    ``training`` and ``held_out`` are real rows and ``decoded`` are decoded synthetic rows, as
+    uncoded columns. ``coded`` are synthetic rows in coded coordinates, real units, shape (n, p).
+    ``released_mean`` has shape (p,), coded units; None if the release has no sums. Raise
+    `DataError` if the target is known of no row that is trained or tried on.
     """
     from dppca.common.estimators.utility import (  # scikit-learn takes its time to import
         extract_features,
         extract_labels,
+        stack_features,
         svm_accuracy,
         synthetic_labels,
+        trees_accuracy,
     )
 
-    unit = float(1 << schema.resolution_bits)
-    truth = extract_labels(schema, target, held_out)
-    test = extract_features(schema, target, held_out) / unit
-    seen = extract_labels(schema, target, training)
+    index, unit = schema.find_index(target), float(1 << schema.resolution_bits)
+
+    def known(columns: Sequence[Column]) -> list[Column]:
+        rows = known_cells(schema.attributes[index], columns[index])
+        if not rows.any():
+            raise DataError(
+                f"no row, or no row that classifiers are tried on, has a label of {target}: take "
+                "another target"
+            )
+        return [column[rows] for column in columns]
+
+    training, held_out = known(training), known(held_out)
+    (seen, seen_rows), (truth, test_rows), (made, made_rows) = (
+        (extract_labels(schema, target, rows), rows)
+        for rows in (encode(schema, columns) for columns in (training, held_out, decoded))
+    )
+    test = extract_features(schema, target, test_rows) / unit
     classes, sizes = np.unique(seen, return_counts=True)
 
-    def accuracy(features: NDArray[np.float64], labels: NDArray[np.int64]) -> float:
+    def linear(features: NDArray[np.float64], labels: NDArray[np.int64]) -> float:
         return svm_accuracy(features, labels, test=test, truth=truth)
 
+    def trees(columns: Sequence[Column], labels: NDArray[np.int64]) -> float:
+        features, tried = (stack_features(each, without=[index]) for each in (columns, held_out))
+        return trees_accuracy(features, labels, test=tried, truth=truth)
+
     return Utility(
-        trtr_accuracy=accuracy(extract_features(schema, target, training) / unit, seen),
-        tstr_accuracy=accuracy(
+        trtr_accuracy=linear(extract_features(schema, target, seen_rows) / unit, seen),
+        tstr_accuracy=linear(
             extract_features(schema, target, coded),
             synthetic_labels(schema, target, coded, released_mean),
         ),
-        tstr_accuracy_decoded=accuracy(
-            extract_features(schema, target, decoded) / unit,
-            extract_labels(schema, target, decoded),
-        ),
+        tstr_accuracy_decoded=linear(extract_features(schema, target, made_rows) / unit, made),
         majority=float((truth == classes[sizes.argmax()]).mean()),
+        trtr_trees=trees(training, seen),
+        tstr_trees=trees(decoded, made),
     )

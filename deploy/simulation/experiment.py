@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dppca.common.documents.values import to_document
 from dppca.common.errors import SettingError
 from dppca.common.numerics.comparison import count_cells, summarise_pairs, variations
-from dppca.common.numerics.values import count_values, known_cells
+from dppca.common.numerics.values import count_values
 from dppca.common.pages.rendering import check_report
 from dppca.common.privacy.composition import ComposedGuarantee, Round, compose_guarantee
 from dppca.common.privacy.release import calibrate
@@ -36,6 +36,7 @@ from dppca.deploy.simulation.disk import ANOTHER_OUTPUT, ANOTHER_TMPDIR, telling
 from dppca.deploy.simulation.evaluate import (
     captured_variance,
     check_target,
+    compare_tables,
     compute_pooled_covariance,
     evaluate,
     variance_by_chance,
@@ -333,12 +334,6 @@ def _require_two_labels(
         )
 
 
-def _known_target(schema: Schema, target: str, columns: list[Column]) -> NDArray[np.bool_]:
-    """Mask of the rows with a known target, which an accuracy counts."""
-    index = schema.find_index(target)
-    return known_cells(schema.attributes[index], columns[index])
-
-
 def _evaluate(
     request: ExperimentRequest,
     run: FederationRun,
@@ -361,9 +356,8 @@ def _evaluate(
     tally = FaultCounts(schema)
     tally.add(training)
     coded = _coded_synthetic(schema, run.coded)
-    coded_decoded = encode(schema, decoded)
     ours = count_cells(schema, training, coded_training)
-    theirs = count_cells(schema, decoded, coded_decoded)
+    theirs = count_cells(schema, decoded, encode(schema, decoded))
     figures = {
         "scree": scree_figure(
             eigenvalues=result.eigenvalues,
@@ -382,10 +376,10 @@ def _evaluate(
         utility = evaluate(
             schema,
             target,
-            training=coded_training[_known_target(schema, target, training)],
-            held_out=encode(schema, held_out)[_known_target(schema, target, held_out)],
+            training=training,
+            held_out=held_out,
             coded=coded,
-            decoded=coded_decoded,
+            decoded=decoded,
             released_mean=result.mean,
         )
     claimed, eigenvalues, edge = calibrate(study), result.eigenvalues, result.header.noise_edge
@@ -423,6 +417,7 @@ def _evaluate(
         refined=None if run.refined is None else describe_refinement(run.refined),
         utility=utility,
         pairs=summarise_pairs(variations(schema, ours, theirs)[1]),
+        tables=compare_tables(schema, training=training, held_out=held_out, decoded=decoded),
         files={
             "report": str(output / "report.md"),
             "page": str(output / PAGE),

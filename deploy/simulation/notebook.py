@@ -25,12 +25,12 @@ from dppca.common.documents.messages import Form
 from dppca.common.documents.tables import html_table, html_text
 from dppca.common.errors import DataError, SettingError
 from dppca.common.numerics.moments.accumulation import accumulate_moments
-from dppca.common.numerics.values import ValueCounts, count_values, known_cells
+from dppca.common.numerics.values import ValueCounts, count_values
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.composition import ComposedGuarantee, Round, compose_guarantee
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate
-from dppca.common.schema import Column, Numeric, Schema, encode
+from dppca.common.schema import Column, Schema, encode
 from dppca.common.schema.frames import find_library, read_frame, table_for
 from dppca.common.shell.clock import utc_now
 from dppca.common.shell.pictures import biplot_figure, loadings_figure
@@ -43,9 +43,11 @@ from dppca.deploy.simulation.aggregation import (
     describe_refinement,
 )
 from dppca.deploy.simulation.evaluate import (
+    TableUtility,
     Utility,
     captured_variance,
     check_target,
+    compare_tables,
     compute_pooled_covariance,
     evaluate,
 )
@@ -113,6 +115,9 @@ class Simulation:
         Synthetic rows in coded units, shape (n_rows, p).
     utility
         † Accuracies on real rows, held out or of a test table; None without a target.
+    tables
+        † Distances of decoded synthetic rows from the owners' rows in tables of up to three
+        attributes, and those of the rows that classifiers are tried on.
     relations
         Relations between attributes that exceed the noise, ``summary`` in words; None if no field
         can be fitted: unit-ball rows, one attribute.
@@ -136,6 +141,7 @@ class Simulation:
     synthesis: SimulatedSynthesis
     coded: NDArray[np.float64]
     utility: Utility | None
+    tables: TableUtility
     relations: VisibleRelations | None
     captured_variance: float
     faults: CheckReport
@@ -217,8 +223,13 @@ class Simulation:
         if self.refined is not None:
             lines.append(f"  {describe_refinement(self.refined)}")
         if self.utility is not None:
-            figures = ", ".join(f"{name} {value}" for name, value in self._accuracies())
+            figures = ", ".join(
+                f"{name} {linear}{f' (trees {trees})' if trees else ''}"
+                for name, linear, trees in self._accuracies()
+            )
             lines.append(f"  accuracy for {self.target} on {self._tried_on} †: {figures}")
+        if self.tables.summary:
+            lines.append(f"  † {self.tables.summary}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -250,19 +261,16 @@ class Simulation:
             parts.append(f"<p>{html_text(describe_refinement(self.refined))}</p>")
         if self.utility is not None:
             caption = f"Accuracy for {self.target} on {self._tried_on} †"
-            names = ("a linear classifier, trained on", "accuracy")
+            names = ("a classifier, trained on", "linear", "boosted trees")
             parts.append(html_table(names, self._accuracies(), caption=caption))
+        if self.tables.summary:
+            parts.append(f"<p>† {html_text(self.tables.summary)}</p>")
         return "".join(parts)
 
-    def _accuracies(self) -> list[tuple[str, str]]:
-        utility = self.utility
-        if utility is None:
-            return []
+    def _accuracies(self) -> list[tuple[str, str, str]]:
         return [
-            ("real rows of all owners, no privacy", f"{utility.trtr_accuracy:.3f}"),
-            ("synthetic rows, coded", f"{utility.tstr_accuracy:.3f}"),
-            ("synthetic rows, decoded", f"{utility.tstr_accuracy_decoded:.3f}"),
-            ("nothing: the commonest class", f"{utility.majority:.3f}"),
+            (name, f"{linear:.3f}", "" if trees is None else f"{trees:.3f}")
+            for name, linear, trees in ([] if self.utility is None else self.utility.accuracies)
         ]
 
 
@@ -409,7 +417,16 @@ def simulate(
         coded=coded,
         utility=None
         if target is None
-        else measure_utility(schema, target, pooled, held_out, coded, decoded, result),
+        else evaluate(
+            schema,
+            target,
+            training=pooled,
+            held_out=held_out,
+            coded=coded,
+            decoded=decoded,
+            released_mean=result.mean,
+        ),
+        tables=compare_tables(schema, training=pooled, held_out=held_out, decoded=decoded),
         relations=judge_result(result, study),
         captured_variance=captured_variance(covariance, result.vectors),
         faults=tally.report(),
@@ -457,35 +474,6 @@ def _divide(
         training[name] = [column[order[n_held_out:]] for column in columns]
         kept_back.append([column[order[:n_held_out]] for column in columns])
     return training, join_columns(kept_back)
-
-
-def measure_utility(
-    schema: Schema,
-    target: str,
-    pooled: list[Column],
-    held_out: list[Column],
-    coded: NDArray[np.float64],
-    decoded: list[Column],
-    result: Result,
-) -> Utility:
-    """Accuracies among rows with a known target; raise `DataError` if there are none."""
-    index = schema.find_index(target)
-    attribute = schema.attributes[index]
-    known, tested = known_cells(attribute, pooled[index]), known_cells(attribute, held_out[index])
-    if not isinstance(attribute, Numeric) and not (known.any() and tested.any()):
-        raise DataError(
-            f"no row, or no row that classifiers are tried on, has a label of {target}: take "
-            "another target"
-        )
-    return evaluate(
-        schema,
-        target,
-        training=encode(schema, pooled)[known],
-        held_out=encode(schema, held_out)[tested],
-        coded=coded,
-        decoded=encode(schema, decoded),
-        released_mean=result.mean,
-    )
 
 
 def draw_rows(

@@ -23,11 +23,11 @@ from dppca.common.schema import Column, known_labels
 from dppca.common.schema.frames import read_frame
 from dppca.common.shell.clock import utc_now
 from dppca.common.study import Study
-from dppca.deploy.simulation.evaluate import Utility
+from dppca.deploy.simulation.evaluate import Utility, evaluate
 from dppca.deploy.simulation.experiment import ExperimentRequest, read_columns
 from dppca.deploy.simulation.holdings import hold_rows, write_table
 from dppca.deploy.simulation.in_memory import make_parties, run_study
-from dppca.deploy.simulation.notebook import draw_rows, join_columns, make_table, measure_utility
+from dppca.deploy.simulation.notebook import draw_rows, join_columns, make_table
 from dppca.owner.models.catalogue import DPPCA_SVM, LINEAR, METHODS
 from dppca.owner.models.training import train
 from dppca.owner.records import Table, open_table
@@ -72,14 +72,18 @@ def draw_again(
             coded = make_table(draw_rows(result, study, Form.CODED))
             draws.append(
                 Draw(
-                    measure_utility(
+                    evaluate(
                         schema,
                         target,
-                        pooled,
-                        held_out,
-                        np.column_stack([coded[name].to_numpy() for name in schema.column_names]),
-                        read_frame(make_table(draw_rows(result, study, Form.DECODED)), schema),
-                        result,
+                        training=pooled,
+                        held_out=held_out,
+                        coded=np.column_stack(
+                            [coded[name].to_numpy() for name in schema.column_names]
+                        ),
+                        decoded=read_frame(
+                            make_table(draw_rows(result, study, Form.DECODED)), schema
+                        ),
+                        released_mean=result.mean,
                     ),
                     {
                         owner: _accuracy_at_home(result, study, table, target, held_out)

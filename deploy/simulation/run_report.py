@@ -16,12 +16,13 @@ from typing import Annotated
 
 from dppca.common.documents.names import one_line
 from dppca.common.documents.values import DigestText, PathText
+from dppca.common.estimators.utility import TREE_ROWS
 from dppca.common.numerics.comparison import PAIR_CELLS, PairSummary
 from dppca.common.numerics.loadings import KeptComponent
 from dppca.common.pages.rendering import render_file
 from dppca.common.privacy.composition import ComposedGuarantee
 from dppca.common.shell.clock import utc_now
-from dppca.deploy.simulation.evaluate import Utility
+from dppca.deploy.simulation.evaluate import TableUtility, Utility
 from dppca.deploy.simulation.runner import SimulatedOwner
 from dppca.deploy.simulation.synthesis import SimulatedSynthesis
 from dppca.owner.records import CheckReport
@@ -36,6 +37,7 @@ SIMULATION_ONLY = (
     "utility",
     "owners[].dppca_svm_accuracy",
     "pairs",
+    "tables",
     "repeats",
     "plots.marginals",
     "plots.pairs",
@@ -142,6 +144,7 @@ class SimulationReport:
         Utility | None, "what the synthetic rows are good for; null without a target"
     ]
     pairs: Annotated[PairSummary, "decoded synthetic rows against the training rows"]
+    tables: Annotated[TableUtility, "tables of up to three attributes"]
     repeats: Annotated[
         SimulatedRepeats | None, "figures over all repeats; null where there is one"
     ] = None
@@ -171,7 +174,9 @@ def make_markdown(report: SimulationReport) -> str:
         "code": _code,
         "prose": lambda text: one_line(text).replace("<", "&lt;"),
     }
-    return environment.get_template("simulation.md").render(report=report, pair_cells=PAIR_CELLS)
+    return environment.get_template("simulation.md").render(
+        report=report, pair_cells=PAIR_CELLS, tree_rows=TREE_ROWS
+    )
 
 
 def _code(name: str) -> str:
@@ -204,6 +209,7 @@ def make_page(report: SimulationReport) -> str:
         report=report,
         face=face,
         pictures=pictures,
+        tree_rows=TREE_ROWS,
     )
 
 
@@ -241,6 +247,8 @@ def _repeated_figures(report: SimulationReport) -> dict[str, float]:
         "components.captured_variance": report.components.captured_variance,
         "synthesis.not_converged": len(report.synthesis.not_converged),
         "pairs.mean": report.pairs.mean,
+        "tables.three_way": report.tables.synthetic.three_way,
+        "tables.workload": report.tables.synthetic.workload,
         **{f"utility.{name}": value for name, value in utility.items()},
         **{f"{each.name}.dppca_svm_accuracy": each.dppca_svm_accuracy for each in report.owners},
     }

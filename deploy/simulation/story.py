@@ -47,8 +47,8 @@ def make_story(report: SimulationReport, draws: Sequence[Draw], *, width: int | 
         "that the best possible ones would (which only a simulation can know).",
         "WHAT IT IS GOOD FOR. From the components each owner made synthetic rows and published "
         "them. Each also trained a classifier at home, on its own rows in the joint components; "
-        "that one is site-only: it was made from raw rows and never left. Linear classifiers of "
-        f"{report.target}, tried on the held-out real rows:",
+        "that one is site-only: it was made from raw rows and never left. Classifiers of "
+        f"{report.target}, linear ones and boosted trees, tried on the held-out real rows:",
     ]
     chance = (
         f"WHAT IS CHANCE. The same study was then repeated {len(draws)} times in one process: the "
@@ -60,7 +60,9 @@ def make_story(report: SimulationReport, draws: Sequence[Draw], *, width: int | 
     paths = {**report.plots, **report.files}
     listed = "\n".join(text_table(("what", "file"), list(paths.items()), width=width))
     columns = min(_WIDTH, width or _WIDTH)
-    told = [*(fill(part, columns) for part in parts), table, fill(chance, columns)]
+    tables = f"WHAT TABLES OF THE ROWS ARE WORTH. {report.tables.summary}"
+    told = [*(fill(part, columns) for part in parts), table]
+    told += [fill(part, columns) for part in (tables, chance)]
     return "\n\n".join(
         [*told, f"SEE FOR YOURSELF (this run took {report.seconds:.0f} s)\n{listed}"]
     )
@@ -74,7 +76,6 @@ def _accuracies(
     width: int | None,
 ) -> str:
     """Table of accuracies: this run's, and the smallest and largest over all draws."""
-    real, majority = f"{utility.trtr_accuracy:.3f}", f"{utility.majority:.3f}"
     noised = [
         (
             "trained on synthetic rows, coded coordinates",
@@ -86,6 +87,11 @@ def _accuracies(
             utility.tstr_accuracy_decoded,
             [draw.utility.tstr_accuracy_decoded for draw in draws],
         ),
+        (
+            "trees trained on synthetic rows, decoded",
+            utility.tstr_trees,
+            [draw.utility.tstr_trees for draw in draws],
+        ),
         *(
             (
                 f"trained at home by {owner.name}",
@@ -95,13 +101,20 @@ def _accuracies(
             for owner in owners
         ),
     ]
+    without = [
+        ("trained on real rows of all owners, without privacy", utility.trtr_accuracy),
+        ("trees trained on real rows of all owners", utility.trtr_trees),
+        ("always answering the commonest class", utility.majority),
+    ]
+    real, trees, majority = [(name, f"{found:.3f}", "no noise") for name, found in without]
     rows = [
-        ("trained on real rows of all owners, without privacy", real, "no noise"),
+        real,
+        trees,
         *(
             (name, f"{here:.3f}", f"{min(here, *others):.3f} to {max(here, *others):.3f}")
             for name, here, others in noised
         ),
-        ("always answering the commonest class", majority, "no noise"),
+        majority,
     ]
     names = ("classifier", "this run", f"{len(draws) + 1} draws")
     return "\n".join(text_table(names, rows, width=width, right=(1, 2)))

@@ -24,13 +24,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import yaml
-from numpy.typing import NDArray
 from pyarrow import parquet
 
 from benchmarks.studies import PublicData, adult, nltcs, study_document, write_csv
 from dppca.common.attestation.envelopes import envelope_path
 from dppca.common.documents.messages import Form
-from dppca.common.schema import encode
+from dppca.common.schema import Column, encode
 from dppca.common.study import Study, study_from_mapping
 from dppca.common.synthesis.rows import synthesize
 from dppca.deploy.simulation.evaluate import evaluate
@@ -249,28 +248,31 @@ def test_ctrl_c_leaves_neither_a_process_nor_a_file(tmp_path: Path) -> None:
     assert not list(scratch.iterdir())
 
 
-def rows_of(data: PublicData, study: Study) -> NDArray[np.int32]:
+def columns_of(data: PublicData, study: Study) -> list[Column]:
     names = [attribute["name"] for attribute in data.attributes]
     columns = zip(*data.rows, strict=True)
     table = pa.table(dict(zip(names, map(list, columns), strict=True)))
-    return encode(study.table, read_columns(study.table, table))
+    return read_columns(study.table, table)
 
 
 def mean_accuracies(
     data: PublicData, study: Study, *targets: str
 ) -> dict[str, tuple[float, float]]:
     """Mean accuracy of coded and of decoded synthetic rows, by target, over `SEEDS`."""
-    rows = rows_of(data, study)
+    columns = columns_of(data, study)
+    rows = encode(study.table, columns)
     order = pa.table({"row": np.arange(len(rows))})
     found: dict[str, list[tuple[float, float]]] = {target: [] for target in targets}
     for seed in SEEDS:
         division = divide(order, owners=len(study.owners), seed=seed)
         result = pooled_result(study, [rows[part] for part in division.owners], seed=seed)
-        training, held_out = rows[division.training], rows[division.held_out]
+        training, held_out = (
+            [column[part] for column in columns] for part in (division.training, division.held_out)
+        )
         made = {
             form: drawn_table(
                 synthesize(
-                    result, study, form, n_rows=len(training), rng=np.random.default_rng(seed)
+                    result, study, form, n_rows=len(training[0]), rng=np.random.default_rng(seed)
                 )
             )
             for form in Form
@@ -283,7 +285,7 @@ def mean_accuracies(
                 training=training,
                 held_out=held_out,
                 coded=coded,
-                decoded=encode(study.table, read_columns(study.table, made[Form.DECODED])),
+                decoded=read_columns(study.table, made[Form.DECODED]),
                 released_mean=result.mean,
             )
             found[target].append((utility.tstr_accuracy, utility.tstr_accuracy_decoded))

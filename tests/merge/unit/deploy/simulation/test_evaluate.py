@@ -8,16 +8,25 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from dppca.common.errors import SettingError
-from dppca.common.estimators.utility import extract_features, svm_accuracy, synthetic_labels
-from dppca.common.schema import Schema, encode
+from dppca.common.errors import DataError, SettingError
+from dppca.common.estimators.utility import (
+    extract_features,
+    svm_accuracy,
+    synthetic_labels,
+    trees_accuracy,
+)
+from dppca.common.numerics.comparison import TableErrors
+from dppca.common.schema import Column, Schema, encode
 from dppca.deploy.simulation.evaluate import (
     captured_variance,
     check_target,
+    compare_tables,
     compute_pooled_covariance,
     evaluate,
     variance_by_chance,
 )
+
+ROWS = np.arange(2000)
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +40,17 @@ def schema() -> Schema:
 
 
 @pytest.fixture(scope="module")
-def rows(schema: Schema) -> np.ndarray[Any, np.dtype[np.int32]]:
+def columns() -> list[Column]:
     rng = np.random.default_rng(5)
     b = rng.integers(0, 2, 2000).astype(np.int32)
     x = rng.normal(2 * b - 1, 0.6)
     c = (b + (rng.random(2000) < 0.2)).astype(np.int32)
-    return encode(schema, [x, b, c])
+    return [x, b, c]
+
+
+@pytest.fixture(scope="module")
+def rows(schema: Schema, columns: list[Column]) -> np.ndarray[Any, np.dtype[np.int32]]:
+    return encode(schema, columns)
 
 
 def test_covariance_is_of_the_coded_rows_and_features_are_all_but_the_target(
@@ -82,25 +96,64 @@ def test_coded_rows_are_cut_in_the_middle_and_at_the_largest_or_by_a_released_me
     assert labels[-30:].all()
 
 
-def test_a_perfect_copy_is_as_useful_as_the_rows(schema: Schema, rows: Any) -> None:
+def test_a_perfect_copy_is_as_useful_as_the_rows(
+    schema: Schema, columns: list[Column], rows: Any
+) -> None:
+    training, held_out = ([each[part] for each in columns] for part in np.split(ROWS, [1500]))
+    labels = held_out[1].copy()
+    labels[:100] = -1  # nobody knows them
     utility = evaluate(
         schema,
         "b",
-        training=rows[:1500],
-        held_out=rows[1500:],
+        training=training,
+        held_out=[held_out[0], labels, held_out[2]],
         coded=rows[:1500] / 1024,
-        decoded=rows[:1500],
+        decoded=training,
         released_mean=None,
     )
     assert utility.tstr_accuracy == utility.tstr_accuracy_decoded == utility.trtr_accuracy
-    assert utility.trtr_accuracy > 0.9
+    assert utility.tstr_trees == utility.trtr_trees
+    assert min(utility.trtr_accuracy, utility.trtr_trees) > 0.9
     assert utility.majority == pytest.approx(0.5, abs=0.1)
+    tables = compare_tables(schema, training=training, held_out=held_out, decoded=training)
+    assert tables.synthetic == TableErrors(0, 0, 0, 0)
+    assert tables.held_out is not None
+    assert "are off by 0.000 (total variation" in tables.summary
+    assert f"held-out real rows by {tables.held_out.three_way:.3f}, as" in tables.summary
+    nobody = [each[:0] for each in columns]
+    alone = compare_tables(schema, training=training, held_out=nobody, decoded=training)
+    assert alone.held_out is None
+    assert alone.summary.endswith("0.000.")
+    with pytest.raises(DataError, match="has a label of b"):
+        evaluate(
+            schema,
+            "b",
+            training=training,
+            held_out=nobody,
+            coded=rows / 1024,
+            decoded=training,
+            released_mean=None,
+        )
+
+
+def test_trees_see_what_depends_on_two_attributes_together_and_a_linear_machine_does_not() -> None:
+    rng = np.random.default_rng(3)
+    features = rng.integers(0, 2, (4000, 2)).astype(np.float64)
+    labels = (features[:, 0] != features[:, 1]).astype(np.int64)
+    features[0] = np.nan  # a value that is missing
+    tried = {"test": features[3000:], "truth": labels[3000:]}
+    assert trees_accuracy(features[:3000], labels[:3000], **tried) == 1
+    assert svm_accuracy(features[1:3000], labels[1:3000], **tried) < 0.8
+    # A class of one row cannot be divided into rows to grow by and rows to stop by.
+    grown = np.r_[np.tile(features, (3, 1)), features[:1]]
+    assert trees_accuracy(grown, np.r_[np.tile(labels, 3), 2], **tried) == 1
 
 
 def test_synthetic_rows_of_one_class_answer_that_class() -> None:
     zeros, ones = np.zeros((10, 2)), np.ones(10, np.int64)
     truth = np.array([1, 0, 1])
-    assert svm_accuracy(zeros, ones, test=zeros[:3], truth=truth) == pytest.approx(2 / 3)
+    for accuracy in (svm_accuracy, trees_accuracy):
+        assert accuracy(zeros, ones, test=zeros[:3], truth=truth) == pytest.approx(2 / 3)
 
 
 @pytest.mark.parametrize("target", ["x", "nothing"])

@@ -16,7 +16,7 @@ import pytest
 from dppca.common.documents.tables import fit_markdown
 from dppca.common.documents.values import to_document
 from dppca.common.errors import SettingError, StudyError
-from dppca.common.numerics.comparison import PairSummary, Variation
+from dppca.common.numerics.comparison import PairSummary, TableErrors, Variation
 from dppca.common.numerics.loadings import Loading
 from dppca.common.privacy.composition import compose_guarantee
 from dppca.common.privacy.release import calibrate
@@ -25,7 +25,7 @@ from dppca.common.study import study_from_mapping
 from dppca.common.synthesis.rows import DecodingMethod
 from dppca.common.verification.components import kept_components
 from dppca.deploy.simulation.demo import PLANS, TARGET, demo_study, demo_table
-from dppca.deploy.simulation.evaluate import Utility
+from dppca.deploy.simulation.evaluate import TableUtility, Utility
 from dppca.deploy.simulation.experiment import read_columns, with_owners
 from dppca.deploy.simulation.redraws import Draw
 from dppca.deploy.simulation.run_report import (
@@ -117,7 +117,8 @@ def report() -> SimulationReport:
             21, 19, (), "Relations of 19 of 21 pairs of attributes stand above the noise: <b>."
         ),
         synthesis=SYNTHESIS,
-        utility=Utility(0.98, 0.97, 0.91, 0.74),
+        utility=Utility(0.98, 0.97, 0.91, 0.74, 0.99, 0.96),
+        tables=TableUtility(TableErrors(0.01, 0.02, 0.03, 0.07), None, "Tables are off."),
         pairs=PairSummary(0.0456, 0.0123, (Variation(("lpi", "fmde"), 0.7891, 0.0567),)),
         steps=list_steps(owners),
         files={"report": "out/report.md"},
@@ -134,7 +135,10 @@ def document(report: SimulationReport) -> Any:
 
 SCHEMA = demo_study().table
 DRAWS = [
-    Draw(Utility(0.98, coded, decoded, 0.74), {f"owner-{n}": home + n / 100 for n in (1, 2, 3)})
+    Draw(
+        Utility(0.98, coded, decoded, 0.74, 0.99, decoded),
+        {f"owner-{n}": home + n / 100 for n in (1, 2, 3)},
+    )
     for coded, decoded, home in [(0.88, 0.95, 0.7), (0.9, 0.93, 0.92)]
 ]
 
@@ -154,7 +158,9 @@ def test_the_report_says_what_the_document_says_and_first_what_an_owner_would_be
         f"| 2 | 0.2 | yes | +1.00 `{SCHEMA.column_names[1]}",
         "commonest class would be right on 0.740 of the held-out rows †",
         "| owner-2 | 5,384 | 1 | 0 | 0.920 |",
-        "| synthetic rows, coded | 0.9700 |",
+        "| synthetic rows, coded | 0.9700 |  |",
+        "| synthetic rows, decoded | 0.9100 | 0.9600 |",
+        "\nTables are off.\n",
         "| `lncoins` | 0 | 1,234 | 0 | 0 | 0 | 7.64% |",
         "0.0456 on average, where chance alone would give 0.0123",
         "| `lpi`, `fmde` | 0.789 | 0.057 |",
@@ -181,6 +187,8 @@ def test_the_report_has_the_keys_that_were_promised(document: Any) -> None:
         "tstr_accuracy",
         "tstr_accuracy_decoded",
         "majority",
+        "trtr_trees",
+        "tstr_trees",
     }
     assert document["synthesis"] == {
         "rows": 16_152,
@@ -209,10 +217,12 @@ def test_the_story_gives_a_range_of_draws_for_what_noise_changes_and_for_nothing
         "classifier                                           this run         3 draws"
     )
     found = {
-        line[:51].strip(): line[51:].split(maxsplit=1) for line in lines[start + 1 : start + 8]
+        line[:51].strip(): line[51:].split(maxsplit=1) for line in lines[start + 1 : start + 10]
     }
     assert found == {
         "trained on real rows of all owners, without privacy": ["0.980", "no noise"],
+        "trees trained on real rows of all owners": ["0.990", "no noise"],
+        "trees trained on synthetic rows, decoded": ["0.960", "0.930 to 0.960"],
         "trained on synthetic rows, coded coordinates": ["0.970", "0.880 to 0.970"],
         "trained on synthetic rows, decoded to real values": ["0.910", "0.910 to 0.950"],
         "trained at home by owner-1": ["0.910", "0.710 to 0.930"],
@@ -266,7 +276,7 @@ def _repeated(
         report,
         seed=seed,
         components=replace(report.components, captured_variance=captured),
-        utility=None if accuracy is None else Utility(accuracy, accuracy, accuracy, accuracy),
+        utility=None if accuracy is None else Utility(*[accuracy] * 6),
         owners=(replace(report.owners[0], name="clinic", dppca_svm_accuracy=accuracy),),
     )
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dppca.common.numerics.comparison import PAIR_CELLS, assign_cells, count_cells
+from dppca.common.numerics.comparison import (
+    PAIR_CELLS,
+    TableErrors,
+    assign_cells,
+    choose_triples,
+    compare_cells,
+    compare_rows,
+    count_cells,
+)
 from dppca.common.schema import Schema, encode
 
 BINARY = {"name": "b", "type": "binary", "values": ["no", "yes"]}
@@ -63,3 +73,40 @@ def test_labels_and_unit_ball_rows_are_in_the_cells_of_their_codes() -> None:
     np.add.at(expected, (cells[:, 0], cells[:, 1]), 1)
     assert np.array_equal(count_cells(schema, columns, rows).pairs[0], expected)
     assert expected.shape == (PAIR_CELLS, PAIR_CELLS)
+
+
+def test_rows_are_judged_by_every_table_of_three_attributes_and_what_is_in_it() -> None:
+    rng = np.random.default_rng(2)
+    sizes = (2, 3, 400, 4000, 2)  # tables of the widest are larger than an array that is kept
+    ours, theirs = (rng.integers(0, sizes, (n, 5)) for n in (900, 500))
+
+    def variation(attributes: tuple[int, ...]) -> float:
+        first, second = (Counter(map(tuple, x[:, attributes].tolist())) for x in (ours, theirs))
+        return sum(abs(first[k] / 900 - second[k] / 500) for k in first | second) / 2
+
+    means = [np.mean([*map(variation, combinations(range(5), k))]) for k in (1, 2, 3)]
+    found = compare_cells(ours, theirs, sizes)
+    assert [found.one_way, found.two_way, found.three_way] == pytest.approx(means)
+    # Ten triples are the whole workload, and hold every pair and every attribute.
+    assert found.workload == pytest.approx(2 * np.average(means, weights=[5, 10, 10]))
+    assert compare_cells(ours, ours, sizes) == TableErrors(0, 0, 0, 0)
+    alone = compare_cells(ours[:, :1], theirs[:, :1], sizes[:1])
+    assert (alone.two_way, alone.three_way, alone.workload) == (None, None, None)
+
+
+def test_triples_of_many_attributes_are_a_sample_that_is_always_the_same() -> None:
+    assert len(choose_triples(16)[0]) == 560
+    triples, workload = choose_triples(40)
+    assert len(set(triples)) == 600
+    assert (len(set(workload)), set(workload) <= set(triples)) == (64, True)
+    assert {i for each in triples for i in each} == set(range(40))
+    assert choose_triples(40) == (triples, workload)
+
+
+def test_values_are_judged_in_public_cells_and_a_spike_keeps_its_own() -> None:
+    schema = _schema(**SPIKE)
+    ones = np.ones(100, np.int32)
+    at_zero, near, far = ([np.full(100, x), ones] for x in (0.0, 0.1, 9.0))
+    assert compare_rows(schema, near, [np.full(100, 0.2), ones]).one_way == 0
+    for other in (near, far):
+        assert compare_rows(schema, at_zero, other).one_way == 0.5  # of two attributes
