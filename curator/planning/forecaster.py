@@ -28,6 +28,7 @@ from dppca.common.errors import RangeError, StudyError
 from dppca.common.estimators.relations import least_epsilon, least_owners
 from dppca.common.numerics.forecast import ForecastSimulation, UtilityForecast
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
+from dppca.common.numerics.table_forecast import forecast_tables
 from dppca.common.privacy.accounting import require_delta, require_epsilon
 from dppca.common.privacy.laws import NoiseLaw
 from dppca.common.privacy.mechanisms import Calibration
@@ -59,6 +60,11 @@ class PlanForecast:
     delta: Annotated[Decimal, "delta of each owner's release"]
     noise: Annotated[float | None, "standard deviation of a pooled product, coded units"]
     forecast: Annotated[UtilityForecast | None, "what is found"]
+    tables: Annotated[
+        float | None,
+        "total variation by which noise puts two-way tables of synthetic rows off, mean over all "
+        "pairs; null for unit-ball rows, a single attribute or a refused study",
+    ]
     verdict: Annotated[Feasibility, "whether the study can work"]
     asked: Annotated[bool, "whether this is what the study asks for"]
 
@@ -115,8 +121,9 @@ class Forecaster:
             scale = self._scale(epsilon)
         except (RangeError, StudyError):
             self._advance()
+            refused = Feasibility.REFUSED
             return PlanForecast(
-                self._law.name, epsilon, self._delta, None, None, Feasibility.REFUSED, requested
+                self._law.name, epsilon, self._delta, None, None, None, refused, requested
             )
         forecast = self._forecast(scale, self._study.component_rule)
         noise = entry_noise(
@@ -125,8 +132,10 @@ class Forecaster:
             owner_rows=self._rows,
             mechanisms=self._mechanisms,
         )
+        tables = forecast_tables(self._study.table.layout, noise)
         return PlanForecast(
-            self._law.name, epsilon, self._delta, noise, forecast, _judge(forecast), requested
+            *(self._law.name, epsilon, self._delta, noise, forecast, tables),
+            *(_judge(forecast), requested),
         )
 
     def need(self, k: int) -> PlanNeed:

@@ -100,7 +100,15 @@ def _plain(plan: StudyPlan) -> list[str]:
         f"would hold {_spread(forecast)}; directions drawn at random would hold "
         f"{_parts(forecast.chance)}",
         *([_BEST_CASE] if plan.assumption.is_best_case else []),
+        *([] if requested.tables is None else [_rows(requested.tables)]),
     ]
+
+
+def _rows(tables: float) -> str:
+    return (
+        f"Rows: two-way tables will be off by about {tables:.2g} (total variation), from noise; "
+        "less where a few labels are common, and what pairs cannot hold comes on top"
+    )
 
 
 def _spread(forecast: UtilityForecast) -> str:

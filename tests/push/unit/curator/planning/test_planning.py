@@ -54,6 +54,20 @@ def test_the_studys_own_line_stands_among_the_grids() -> None:
     assert captured == sorted(captured)
 
 
+def test_tables_are_forecast_to_be_closer_with_a_larger_epsilon_and_with_more_rows() -> None:
+    found = []
+    for rows in (100, 1000, 10_000):
+        plan = _plan(_study(), rows)
+        found.append([line.tables for line in plan.lines])
+        assert f"tables will be off by about {plan.requested.tables:.2g} (total" in plan_text(
+            plan, SECONDS
+        )
+    assert all(1 >= a > b > c > 0 for a, b, c in found)  # epsilon 0.1, 1 and 10
+    assert all(1 >= a > b > c > 0 for a, b, c in zip(*found, strict=True))
+    alone = make_study([{"name": "c", "type": "categorical", "categories": list("uvw")}])
+    assert "two-way tables" not in plan_text(_plan(alone, 500), SECONDS)
+
+
 def test_gaussian_noise_is_left_out_without_a_delta_and_a_study_of_it_brings_its_own() -> None:
     plan = _plan(_study(), 500)
     assert {line.mechanism for line in plan.lines} == {"laplace"}
