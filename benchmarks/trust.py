@@ -82,8 +82,7 @@ def run_trial(trial: TrustTrial) -> Found:
     sqrt(m / h).
     """
     name, seed = trial.subject, trial.seed
-    subject = load_subject(name)
-    form = find_form(subject, FORMS[name])
+    form = find_form(load_subject(name), FORMS[name])
     study = make_study(form, trial.mechanism, trial.epsilon, owners=trial.owners)
     if trial.trust == Trust.AGGREGATE:
         study = make_parties(study, MASKING, entropy=SeededEntropy(1)).study
@@ -94,8 +93,7 @@ def run_trial(trial: TrustTrial) -> Found:
     counts = [each.n_rows for each in moments]
     result = pool(study, calibration, counts, vectors)
     rng = np.random.default_rng([seed, trial.owners])
-    n_rows = min(sum(counts), subject.most_rows)
-    made = synthesize(result, study, Form.DECODED, n_rows=n_rows, rng=rng)
+    made = synthesize(result, study, Form.DECODED, n_rows=sum(counts), rng=rng)
     columns = row_columns(made, study.table)
     return {
         **asdict(trial),

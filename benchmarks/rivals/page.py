@@ -22,6 +22,8 @@ JSON_FILE, PAGE = FOLDER / "comparison.json", FOLDER / "comparison.md"
 NAMES = (*synthetic.SUBJECTS, "pca", "parties")
 PRINTED = ("", "0.2", "1")
 """Of each epsilon that was measured, those of rows that the page has; the file has all."""
+_TABLES = ("one-way", "two-way", "three-way", "workload")
+_FIGURES = ("singles", "pairs", "triples", "workload")
 Sections = dict[str, dict[str, Any]]
 
 
@@ -106,7 +108,10 @@ def _synthetic_table(cells: Sequence[Mapping[str, Any]]) -> str:
     targets = list(done[0]["linear"]) if done else []
     header = ["rows of", "owners", "ε", *(f"{name}, linear" for name in targets)]
     header += [f"{name}, RBF" for name in targets]
-    header += ["one-way", "two-way", "seconds", "MiB", "runs"]
+    new = all("trees" in cell for cell in done)
+    trees, tables = (targets, _TABLES) if new else ([], _TABLES[:2])
+    header += [f"{name}, trees" for name in trees]
+    header += [*tables, "seconds", "MiB", "runs"]
     parts = []
     groups = dict.fromkeys(cell["neighbours"] for cell in done)
     for neighbours in groups:
@@ -118,7 +123,8 @@ def _synthetic_table(cells: Sequence[Mapping[str, Any]]) -> str:
             row = [cell["contestant"], str(cell["owners"]) if neighbours else "", cell["epsilon"]]
             row += [_shown(cell["linear"][name]) for name in targets]
             row += [_shown(cell["rbf"][name]) for name in targets]
-            row += [_shown(cell[name]) for name in ("singles", "pairs")]
+            row += [_shown(cell["trees"][name]) for name in trees]
+            row += [_shown(cell[name]) for name in _FIGURES[: len(tables)]]
             row += [_shown(cell.get("seconds"), 1), _mean(cell.get("mib"), 0), str(cell["runs"])]
             rows.append(row)
         parts.append(f"{title}\n\n{markdown_table(header, rows)}")

@@ -20,20 +20,25 @@ from dppca.common.shell.console import run
 @click.option(
     "--draws", type=click.IntRange(min=1), default=DRAWS, show_default=True, help="Of each noise."
 )
+@click.option("--only", default="", help="Only trials whose key has this in it, such as 'trees'.")
 @page_options("synthesis")
-def cli(names: tuple[str, ...], *, splits: int, draws: int, path: Path, write: bool) -> None:
-    """Judge synthetic rows of each data set NAME, or of all: nltcs, demo, fair, adult, diamonds.
+def cli(
+    names: tuple[str, ...], *, splits: int, draws: int, only: str, path: Path, write: bool
+) -> None:
+    """Judge synthetic rows of each data set NAME: nltcs, demo, fair, rule, adult, diamonds, or all.
 
     \b
     Examples:
       python -m benchmarks.synthesis nltcs
+      python -m benchmarks.synthesis adult --only once --splits 1 --draws 1
       python -m benchmarks.synthesis --write
     """
-    if write and (splits, draws) != (SPLITS, DRAWS):
-        raise SettingError("the page is of all splits and draws: leave out --splits and --draws")
+    if write and (splits, draws, only) != (SPLITS, DRAWS, ""):
+        raise SettingError("the page is of all trials: leave out --splits, --draws and --only")
     cells = []
     for name in names or SUBJECTS:
-        trials = list(list_trials(name, splits=splits, draws=draws))
+        found = list_trials(name, splits=splits, draws=draws)
+        trials = [trial for trial in found if only in trial.key]
         cells += summarize(run_trials(trials, path, run=run_trial))
         if write:
             keep(cells)

@@ -15,7 +15,10 @@ GIVEN = ("resolution_bits", "max_rows_per_person")
 BINS_TARGETED = "shaped, targets, 40 bins"
 BINS = {"8 bins": 8, "16 bins": 16, BINS_TARGETED: 40}
 """Forms with bins of some numerics in products: as their shape says, or so many equal ones."""
-FORMS = (PLAIN, SHAPED, TARGETED, *BINS)
+TREES = "shaped, targets, random trees"
+"""Counts of the leaves of trees of the public schema beside them."""
+FORMS = (PLAIN, SHAPED, TARGETED, TREES, *BINS)
+_RANDOM_TREES = {"count": 20, "leaves": 128, "seed": 0}
 
 
 def find_form(subject: Subject, name: str) -> Mapping[str, Any]:
@@ -27,13 +30,15 @@ def find_form(subject: Subject, name: str) -> Mapping[str, Any]:
         return {key: own[key] for key in own if key not in GIVEN}
     attributes = plain_attributes(subject.schema)
     document: dict[str, Any] = {"attributes": attributes}
-    if name in (SHAPED, TARGETED, BINS_TARGETED):
+    if name in (SHAPED, TARGETED, TREES, BINS_TARGETED):
         document["sum_weight"] = 0.5
         for each in attributes:
             if each["name"] in SHAPES[subject.name]:
                 each.update({"histogram": True} | SHAPES[subject.name][each["name"]])
-    if name in (TARGETED, BINS_TARGETED):
+    if name in (TARGETED, TREES, BINS_TARGETED):
         document["targets"] = list({target.attribute: None for target in subject.targets})
+    if name == TREES:
+        document["random_trees"] = {**_RANDOM_TREES, "target": subject.targets[0].attribute}
     if name in BINS:
         for each in attributes:
             if each["name"] in BINNED[subject.name]:
@@ -46,6 +51,7 @@ def list_forms(subject: str) -> list[str]:
     """Forms that are tried for a data set, by name."""
     shaped, binned = subject in SHAPES, subject in BINNED
     asked = {PLAIN: True, SHAPED: shaped or subject == "demo", TARGETED: shaped}
+    asked[TREES] = subject in ("adult", "rule")
     return [name for name in FORMS if asked.get(name, binned)]
 
 
@@ -75,6 +81,12 @@ SHAPES: dict[str, dict[str, dict[str, Any]]] = {
         "capital_loss": _MONEY,
         "hours_per_week": _WHOLE,
     },
+    "rule": {
+        "age": _WHOLE,
+        "children": _WHOLE,
+        "income": {"score": "log"},
+        "debts": {"score": "log"},
+    },
     "diamonds": {
         **{name: {} for name in ("carat", "depth", "table", "x", "y", "z")},
         "price": {"score": "log"},
@@ -83,6 +95,7 @@ SHAPES: dict[str, dict[str, dict[str, Any]]] = {
 """Histograms and scores of numerics, from what is known of each before a row is read."""
 BINNED: dict[str, tuple[str, ...]] = {
     "adult": ("age", "education_num", "hours_per_week"),
+    "rule": ("age", "income", "debts"),
     "fair": ("rate_marriage", "age", "yrs_married"),
     "diamonds": ("carat", "price", "depth", "table"),
 }

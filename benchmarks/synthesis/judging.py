@@ -1,8 +1,10 @@
 """What a table of rows is worth beside the real one, whatever a release coded it as.
 
 A split s is ``numpy.random.default_rng(s).permutation(n)``: the first fifth is held out. Rows are
-compared with the training rows by total variation, over all attributes and over all pairs of them;
-and a machine that is trained on them in the plain coding is tested on the real rows held out.
+compared with the training rows by tables of one, two and three attributes and by workload error
+(`dppca.common.numerics.comparison`); and machines that are trained on them, linear ones in the
+plain coding and boosted trees (`dppca.common.estimators.utility`), are tested on the real rows held
+out.
 """
 
 from __future__ import annotations
@@ -16,25 +18,29 @@ from numpy.typing import NDArray
 
 from benchmarks.experiment import Found
 from benchmarks.studies import coded_rows
-from benchmarks.synthesis.subjects import Subject, Target, load_subject
-from dppca.common.estimators.utility import svm_accuracy
+from benchmarks.synthesis.subjects import Target, load_subject
+from dppca.common.estimators.utility import stack_features, svm_accuracy, trees_accuracy
+from dppca.common.numerics.comparison import compare_cells
 from dppca.common.schema import Column, Numeric, Schema
 
 HELD_OUT = 0.2
 CELLS = 20
-"""Equal cells of a numeric, alone and in a pair."""
-
-Tables = list[NDArray[np.float64]]
+"""Equal cells of a numeric for which a data set says none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The real rows of a split: values of the training part, and the part held out, coded."""
+    """The real rows of a split: values of both parts, and cells of the training part."""
 
     training: list[Column]
-    test: NDArray[np.float64]
+    test: list[Column]
     truth: dict[str, NDArray[np.int64]]
-    pairs: Tables
+    cells: NDArray[np.int64]
+    sizes: list[int]
+
+    def compared(self, columns: Sequence[Column]) -> Sequence[Column]:
+        """The rows whose tables are compared: those held out in place of the training rows."""
+        return self.test if all(map(np.array_equal, columns, self.training)) else columns
 
 
 @lru_cache(8)
@@ -45,7 +51,8 @@ def find_reference(name: str, split: int) -> Reference:
     unseen = [column[test] for column in subject.columns]
     seen = [column[training] for column in subject.columns]
     truth = {each.name: target_labels(subject.schema, each, unseen) for each in subject.targets}
-    return Reference(seen, coded_rows(subject.schema, unseen), truth, pair_tables(subject, seen))
+    cells, sizes = attribute_cells(subject.schema, seen, subject.edges)
+    return Reference(seen, unseen, truth, np.column_stack(cells), sizes)
 
 
 def split_rows(n_rows: int, split: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -56,11 +63,22 @@ def split_rows(n_rows: int, split: int) -> tuple[NDArray[np.int64], NDArray[np.i
 
 
 def judge_rows(name: str, columns: Sequence[Column], split: int) -> Found:
-    """Return the accuracy by target, and the mean total variation of the two-way ``pairs``."""
-    pairs = pair_tables(load_subject(name), columns)
+    """Accuracies by target of linear machines and of trees, and distances of tables.
+
+    ``singles``, ``pairs`` and ``triples`` are mean total variations, ``workload`` is FLAIM's error.
+    Of the training rows themselves the distances are those of the rows held out, so that a table
+    says what real rows would give.
+    """
+    subject, real = load_subject(name), find_reference(name, split)
+    cells, _ = attribute_cells(subject.schema, real.compared(columns), subject.edges)
+    tables = compare_cells(np.column_stack(cells), real.cells, real.sizes)
     return {
-        "accuracy": find_accuracies(name, columns, split),
-        "pairs": find_variation(pairs, find_reference(name, split).pairs),
+        "accuracy": find_accuracies(name, columns, split, svm_accuracy),
+        "trees": find_accuracies(name, columns, split, trees_accuracy, coded=False),
+        "singles": tables.one_way,
+        "pairs": tables.two_way,
+        "triples": tables.three_way,
+        "workload": tables.workload,
     }
 
 
@@ -68,8 +86,9 @@ def find_accuracies(
     name: str,
     columns: Sequence[Column],
     split: int,
+    accuracy: Callable[..., float],
     *,
-    accuracy: Callable[..., float] = svm_accuracy,
+    coded: bool = True,
 ) -> dict[str, float]:
     """Accuracy of a machine trained on the rows, by target.
 
@@ -77,23 +96,23 @@ def find_accuracies(
     ----------
     accuracy
         Trains and tests a machine, as `dppca.common.estimators.utility.svm_accuracy` does.
+    coded
+        Whether it is given coded rows, or values and codes of labels.
     """
     subject, real = load_subject(name), find_reference(name, split)
-    coded = coded_rows(subject.schema, columns)
-    return {
-        target.name: accuracy(
-            _features(subject.schema, target, coded),
-            target_labels(subject.schema, target, columns),
-            test=_features(subject.schema, target, real.test),
-            truth=real.truth[target.name],
+    schema, tables, found = subject.schema, (columns, real.test), {}
+    for target in subject.targets:
+        hidden = [schema.find_index(each) for each in target.hidden]
+        places = np.concatenate([np.arange(*schema.layout.groups[each]) for each in hidden])
+        features, test = (
+            np.delete(coded_rows(schema, each), places, axis=1)
+            if coded
+            else stack_features(each, without=hidden)
+            for each in tables
         )
-        for target in subject.targets
-    }
-
-
-def find_variation(made: Tables, real: Tables) -> float:
-    """Mean total variation of tables of shares."""
-    return float(np.mean([np.abs(a - b).sum() / 2 for a, b in zip(made, real, strict=True)]))
+        labels = target_labels(schema, target, columns)
+        found[target.name] = accuracy(features, labels, test=test, truth=real.truth[target.name])
+    return found
 
 
 def target_labels(schema: Schema, target: Target, columns: Sequence[Column]) -> NDArray[np.int64]:
@@ -131,34 +150,8 @@ def attribute_cells(
     return cells, sizes
 
 
-def single_tables(subject: Subject, columns: Sequence[Column]) -> Tables:
-    """Shares of the rows in the cells of every attribute."""
-    cells, sizes = attribute_cells(subject.schema, columns, subject.edges)
-    return [
-        np.bincount(each, minlength=size) / len(each)
-        for each, size in zip(cells, sizes, strict=True)
-    ]
-
-
-def pair_tables(subject: Subject, columns: Sequence[Column]) -> Tables:
-    """Shares of the rows in the cells of every pair of attributes."""
-    cells, sizes = attribute_cells(subject.schema, columns, subject.edges)
-    n_rows = len(cells[0])
-    return [
-        np.bincount(cells[i] * sizes[j] + cells[j], minlength=sizes[i] * sizes[j]) / n_rows
-        for i in range(len(cells))
-        for j in range(i + 1, len(cells))
-    ]
-
-
 def equal_cells(attribute: Numeric, column: Column, count: int) -> NDArray[np.int64]:
     """Which of so many equal cells between a numeric's bounds each value is in."""
     lower, upper = attribute.bounds
     scaled = (column - lower) / (upper - lower) * count
     return np.clip(np.floor(scaled), 0, count - 1).astype(np.int64)
-
-
-def _features(schema: Schema, target: Target, coded: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Coded columns that a target is predicted from."""
-    groups = [schema.layout.groups[schema.find_index(name)] for name in target.hidden]
-    return np.delete(coded, np.concatenate([np.arange(*group) for group in groups]), axis=1)

@@ -1,7 +1,7 @@
 """Data sets that synthetic rows are judged on, with public schemas.
 
-NLTCS and Adult are `benchmarks.studies`'s, the demo is `dppca-simulate demo`'s. Two more are in no
-text that the method was designed with:
+NLTCS and Adult are `benchmarks.studies`'s, the demo is `dppca-simulate demo`'s. More are in no text
+that the method was designed with:
 
 fair
     A magazine's survey of marriages (R. Fair, 1978), 6,366 women, as statsmodels ships it. Each
@@ -12,6 +12,10 @@ diamonds
     Price in dollars, weight in carats, length, width and depth in millimetres (a round stone of 5
     carats is 11 mm wide and 7 mm deep), proportions in percent. Target: whether the cut is ideal,
     predicted without the cut.
+rule
+    20,000 people that this module makes from a seed, with numbers and labels that depend on each
+    other, and one label that is a rule of three others: members are granted a loan below 45 years,
+    others from 60 on in the north and the east, and below 60 elsewhere. Target: that label.
 
 No bound and no bin is computed from rows.
 """
@@ -41,8 +45,6 @@ from dppca.common.schema import Column, Schema
 from dppca.deploy.simulation.demo import TARGET, demo_study, demo_table
 from dppca.owner.records import parse_column
 
-MOST_ROWS = 18_000
-"""Synthetic rows of every data set but NLTCS, which has as many as it has training rows."""
 _PLOTNINE = "0.15.9"
 _DIAMONDS = ROOT / "build/tools/diamonds.csv"
 _POST_SECONDARY = frozenset(
@@ -81,10 +83,8 @@ class Subject:
         Plain: bounds and labels only.
     columns
         One array of shape (n,) per attribute.
-    most_rows
-        Synthetic rows drawn, unless there are fewer training rows.
     edges
-        For the two-way tables: inner edges of a numeric's cells, in its own unit; twenty equal
+        For the tables: inner edges of a numeric's cells, in its own unit; twenty equal
         cells where nothing is said.
     """
 
@@ -92,7 +92,6 @@ class Subject:
     schema: Schema
     columns: tuple[Column, ...]
     targets: tuple[Target, ...]
-    most_rows: int = MOST_ROWS
     edges: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     @property
@@ -110,7 +109,7 @@ def load_subject(name: str) -> Subject:
 def _nltcs() -> Subject:
     data = nltcs(data_folder())
     targets = [_binary_target(name, "1") for name in ("outside", "money")]
-    return _subject("nltcs", data.attributes, data.rows, targets, most_rows=len(data.rows))
+    return _subject("nltcs", data.attributes, data.rows, targets)
 
 
 def _adult() -> Subject:
@@ -182,9 +181,7 @@ def _diamonds() -> Subject:
         "z": (0, 8),
     }
     attributes = [
-        {"name": name, "type": "categorical", "categories": labels[name]}
-        if name in labels
-        else _numeric(name, *bounds[name])
+        _labels(name, labels[name]) if name in labels else _numeric(name, *bounds[name])
         for name in names
     ]
     ideal = Target("ideal cut", "cut", frozenset({"Ideal"}), hidden=("cut",))
@@ -207,6 +204,41 @@ def _diamonds_text() -> str:
     return _DIAMONDS.read_text()
 
 
+def _rule() -> Subject:
+    rng, n = np.random.default_rng(24), 20_000
+
+    def choose(score: NDArray[Any], cuts: Sequence[float]) -> NDArray[np.int32]:
+        return np.digitize(score + rng.standard_normal(n), cuts).astype(np.int32)
+
+    wealth = rng.standard_normal(n)
+    age = np.clip(np.rint(48 + 16 * rng.standard_normal(n) - 3 * wealth), 18, 90)
+    region, education = choose(wealth / 2, (-1, 0, 0.8)), choose(wealth, (-1, 0.2, 1.2))
+    income = np.clip(np.exp(3 + 0.4 * wealth + 0.3 * education + rng.normal(0, 0.3, n)), 0, 250)
+    debts = np.clip(income * rng.gamma(1.5, 0.4, n) * (age < 70), 0, 250)
+    children = np.clip(rng.poisson(1 + 0.8 * (age > 30)), 0, 6).astype(float)
+    member, urban = choose(wealth + (age - 50) / 20, (0.3,)), choose(0.5 * region, (1,))
+    work = choose((age - 50) / 15 + education / 4, (-1, 0.5, 1.5))
+    near = (region == 0) | (region == 2)
+    granted = np.where(member == 1, age < 45, near == (age >= 60)).astype(np.int32)
+    labels = {
+        "region": ["north", "south", "east", "west"],
+        "education": ["none", "school", "college", "university"],
+        "work": ["trainee", "employed", "own business", "retired"],
+        **{name: ["no", "yes"] for name in ("member", "urban", "granted")},
+    }
+    bounds = {"age": (18, 90), "income": (0, 250), "debts": (0, 250), "children": (0, 6)}
+    names = (*bounds, "region", "education", "work", "member", "urban", "granted")
+    columns = (age, income, debts, children, region, education, work, member, urban, granted)
+    attributes = [
+        _numeric(name, *bounds[name]) if name in bounds else _labels(name, labels[name])
+        for name in names
+    ]
+    edges = {"age": np.arange(19.5, 90, 5), "children": np.arange(0.5, 6)}
+    schema = Schema.from_document({"attributes": attributes})
+    target = _binary_target("granted", "yes")
+    return Subject("rule", schema, columns, (target,), edges)
+
+
 def _read_csv(text: str) -> tuple[list[str], list[list[str]]]:
     names, *rows = csv.reader(io.StringIO(text))
     return names, rows
@@ -214,6 +246,11 @@ def _read_csv(text: str) -> tuple[list[str], list[list[str]]]:
 
 def _numeric(name: str, lower: float, upper: float) -> dict[str, Any]:
     return {"name": name, "type": "numeric", "lower": lower, "upper": upper}
+
+
+def _labels(name: str, labels: Sequence[str]) -> dict[str, Any]:
+    kind, key = ("binary", "values") if len(labels) == 2 else ("categorical", "categories")
+    return {"name": name, "type": kind, key: list(labels)}
 
 
 def _binary_target(name: str, label: str) -> Target:
@@ -235,6 +272,7 @@ SUBJECTS: dict[str, Callable[[], Subject]] = {
     "nltcs": _nltcs,
     "demo": _demo,
     "fair": _fair,
+    "rule": _rule,
     "adult": _adult,
     "diamonds": _diamonds,
 }

@@ -8,7 +8,7 @@ of that width and rounded: it is drawn in a fraction of the time, and measures t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from time import perf_counter
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from benchmarks.experiment import Found, KeyedTrial
 from benchmarks.releases import BITS, pool, state_privacy, state_study
@@ -24,44 +25,42 @@ from benchmarks.synthesis.forms import (
     BINS_TARGETED,
     PLAIN,
     TARGETED,
+    TREES,
     find_form,
     list_forms,
 )
-from benchmarks.synthesis.judging import (
-    CELLS,
-    Tables,
-    equal_cells,
-    find_reference,
-    find_variation,
-    judge_rows,
-    split_rows,
-)
+from benchmarks.synthesis.judging import CELLS, equal_cells, find_reference, judge_rows, split_rows
 from benchmarks.synthesis.subjects import load_subject
 from dppca.common.attestation.results import Result
 from dppca.common.documents.messages import Form
+from dppca.common.numerics.comparison import total_variation
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
-from dppca.common.numerics.spectrum.ppca import fit_ppca, sample
-from dppca.common.numerics.spectrum.shrinkage import shrink
-from dppca.common.numerics.synthesis.discretize import discretize
+from dppca.common.numerics.table_forecast import forecast_tables
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import Column, Numeric, Schema
-from dppca.common.schema.decoding import decode_columns
 from dppca.common.study import Study
 from dppca.common.synthesis.rows import SyntheticRows, synthesize
 
 OWNERS = 3
 DELTA = "1e-9"
 OWN_NOISE, ONE_NOISE = "each owner's", "once"
-FIELD, BEFORE, REAL = "field", "thresholds", "real rows"
+FIELD, REAL = "field", "real rows"
 MECHANISMS = ("gaussian", "laplace")
 EPSILONS = ("0.1", "0.2", "0.5", "1")
 SPLITS, DRAWS = 3, 2
 BINNED_EPSILONS = ("0.2", "1")
-ONE_NOISE_FORM = {"nltcs": PLAIN, "adult": TARGETED}
-"""Data sets that are also released with one noise for all owners, and what of them."""
+ONE_NOISE_FORMS = {
+    "nltcs": (PLAIN,),
+    "adult": (TARGETED, BINS_TARGETED),
+    "rule": (TARGETED, BINS_TARGETED),
+}
+"""Data sets that are also released with one noise for all owners, and what of them: these go on
+to more epsilon, where what a release leaves out costs more than its noise."""
+LATER_EPSILONS = ("3", "8")
+TREE_EPSILONS = ("1", "8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +73,13 @@ class GridTrial(KeyedTrial):
         What of a row is released: `benchmarks.synthesis.forms`.
     noise
         Noise of each of three owners, or once for all of them.
-    decoder
-        The product's rows, those of the decoder before, or no release at all.
+    rows
+        How rows are made, by `MAKERS`; `REAL` for the real ones.
     """
 
     subject: str
     form: str
-    decoder: str
+    rows: str
     mechanism: str
     epsilon: str
     noise: str
@@ -92,53 +91,81 @@ def list_trials(subject: str, *, splits: int = SPLITS, draws: int = DRAWS) -> It
     """Every trial of a data set."""
     for split in range(splits):
         yield GridTrial(subject, PLAIN, REAL, "", "", "", split, 0)
-    for form, decoder, mechanism, epsilon, noise in _cells(subject):
+    for form, rows, mechanism, epsilon, noise in _cells(subject):
         for split in range(splits):
             for draw in range(draws):
-                yield GridTrial(subject, form, decoder, mechanism, epsilon, noise, split, draw)
+                yield GridTrial(subject, form, rows, mechanism, epsilon, noise, split, draw)
 
 
 def _cells(subject: str) -> Iterator[tuple[str, str, str, str, str]]:
-    for form in list_forms(subject):
-        if form in BINS and form != BINS_TARGETED:
-            yield from ((form, FIELD, "gaussian", each, OWN_NOISE) for each in BINNED_EPSILONS)
-            continue
-        for mechanism in MECHANISMS:
-            for epsilon in EPSILONS:
+    forms = [] if subject == "rule" else [each for each in list_forms(subject) if each != TREES]
+    for form in forms:
+        binned = form in BINS and form != BINS_TARGETED
+        for mechanism in MECHANISMS[:1] if binned else MECHANISMS:
+            for epsilon in BINNED_EPSILONS if binned else EPSILONS:
                 yield form, FIELD, mechanism, epsilon, OWN_NOISE
-                if form == PLAIN:
-                    yield form, BEFORE, mechanism, epsilon, OWN_NOISE
-                if ONE_NOISE_FORM.get(subject) == form:
-                    yield form, FIELD, mechanism, epsilon, ONE_NOISE
+    for form in ONE_NOISE_FORMS.get(subject, ()):
+        for mechanism in MECHANISMS:
+            later = LATER_EPSILONS if mechanism == MECHANISMS[0] else ()
+            for epsilon in (*EPSILONS, *later):
+                yield form, FIELD, mechanism, epsilon, ONE_NOISE
+    if TREES in list_forms(subject):
+        yield from ((TREES, FIELD, MECHANISMS[0], each, ONE_NOISE) for each in TREE_EPSILONS)
+
+
+@dataclass(frozen=True, slots=True)
+class MadeRows:
+    """Rows of one trial.
+
+    Attributes
+    ----------
+    columns
+        Decoded values, and codes of labels.
+    method
+        How the product made them.
+    forecast
+        What `dppca-curator plan` says of their two-way tables.
+    """
+
+    columns: Sequence[Column]
+    method: str
+    forecast: float | None
 
 
 def run_trial(trial: GridTrial) -> Found:
     """Release, make rows, judge them.
 
     ``marginals`` is the total variation of each numeric's histogram of 20 equal cells, ``seconds``
-    are from the result to the rows, ``method`` is how the product made them.
+    are from the release to the rows, ``method`` is how the product made them.
     """
     name, split = trial.subject, trial.split
-    if trial.decoder == REAL:
-        return asdict(trial) | judge(name, find_reference(name, split).training, split, REAL)
-    subject = load_subject(name)
-    form = find_form(subject, trial.form)
+    if trial.rows == REAL:
+        return asdict(trial) | judge(name, find_reference(name, split).training, split)
+    begin = perf_counter()
+    made = MAKERS[trial.rows](trial)
+    facts = {"seconds": perf_counter() - begin, "method": made.method, "forecast": made.forecast}
+    return asdict(trial) | judge(name, made.columns, split) | facts
+
+
+def make_field_rows(trial: GridTrial) -> MadeRows:
+    """Rows of one study."""
+    name, split = trial.subject, trial.split
     owners = OWNERS if trial.noise == OWN_NOISE else 1  # once: as one owner with all rows
+    form = find_form(load_subject(name), trial.form)
     study = make_study(form, trial.mechanism, trial.epsilon, owners=owners)
     calibration = calibrate(study)
     moments = cached_moments(name, trial.form, split, owners)
+    counts = [each.n_rows for each in moments]
     result = release(study, calibration, moments, rng=np.random.default_rng([split, trial.draw, 1]))
-    n_rows = min(sum(each.n_rows for each in moments), subject.most_rows)
-    rng, begin = np.random.default_rng([split, trial.draw, 2]), perf_counter()
-    method = BEFORE
-    if trial.decoder == FIELD:
-        made = synthesize(result, study, Form.DECODED, n_rows=n_rows, rng=rng)
-        columns = row_columns(made, study.table)
-        method = str(made.method)
-    else:
-        columns = decode_before(result, study, calibration, n_rows, rng)
-    seconds = perf_counter() - begin
-    return asdict(trial) | judge(name, columns, split, method, seconds)
+    rng = np.random.default_rng([split, trial.draw, 2])
+    made = synthesize(result, study, Form.DECODED, n_rows=sum(counts), rng=rng)
+    layout, deviation = study.table.layout, calibration.law.deviation
+    noise = entry_noise(layout, deviation=deviation, owner_rows=counts)
+    columns = row_columns(made, study.table)
+    return MadeRows(columns, str(made.method), forecast_tables(layout, noise))
+
+
+MAKERS: Mapping[str, Callable[[GridTrial], MadeRows]] = {FIELD: make_field_rows}
 
 
 def make_study(form: Mapping[str, Any], mechanism: str, epsilon: str, *, owners: int) -> Study:
@@ -163,32 +190,6 @@ def release(
     return pool(study, calibration, [each.n_rows for each in moments], vectors)
 
 
-def decode_before(
-    result: Result,
-    study: Study,
-    calibration: Calibration,
-    n_rows: int,
-    rng: np.random.Generator,
-) -> list[Column]:
-    """Rows of probabilistic PCA brought to valid values."""
-    header, layout = result.header, study.table.layout
-    variances = shrink(result.eigenvalues, count=header.count, noise_edge=header.noise_edge)
-    model = fit_ppca(variances, result.vectors, result.mean, trace_scaling=True)
-    columns = discretize(
-        sample(model, n_rows, rng=rng),
-        layout,
-        mean=result.mean,
-        second=result.second_moment(study),
-        entry_noise=entry_noise(
-            layout,
-            deviation=calibration.law.deviation,
-            owner_rows=[share.n_rows for share in header.shares],
-        ),
-        rng=rng,
-    )
-    return decode_columns(study.table, columns)
-
-
 def row_columns(rows: SyntheticRows, schema: Schema) -> list[Column]:
     """Columns of decoded rows as coding takes them: numbers, and codes of labels."""
     table = pa.Table.from_batches(rows.batches())
@@ -200,17 +201,15 @@ def row_columns(rows: SyntheticRows, schema: Schema) -> list[Column]:
     return columns
 
 
-def judge(
-    name: str, columns: Sequence[Column], split: int, method: str, seconds: float = 0.0
-) -> Found:
+def judge(name: str, columns: Sequence[Column], split: int) -> Found:
     """Compare rows with the training rows, and train on them."""
     schema, real = load_subject(name).schema, find_reference(name, split)
-    made, there = (_histograms(schema, each) for each in (columns, real.training))
+    made, there = (_histograms(schema, each) for each in (real.compared(columns), real.training))
     return {
         **judge_rows(name, columns, split),
-        "marginals": {each: find_variation(made[each], there[each]) for each in made},
-        "seconds": seconds,
-        "method": method,
+        "marginals": {each: total_variation(made[each], there[each]) for each in made},
+        "seconds": 0.0,
+        "method": REAL,
     }
 
 
@@ -223,12 +222,10 @@ def cached_moments(name: str, form: str, split: int, owners: int) -> tuple[Momen
     return tuple(accumulate_moments(schema, [c[part] for c in subject.columns]) for part in parts)
 
 
-def _histograms(schema: Schema, columns: Sequence[Column]) -> dict[str, Tables]:
-    """Shares of each numeric's equal cells."""
+def _histograms(schema: Schema, columns: Sequence[Column]) -> dict[str, NDArray[np.int64]]:
+    """Rows in each numeric's equal cells."""
     return {
-        attribute.name: [
-            np.bincount(equal_cells(attribute, column, CELLS), minlength=CELLS) / len(column)
-        ]
+        attribute.name: np.bincount(equal_cells(attribute, column, CELLS), minlength=CELLS)
         for attribute, column in zip(schema.attributes, columns, strict=True)
         if isinstance(attribute, Numeric)
     }

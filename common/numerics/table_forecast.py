@@ -8,9 +8,9 @@ share,
     r^2 = (c_a c_b s / w)^2 + (c_a s_a)^2 + (c_b s_b)^2                                         (1)
 
 where s_a is the noise of the numbers from which a's own shares are known (sums, or a histogram),
-and c is how much a table feels the noise: ``K sqrt(1 - 1/K)`` for K labels or bins, of which K - 1
-shares are free; 2 for a binary, whose product is ±1/4; 3 for a numeric that is one column, which
-has ``E|x| / E x^2 = 3`` on [-1/2, 1/2].
+and c is how much a table feels the noise: ``sqrt(K (m - 1))`` for K labels or bins, of which m are
+told apart (all, but of a histogram's at most `JUDGED_CELLS`); 2 for a binary, whose product is
+±1/4; 3 for a numeric that is one column, which has ``E|x| / E x^2 = 3`` on [-1/2, 1/2].
 
 Shares are not negative and add up to 1. The nearest ones to noised shares ``p (1 + r Z)`` are
 ``p (1 + r Z - t)_+`` with t such that they add up, and their total variation from p is ::
@@ -35,6 +35,7 @@ from math import exp, hypot, pi, sqrt
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
+from dppca.common.numerics.comparison import JUDGED_CELLS
 from dppca.common.schema.layout import ColumnKind, Layout
 
 _LITTLE, _MUCH = 1e-4, 1e6  # times a cell's share; beyond both, (2) has reached its limits
@@ -56,7 +57,7 @@ def forecast_tables(layout: Layout, noise: float) -> float | None:
         felt = _felt(layout.kinds[start], stop - start)
         own = felt / sums
         if index in histograms:
-            own = _felt(ColumnKind.INDICATOR, histograms[index]) / float(layout.histogram_weight)
+            own = _felt_in_cells(histograms[index]) / float(layout.histogram_weight)
         classes[felt, own, index in layout.targets] += 1
     total = pairs = 0.0
     for (one, n_one), (other, n_other) in combinations_with_replacement(classes.items(), 2):
@@ -89,5 +90,9 @@ def _density(z: float) -> float:
 
 def _felt(kind: ColumnKind, n_columns: int) -> float:
     if kind is ColumnKind.INDICATOR:
-        return n_columns * sqrt(1 - 1 / n_columns)
+        return sqrt(n_columns * (n_columns - 1))
     return 3.0 if kind is ColumnKind.NUMERIC else 2.0
+
+
+def _felt_in_cells(n_cells: int) -> float:
+    return sqrt(n_cells * (min(n_cells, JUDGED_CELLS) - 1))

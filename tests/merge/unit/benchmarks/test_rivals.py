@@ -122,12 +122,24 @@ def synthetic_cell(**changes: Any) -> dict[str, Any]:
         "faults": {},
         "linear": {"money": [0.8, 0.01]},
         "rbf": {"money": [0.7, 0.0]},
+        "trees": {"money": [0.75, 0.0]},
+        "triples": [0.3, 0.0],
+        "workload": [0.4, 0.0],
         "singles": [0.1, 0.0],
         "pairs": [0.2, 0.0],
         "seconds": [12.34, 0.0],
         "mib": [1234.5, 1.0],
     }
     return cell | changes
+
+
+def test_trees_and_larger_tables_are_shown_where_every_line_has_them() -> None:
+    new = page.section_text("nltcs", section(synthetic_cell(), synthetic_cell(epsilon="1")))
+    assert "| money, trees | one-way | two-way | three-way | workload | seconds |" in new
+    assert new.count("| 0.750 | 0.100 | 0.200 | 0.300 | 0.400 | 12.3 |") == 2
+    older = {name: value for name, value in synthetic_cell().items() if name != "trees"}
+    text = page.section_text("nltcs", section(synthetic_cell(epsilon="1"), older))
+    assert "| money, RBF | one-way | two-way | seconds |" in text
 
 
 def test_every_cell_of_a_full_run_is_in_the_file() -> None:
@@ -173,11 +185,12 @@ def test_values_that_are_made_of_cells_are_in_these_cells() -> None:
     assert (np.column_stack(again) == np.column_stack(codes)).all()
 
 
-def test_the_real_rows_have_no_distance_from_themselves() -> None:
+def test_real_rows_in_another_order_have_no_distance_from_themselves() -> None:
     subject = load_subject("fair")
-    training, _ = split_rows(subject.n_rows, 0)
+    training = split_rows(subject.n_rows, 0)[0][::-1]
     found = judge_table("fair", [column[training] for column in subject.columns], 0)
-    assert (found["singles"], found["pairs"]) == (0.0, 0.0)
+    assert [found[name] for name in ("singles", "pairs", "triples", "workload")] == [0.0] * 4
+    assert found["trees"]["affair"] == pytest.approx(0.71, abs=0.03)
     assert found["linear"]["affair"] == pytest.approx(0.73, abs=0.02)
     assert found["rbf"]["affair"] == pytest.approx(0.73, abs=0.02)
 

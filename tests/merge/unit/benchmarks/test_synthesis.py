@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import pytest
 
 from benchmarks.synthesis import page
-from benchmarks.synthesis.asked import ASKED, GAIN, HISTOGRAMS, PAIRS, Asked
-from benchmarks.synthesis.forms import BINS, BINS_TARGETED, PLAIN, SHAPED, TARGETED, find_form
+from benchmarks.synthesis.forms import (
+    BINS,
+    BINS_TARGETED,
+    PLAIN,
+    SHAPED,
+    TARGETED,
+    TREES,
+    find_form,
+)
 from benchmarks.synthesis.judging import find_reference, split_rows, target_labels
 from benchmarks.synthesis.subjects import load_subject
 from benchmarks.synthesis.trials import (
-    BEFORE,
     FIELD,
     ONE_NOISE,
     OWN_NOISE,
     OWNERS,
+    REAL,
     GridTrial,
     judge,
+    list_trials,
     make_study,
     release,
     run_trial,
@@ -57,7 +64,9 @@ def test_cells_about_an_answer_hold_that_answer_alone() -> None:
     assert found.tolist() == list(range(0, 13, 2))
 
 
-@pytest.mark.parametrize(("name", "n_rows", "most_out"), [("fair", 6366, 0), ("demo", 20190, 12)])
+@pytest.mark.parametrize(
+    ("name", "n_rows", "most_out"), [("fair", 6366, 0), ("demo", 20190, 12), ("rule", 20_000, 0)]
+)
 def test_every_value_is_known_and_hardly_any_is_out_of_its_bounds(
     name: str, n_rows: int, most_out: int
 ) -> None:
@@ -75,19 +84,29 @@ def test_a_split_holds_a_fifth_out() -> None:
     assert not np.array_equal(split_rows(101, 2)[1], test)
 
 
-def test_training_rows_are_as_good_as_themselves_and_others_are_not() -> None:
+def test_real_rows_are_judged_by_the_rows_held_out_and_others_by_themselves() -> None:
     subject = load_subject("fair")
     training, test = split_rows(subject.n_rows, 0)
 
-    def worth(rows: np.ndarray) -> tuple[float, float]:
-        columns = [column[rows] for column in subject.columns]
-        found = judge("fair", columns, 0, "a copy")
-        return found["pairs"], max(found["marginals"].values())
+    def worth(rows: np.ndarray) -> dict[str, Any]:
+        return judge("fair", [column[rows] for column in subject.columns], 0)
 
     assert find_reference("fair", 0).training[0].tolist() == subject.columns[0][training].tolist()
-    assert worth(training) == (0.0, 0.0)
-    assert min(worth(test)) > 0
-    assert worth(np.repeat(training[:1], 50))[0] > 0.9
+    real, held_out, copy = (worth(rows) for rows in (training, test, training[::-1]))
+    for name in ("singles", "pairs", "triples", "workload", "marginals"):
+        assert real[name] == held_out[name]
+    assert held_out["singles"] < held_out["pairs"] < held_out["triples"]
+    assert (copy["triples"], copy["workload"], max(copy["marginals"].values())) == (0, 0, 0)
+    assert held_out["trees"]["affair"] > 0.85, "trained on the rows that it is tried on"
+    assert worth(np.repeat(training[:1], 50))["pairs"] > 0.9
+
+
+def test_the_rule_is_one_that_trees_see() -> None:
+    subject = load_subject("rule")
+    training, _ = split_rows(subject.n_rows, 0)
+    real = judge("rule", [column[training] for column in subject.columns], 0)
+    assert real["accuracy"]["granted"] < 0.9
+    assert real["trees"]["granted"] > 0.99
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
@@ -106,15 +125,25 @@ def test_the_noise_has_the_calibrated_width(mechanism: str, owners: int) -> None
     assert result.pooled.mean() == pytest.approx(0, abs=0.1 * expected)
 
 
-@pytest.mark.parametrize(("form", "decoder"), [(PLAIN, BEFORE), (PLAIN, FIELD), (SHAPED, FIELD)])
-def test_a_trial_gives_rows_and_repeats_itself(form: str, decoder: str) -> None:
-    trial = GridTrial("fair", form, decoder, "gaussian", "1", ONE_NOISE, 0, 0)
+@pytest.mark.parametrize("form", [PLAIN, SHAPED])
+def test_a_trial_gives_rows_and_repeats_itself(form: str) -> None:
+    trial = GridTrial("fair", form, FIELD, "gaussian", "1", ONE_NOISE, 0, 0)
     first, second = run_trial(trial), run_trial(trial)
-    assert first["method"] == decoder
+    assert first["method"] == FIELD
     assert first["accuracy"] == second["accuracy"]
     assert first["marginals"] == second["marginals"]
     assert 0.6 < first["accuracy"]["affair"] < 0.8
+    assert 0 < first["forecast"] < 1
     assert (max(first["marginals"].values()) < 0.1) == (form == SHAPED)
+
+
+def test_every_kind_of_trial_is_listed_once_and_random_trees_are_written_out() -> None:
+    keys = [trial.key for trial in list_trials("rule", splits=2, draws=2)]
+    assert len(set(keys)) == len(keys)
+    kinds = {(trial.form, trial.rows) for trial in list_trials("rule", splits=1, draws=1)}
+    assert kinds == {(PLAIN, REAL), (TARGETED, FIELD), (BINS_TARGETED, FIELD), (TREES, FIELD)}
+    schema = Schema.from_document(find_form(load_subject("rule"), TREES))
+    assert len(schema.tables) == 20
 
 
 def test_the_class_that_is_asked_for_may_be_of_several_labels() -> None:
@@ -127,59 +156,35 @@ def run(split: int, accuracy: float, **changes: Any) -> dict[str, Any]:
     found: dict[str, Any] = {
         "subject": "fair",
         "form": PLAIN,
-        "decoder": FIELD,
+        "rows": FIELD,
         "mechanism": "gaussian",
         "epsilon": "1",
         "noise": OWN_NOISE,
         "split": split,
         "draw": 0,
         "accuracy": {"affair": accuracy},
+        "trees": {"affair": accuracy},
         "pairs": 0.1,
+        "triples": 0.2,
+        "workload": 0.15,
+        "forecast": 0.05,
         "marginals": {"age": 0.2, "educ": 0.3},
         "seconds": 2.0,
         "method": "field",
-        "misfit": 0.1,
     }
     return found | changes
 
 
-def test_the_gain_compares_runs_of_one_split_and_draw() -> None:
-    before = [run(0, 0.5, decoder=BEFORE), run(1, 0.7, decoder=BEFORE)]
-    shaped = [run(0, 0.7, form=SHAPED), run(1, 0.8, form=SHAPED)]
-    cells = page.summarize([*before, *shaped])
-    assert cells[1]["gain"] == pytest.approx([0.15, 0.05])
-    assert cells[0]["gain"] == [0.0, 0.0]
-
-
-def test_what_was_asked_is_looked_up_in_the_form_with_most_declared() -> None:
-    runs = [run(s, x, form=f) for f, x in ((TARGETED, 0.9), (PLAIN, 0.5)) for s in (0, 1)]
-    cells = page.summarize([*runs, run(0, 0.1, form="8 bins"), run(0, 0.2, decoder=BEFORE)])
-    assert page.judged(asked("affair", 0.8), cells) == [0.9, 0.0]
-    assert page.judged(asked(PAIRS, 0.8), cells) == [0.1, 0.0]
-    assert page.judged(asked(HISTOGRAMS, 0.8), cells) == [0.3, 0.0]
-    assert page.judged(asked("affair", 0.8, epsilon="0.2"), cells) is None
-    assert page.judged(asked(GAIN, 0.0), cells) == pytest.approx([0.7, 0.0])
-
-
-@pytest.mark.parametrize(
-    ("measure", "mean", "reached"),
-    [
-        ("affair", 0.7996, True),
-        ("affair", 0.7994, False),
-        (GAIN, 0.801, True),
-        (PAIRS, 0.8004, True),
-        (PAIRS, 0.8006, False),
-        (HISTOGRAMS, 0.9, False),
-    ],
-)
-def test_a_figure_is_reached_to_three_decimals(measure: str, mean: float, reached: bool) -> None:
-    assert page.is_reached(asked(measure, 0.8), mean) == reached
-
-
-def test_every_figure_that_was_asked_for_was_measured() -> None:
-    cells = json.loads(page.JSON_FILE.read_text())
-    assert [each for each in ASKED if page.judged(each, cells) is None] == []
-
-
-def asked(measure: str, bound: float, *, epsilon: str = "1") -> Asked:
-    return Asked("fair", "gaussian", epsilon, OWN_NOISE, measure, bound)
+def test_a_table_has_the_columns_that_all_its_cells_have() -> None:
+    real = run(0, 0.9, rows=REAL, form=PLAIN, mechanism="", epsilon="", noise="", forecast=None)
+    new = page.summarize([real, run(0, 0.5), run(1, 0.7)])
+    first, _, *rows = page.subject_table(new).splitlines()
+    for name in ("affair, trees", "two-way", "forecast", "three-way", "workload"):
+        assert f" {name} |" in first
+    assert rows[0].endswith(
+        "| 0.100 ± 0.000 |  | 0.200 ± 0.000 | 0.150 ± 0.000 | 0.300 ± 0.000 educ |  |"
+    )
+    assert "| 0.600 ± 0.100 | 0.600 ± 0.100 | 0.100 ± 0.000 | 0.050 ± 0.000 |" in rows[1]
+    older = [{name: cell[name] for name in cell if name != "trees"} for cell in new]
+    assert "trees" not in page.subject_table(older)
+    assert page.page(older) != page.page(new)
