@@ -334,7 +334,7 @@ class Study(BaseModel):
     privacy
         The noise of each owner's release. It has no default.
     components
-        How many components are kept; left out with ``continues``.
+        How many components are kept; null with ``continues``.
     covariance
         What is decomposed: ``pooled``, the covariance of all rows, or ``within``, the mean of the
         owners' own covariances, which needs column sums.
@@ -367,7 +367,7 @@ class Study(BaseModel):
     overlap: Overlap = False
     max_rows: Annotated[int, Field(ge=1, le=1 << 40)] = 1_000_000_000
     privacy: Privacy
-    components: ComponentRule | None = None
+    components: ComponentRule | None
     covariance: Covariance = Covariance.POOLED
     faults: FaultRule | None = None
     identities: dict[PartyName, Base64] | None = None
@@ -403,7 +403,7 @@ class Study(BaseModel):
         if self.continues is not None:
             self._check_continuing()
         elif self.components is None:
-            raise ValueError("components is missing: how many components are kept")
+            raise ValueError("components is null, which only a study that continues another has")
         elif self.table.only_tables:
             raise ValueError("only_tables is for a study that continues another")
         elif (count := self.components.count or 0) > (most := self.table.layout.n_columns - 1):
@@ -505,8 +505,6 @@ class Study(BaseModel):
             del document["faults"]
         if self.continues is None:
             del document["continues"]
-        else:
-            del document["components"], document["covariance"]
         if self.trust is Trust.OWNER:
             del document["privacy"]["trust"], document["privacy"]["colluders"]
             for name in AGGREGATE_ONLY_FIELDS:

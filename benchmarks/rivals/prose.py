@@ -45,12 +45,12 @@ GaussianCopula has no privacy.
 
 Accuracy is on real rows held out, of a machine trained on the rows: linear, and with an RBF kernel
 on the first 5,000 of them; or of boosted *trees* (scikit-learn's HistGradientBoosting as it comes).
-*One-way*, *two-way* and *three-way* are mean total variations of the tables of all attributes, pairs
+*One-way*, *two-way* and *three-way* are mean total variations of tables of all attributes, pairs
 and triples, *workload* is FLAIM's error (the mean L1 distance over 64 random triples and what is in
 them); all against the training rows, with which, for real rows, those held out are compared. Trees,
-triples and workload stand in a table when every line has them. Seconds are the processor's for a fit and
-17,259 rows; MiB is the most memory of the process, its libraries included. Behind ± is the standard
-error over splits of the data, where there is more than one run.
+triples and workload stand in a table when every line has them. Seconds are the processor's for a
+fit and 17,259 rows; MiB is the most memory of the process, its libraries included. Behind ± is the
+standard error over splits of the data, where there is more than one run.
 """,
     "demo": """## Synthetic rows: the demo
 

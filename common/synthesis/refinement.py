@@ -191,7 +191,7 @@ def refine(
     )
     kept = first.model_dump(mode="json", by_alias=True, exclude_none=True)
     schema, privacy = kept.pop("schema"), kept.pop("privacy")
-    for name in ("identities", "openers", "open_by", "components", "deadline"):
+    for name in ("identities", "openers", "open_by", "deadline"):
         kept.pop(name, None)
     for name in ("targets", "target_weight", "tables", "tables_weight"):
         schema.pop(name, None)
@@ -203,6 +203,7 @@ def refine(
     return {
         **kept,
         **changes,
+        "components": None,
         "privacy": {**privacy, **said},
         "continues": {**origin, "grown": grown.model_dump(mode="json")},
         "schema": {**schema, "only_tables": True, "tables": grow_again(rows, first.table, grown)},

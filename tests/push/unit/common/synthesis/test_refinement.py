@@ -26,8 +26,8 @@ from dppca.common.synthesis.refinement import (
     Regrown,
     choose_size,
     compare_grown,
-    draw_rows,
     refine,
+    write_rows,
 )
 from dppca.common.synthesis.rows import synthesize
 from dppca.deploy.simulation.in_memory import make_parties, run_study
@@ -76,16 +76,21 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file that trees are grown on."""
     path = tmp_path_factory.mktemp("rows") / "rows.parquet"
     first, sha256 = _first()
-    drawn = draw_rows(first.result, first.study, sha256=sha256)
-    pq.write_table(pa.Table.from_batches(drawn.batches()), path)
+    write_rows(path, first.result, first.study, sha256=sha256, mode=0o600)
     return path
 
 
 def _second(rows: Path, **changes: Any) -> Study:
     first, sha256 = _first()
-    fields = {"name": "second", "privacy": PRIVACY, **changes}
     document = refine(
-        first.study, sha256=sha256, rows=rows, target="ill", size=(4, 16), changes=fields
+        first.study,
+        sha256=sha256,
+        rows=rows,
+        target="ill",
+        size=(4, 16),
+        epsilon=Decimal(4),
+        delta=Decimal("1e-6"),
+        changes={"name": "second", **changes},
     )
     return study_from_mapping(document)
 
@@ -152,7 +157,7 @@ def test_anybody_can_grow_the_trees_again(rows: Path, tmp_path: Path) -> None:
     table = pq.read_table(rows)
     pq.write_table(table.take(np.arange(ROWS)[::-1]), other)
     assert compare_grown(study, other) is Regrown.DIFFERENT, "another digest"
-    document = study.model_dump(mode="json", by_alias=True, exclude_none=True)
+    document = study.model_dump(mode="json", by_alias=True)
     document["continues"]["grown"]["seed"] += 1
     assert compare_grown(study_from_mapping(document), rows) is Regrown.DIFFERENT
 
@@ -190,7 +195,7 @@ def test_a_study_continues_one_of_the_same_people_and_question(rows: Path) -> No
         require_continues(first.study, second, result_sha256=bytes(32))
     with pytest.raises(StudyError, match="does not continue"):
         require_continues(make_study("small"), second, result_sha256=sha256)
-    grown = second.model_dump(mode="json", by_alias=True, exclude_none=True)
+    grown = second.model_dump(mode="json", by_alias=True)
     for field, changed in (
         ("owners", {"owners": ["one", "three"]}),
         ("overlap", {"overlap": True}),
@@ -212,7 +217,7 @@ def test_a_study_continues_one_of_the_same_people_and_question(rows: Path) -> No
         ({"components": {"count": 1}}, "no components"),
         ({"covariance": "within"}, "no components and no covariance"),
         ({"continues": None, "components": {"count": 1}}, "continues another"),
-        ({"continues": None}, "components is missing"),
+        ({"continues": None}, "components is null"),
         ({"continues": {"study": "f" * 63, "result": "0" * 64}}, "continues.study"),
         ({"continues": {"study": "F" * 64, "result": "0" * 64}}, "continues.study"),
     ],
@@ -220,7 +225,7 @@ def test_a_study_continues_one_of_the_same_people_and_question(rows: Path) -> No
 def test_a_document_that_continues_and_decomposes_is_refused(
     rows: Path, changes: dict[str, Any], told: str
 ) -> None:
-    document = _second(rows).model_dump(mode="json", by_alias=True, exclude_none=True)
+    document = _second(rows).model_dump(mode="json", by_alias=True)
     with pytest.raises(StudyError, match=told):
         study_from_mapping({**document, **changes})
 
@@ -232,6 +237,6 @@ def test_a_document_that_continues_and_decomposes_is_refused(
 def test_a_schema_of_tables_alone_has_tables_and_nothing_to_weigh(
     rows: Path, changes: dict[str, Any], told: str
 ) -> None:
-    document = _second(rows).model_dump(mode="json", by_alias=True, exclude_none=True)
+    document = _second(rows).model_dump(mode="json", by_alias=True)
     with pytest.raises(StudyError, match=told):
         study_from_mapping({**document, "schema": {**document["schema"], **changes}})

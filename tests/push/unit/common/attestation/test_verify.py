@@ -59,13 +59,14 @@ class TwoRounds:
 
 def _continue(first: Study, result_sha256: str, **changes: Any) -> Study:
     document = first.model_dump(mode="json", by_alias=True, exclude_none=True)
-    del document["components"], document["covariance"]
+    del document["covariance"]
     names = [each["name"] for each in document["schema"]["attributes"]]
     tables = {"only_tables": True, "tables": [{"table": names[:2], "cells": {names[0]: 2}}]}
     return study_from_mapping(
         {
             **document,
             "name": "second",
+            "components": None,
             "continues": {"study": first.digest, "result": result_sha256},
             "schema": {**document["schema"], **tables},
             **changes,
