@@ -63,8 +63,9 @@ WHAT_TO_DO: dict[type[DppcaError], str] = {
     "same command again: nothing is lost or charged twice",
     errors.IdentityError: "this party's certificate and the curator's must be signed by one "
     "authority, be in date and not revoked, and name who uses them; both sides must speak TLS 1.3",
-    errors.StudyError: "its deadline must lie ahead by the curator's clock too; the curator's log "
-    "says what is wrong",
+    errors.StudyError: "its deadline must lie ahead by the curator's clock too; a study that it "
+    "continues must have its result here and agree with it on people and attributes; the curator's "
+    "log says what is wrong",
     errors.PermissionDeniedError: "use a certificate of the role this needs",
     errors.TooManyRowsError: "ask the operator for a study with a larger max_rows, of which each "
     "owner has an equal part",

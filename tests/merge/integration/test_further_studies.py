@@ -1,0 +1,94 @@
+"""A study and one that continues it, by the commands of operator and stewards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from dppca.common.errors import StudyError
+from dppca.common.transport.testbed import CURATOR, LocalFederation, Processes
+from dppca.curator.certificates.local import make_authority
+from dppca.deploy.simulation.aggregation import OPEN_BY
+from dppca.deploy.simulation.runner import SiteDriver, policy_text
+from dppca.owner.site.kept_studies import study_from_file
+from tests.support.census import census_rows
+from tests.support.federations import study_of_sites
+from tests.support.sites import OwnerSite
+from tests.support.studies import make_study
+
+OWNERS = ["owner-1", "owner-2", "owner-3"]
+
+
+@pytest.mark.parametrize("trust", ["owner", "aggregate"])
+def test_a_study_is_refined_from_its_result_alone(trust: str, tmp_path: Path) -> None:
+    masked = trust == "aggregate"
+    with Processes() as live:
+        federation = LocalFederation(live, tmp_path, make_authority(tmp_path / "authority"))
+        federation.start()
+        drivers = [SiteDriver(federation, name) for name in OWNERS]
+        live.each(drivers, SiteDriver.join)
+        sites = [OwnerSite(federation.site(name), name) for name in OWNERS]
+        first = study_of_sites(sites) if masked else make_study(owners=OWNERS)
+        files = {name: tmp_path / f"{name}.csv" for name in OWNERS}
+        for path in files.values():
+            pa.csv.write_csv(census_rows(1000), path)
+        (tmp_path / "first.yaml").write_bytes(first.canonical_bytes())
+        federation.operate("study", "create", tmp_path / "first.yaml")
+        live.each(drivers, lambda each: each.contribute([first], files[each.name]))
+        live.each(drivers, lambda each: each.open_sum(first))
+        live.each(drivers, lambda each: each.use_result(first, None))
+        result, draft = tmp_path / "first.npz", tmp_path / "second.yaml"
+        federation.operate("study", "components", first.name, "--output", result)
+        drafted = live.call(
+            *("operator", CURATOR, "study", "refine", result, "--target", "sex"),
+            *("--name", "second", "--epsilon", "4", "--trees", 2, "--leaves", 8),
+            *("--ca", tmp_path / "authority" / "ca.pem", "--output", draft),
+            *(("--delta", "1e-6", "--open-by", OPEN_BY) if masked else ()),
+        ).document
+        rows = Path(drafted["rows"])
+        assert (drafted["continues"], drafted["hidden"]) == (first.name, False)
+        if masked:
+            said = [tmp_path / f"{each.name}.json" for each in drivers]
+            for place, (each, file) in enumerate(zip(drivers, said, strict=True)):
+                answer = each.identify("second", opener=place < 2)
+                file.write_text(json.dumps(answer.document))
+            whole = tmp_path / "whole.yaml"
+            live.call("operator", CURATOR, *("study", "assemble", draft, *said, "--output", whole))
+            draft = whole
+        second = study_from_file(draft)
+        other = tmp_path / "other.yaml"
+        other.write_text(draft.read_text().replace("overlap: false", "overlap: true"))
+        with pytest.raises(StudyError, match="agree with it on people"):
+            federation.operate("study", "create", other)
+        federation.operate("study", "create", draft)
+        policy = policy_text(
+            [first, second], f"{OWNERS[0]}.csv", colluders=second.privacy.colluders
+        )
+        (sites[0].folder / "policy.yaml").write_text(policy)
+        for file, found in (((), "unchecked"), (("--grown-on", rows), "same")):
+            seen = federation.own(OWNERS[0], "review", "second", *file).document
+            assert (seen["grown"], seen["forecast"]) == (found, None)
+            assert seen["entries"] == sum(second.table.layout.tables)
+        live.each(drivers, lambda each: each.contribute([first, second], files[each.name]))
+        live.each(drivers, lambda each: each.open_sum(second))
+        counts = federation.own(OWNERS[1], "components", "second", "--wait", 60).document
+        assert (counts["count"], counts["eigenvalues"], counts["components"]) == (0, [], [])
+        federation.own(OWNERS[1], "synthesize", "second", "--publish")
+        joined = tmp_path / "joined.parquet"
+        federation.operate("study", "synthetic", "second", "--output", joined)
+
+    for site in sites:
+        assert len(site.history.charges) == 2
+    code, verified = sites[2].run("verify", str(joined))
+    assert (code, verified["continues"]) == (0, first.name)
+    epsilon = float(verified["guarantee"]["epsilon"])
+    assert 4 < epsilon < 5 if masked else epsilon == 5
+    code, components = sites[1].run(
+        "verify", str(sites[1].folder / "studies/second/components.npz")
+    )
+    assert (code, components["kind"]) == (0, "counts")
+    assert components["guarantee"] == verified["guarantee"]
