@@ -12,6 +12,7 @@ names, so that anybody can grow the same trees again.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pyarrow as pa
+import yaml
 
 from dppca.common.attestation.envelopes import digest_file
 from dppca.common.attestation.results import Result
@@ -29,8 +31,10 @@ from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.messages import Form
 from dppca.common.errors import SettingError
 from dppca.common.numerics.synthesis.tree_growth import grow_trees
+from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.laws import LAWS
 from dppca.common.privacy.mechanisms import calibrate_noise
+from dppca.common.privacy.release import calibrate
 from dppca.common.privacy.sensitivity import TablesShape, sensitivity
 from dppca.common.schema import Schema
 from dppca.common.study import GrownTrees, Study
@@ -81,6 +85,27 @@ def choose_size(first: Study, *, epsilon: Decimal, delta: Decimal | None, n_rows
     """
     sizes = [_measure(first, each, epsilon, delta, n_rows) for each in SIZES]
     return next((each for each in reversed(sizes) if each.is_clear), sizes[0])
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRounds:
+    """A budget divided between a study and one that continues it: half of the noise's cost each."""
+
+    epsilon: Annotated[Decimal, "epsilon of each of the two studies, at the same delta"]
+    size: Annotated[TreeSize, "trees of the second one"]
+
+
+def plan_rounds(study: Study, *, n_rows: int) -> PlannedRounds | None:
+    """Return a study's budget in two parts; None for a study that continues another, or the ball.
+
+    A Gaussian budget is halved in rho, a pure one in epsilon.
+    """
+    if study.continues is not None or study.table.row_norm is not None:
+        return None
+    whole = calibrate(study)
+    half = PrivacyCost(whole.charge.epsilon / 2, whole.charge.rho / 2).epsilon_at(whole.delta)
+    delta = study.privacy.delta
+    return PlannedRounds(half, choose_size(study, epsilon=half, delta=delta, n_rows=n_rows))
 
 
 def _measure(
@@ -208,3 +233,16 @@ def refine(
         "continues": {**origin, "grown": grown.model_dump(mode="json")},
         "schema": {**schema, "only_tables": True, "tables": grow_again(rows, first.table, grown)},
     }
+
+
+def draft_text(document: Mapping[str, Any]) -> str:
+    """Return a study file (YAML), each tree on a line of its own, to which keys can be added."""
+    others = {key: value for key, value in document.items() if key != "schema"}
+    schema = {key: value for key, value in document["schema"].items() if key != "tables"}
+    others["schema"] = schema  # the last key: its tables follow
+    lines = [
+        yaml.safe_dump(others, sort_keys=False, allow_unicode=True).rstrip(),
+        "  tables:",
+        *(f"  - {json.dumps(each, ensure_ascii=False)}" for each in document["schema"]["tables"]),
+    ]
+    return "\n".join(lines) + "\n"

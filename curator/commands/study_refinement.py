@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import click
 
@@ -88,7 +87,7 @@ def command(
     from dppca.common.attestation.parties import KnownParties
     from dppca.common.attestation.verify import read_authority, verify_result
     from dppca.common.shell.files import SHARED
-    from dppca.common.synthesis.refinement import choose_size, refine, write_rows
+    from dppca.common.synthesis.refinement import choose_size, draft_text, refine, write_rows
 
     if (trees is None) != (leaves is None):
         raise SettingError("--trees and --leaves belong together")
@@ -110,7 +109,11 @@ def command(
             delta=delta,
             changes={"name": name, **times},
         )
-    _write_draft(output, document)
+    try:
+        with output.open("x", encoding="utf-8") as file:
+            file.write(draft_text(document))
+    except OSError as error:
+        raise SettingError(f"cannot write the new file {output}: {error.strerror}") from error
     drafted = RefinedStudyDocument(
         study=name,
         continues=first.name,
@@ -125,24 +128,6 @@ def command(
         hidden=not size.is_clear,
     )
     emit(drafted, _text(drafted), as_json=as_json)
-
-
-def _write_draft(path: Path, document: dict[str, Any]) -> None:
-    """Write a study file, each tree on a line of its own."""
-    import yaml
-
-    schema = document.pop("schema")
-    tables = schema.pop("tables")
-    lines = [
-        yaml.safe_dump({**document, "schema": schema}, sort_keys=False).rstrip(),
-        "  tables:",
-        *(f"  - {json.dumps(each, ensure_ascii=False)}" for each in tables),
-    ]
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write("\n".join(lines) + "\n")
-    except OSError as error:
-        raise SettingError(f"cannot write the new file {path}: {error.strerror}") from error
 
 
 def _text(drafted: RefinedStudyDocument) -> str:

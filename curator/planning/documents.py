@@ -8,6 +8,7 @@ from typing import Annotated
 
 from dppca.common.documents.values import DigestText, PathText
 from dppca.common.estimators.relations import Relations
+from dppca.common.synthesis.refinement import PlannedRounds
 from dppca.curator.planning.choices import Choice
 from dppca.curator.planning.forecaster import Feasibility, PlanForecast, PlanNeed
 from dppca.curator.planning.trusts import PlanTrust
@@ -72,6 +73,11 @@ class StudyPlanDocument:
     relations: Annotated[
         Relations | None,
         "whether synthetic rows will show relations; null for unit-ball rows or one attribute",
+    ]
+    rounds: Annotated[
+        PlannedRounds | None,
+        "the same budget in two studies, the second of which continues the first; null for unit-"
+        "ball rows",
     ]
     wide_bins: Annotated[
         tuple[str, ...],

@@ -30,6 +30,7 @@ from dppca.common.privacy.laws import LAWS, NoiseLaw
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema.layout import ColumnKind, Layout
 from dppca.common.study import Covariance, Study, Trust
+from dppca.common.synthesis.refinement import PlannedRounds, plan_rounds
 from dppca.curator.planning.assumptions import Assumption
 from dppca.curator.planning.choices import Choice, compare_choices
 from dppca.curator.planning.forecaster import Forecaster, PlanForecast, PlanNeed
@@ -59,6 +60,7 @@ class StudyPlan:
     choices: tuple[Choice, ...]
     trusts: tuple[PlanTrust, ...]
     relations: Relations | None
+    rounds: PlannedRounds | None
     resolution_bits: int
     bytes_up: int
     bytes_down: int
@@ -220,6 +222,7 @@ def make_plan(
         choices=compare_choices(study, requested, targets, owner_rows=owner_rows),
         trusts=compare_trusts(study, rows, assumption, colluders, own, advance),
         relations=judge_relations(study, requested, owner_rows=owner_rows),
+        rounds=plan_rounds(study, n_rows=sum(owner_rows)),
         resolution_bits=advised_resolution(layout, float(assumption.eigenvalues[k - 1])),
         bytes_up=8 * layout.n_entries
         if study.trust is Trust.OWNER

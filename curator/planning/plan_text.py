@@ -9,6 +9,7 @@ from dppca.common.documents.tables import text_table
 from dppca.common.estimators.relations import relations_lines
 from dppca.common.numerics.forecast import UtilityForecast
 from dppca.common.numerics.synthesis.heaps import find_wide_bins, wide_bins_lines
+from dppca.common.synthesis.refinement import PlannedRounds
 from dppca.curator.planning.choices import PooledNoise
 from dppca.curator.planning.documents import (
     PlanAdvice,
@@ -43,6 +44,7 @@ def plan_document(
         choices=plan.choices,
         trusts=plan.trusts,
         relations=plan.relations,
+        rounds=plan.rounds,
         wide_bins=find_wide_bins(study.table),
         recommended=PlanAdvice(plan.recommended, plan.reason, plan.resolution_bits),
         bytes=PlanBytes(plan.bytes_up, plan.bytes_down),
@@ -60,6 +62,7 @@ def plan_text(plan: StudyPlan, seconds: PlanSeconds, *, width: int | None = None
         _answers(plan),
         _trusts(plan, width),
         relations_lines(plan.relations),
+        [] if plan.rounds is None else _rounds(plan, plan.rounds),
         wide_bins_lines(find_wide_bins(plan.study.table)),
         _choices(plan, width),
         _costs(plan, seconds),
@@ -109,6 +112,23 @@ def _rows(tables: float) -> str:
         f"Rows: two-way tables will be off by about {tables:.2g} (total variation), from noise; "
         "less where a few labels are common, and what pairs cannot hold comes on top"
     )
+
+
+def _rounds(plan: StudyPlan, rounds: PlannedRounds) -> list[str]:
+    size, whole = rounds.size, decimal_text(plan.requested.epsilon)
+    counted = (
+        f"{size.trees} trees of {size.leaves} leaves: {size.rows_per_leaf:.0f} rows in a leaf, a "
+        f"count's noise {size.noise:.0f}"
+    )
+    if not size.is_clear:
+        return [
+            f"In two studies (study refine) epsilon {whole} is too little: {counted} would hide "
+            "the counts"
+        ]
+    return [
+        f"In two studies (study refine): epsilon {rounds.epsilon:.4g} each, {whole} together. The "
+        f"second counts rows in {counted}"
+    ]
 
 
 def _spread(forecast: UtilityForecast) -> str:

@@ -40,7 +40,7 @@ from dppca.common.privacy.release import Release, calibrate
 from dppca.common.shell.files import PRIVATE
 from dppca.common.signing import Purpose, sign
 from dppca.common.study import Study, Trust, load_study_file, study_from_mapping
-from dppca.common.synthesis.refinement import choose_size, refine, write_rows
+from dppca.common.synthesis.refinement import choose_size, draft_text, refine, write_rows
 from dppca.curator.study import lifecycle
 from dppca.curator.study.admission import contribute, require_masked
 from dppca.curator.study.aggregate import aggregate, aggregate_masked
@@ -133,7 +133,7 @@ def continue_study(
         )
     if first.openers is None:
         return Parties(study_from_mapping(document), {}, {})
-    draft = json.dumps({**document, "open_by": OPEN_BY})
+    draft = draft_text({**document, "open_by": OPEN_BY})
     return _add_keys(draft, document["name"], first.owners, len(first.openers), entropy=entropy)
 
 

@@ -285,3 +285,56 @@ def test_what_does_not_fit_is_refused_with_a_reason(place: int) -> None:
     owners, options, error, said = list(_wrong())[place]
     with pytest.raises(error, match=said):
         dppca.simulate(owners, **{"study": STUDY, **options})
+
+
+@pytest.mark.parametrize("trust", Trust)
+def test_a_second_study_continues_the_first_in_one_call(trust: Trust) -> None:
+    """Its trees find a parity, which no pair of attributes shows; what it costs adds up."""
+    flags = [{"name": name, "type": "binary", "values": ["no", "yes"]} for name in ("p", "q", "r")]
+    document: dict[str, Any] = {
+        "name": "parity",
+        "owners": ["north", "south", "west"],
+        "privacy": {"mechanism": "laplace", "epsilon": "4"},
+        "components": {"count": 1},
+        "schema": {"max_rows_per_person": 1, "attributes": flags},
+    }
+    if trust is Trust.AGGREGATE:
+        document["open_by"] = OPEN_BY
+        document["privacy"] |= {"trust": "aggregate", "colluders": 1}
+    rng = np.random.default_rng(1)
+    tables = {}
+    for name in document["owners"]:
+        p, q, chance = (rng.random(3000) < share for share in (0.5, 0.5, 0.05))
+        made = {"p": p, "q": q, "r": p ^ q ^ chance}
+        tables[name] = {key: np.where(each, "yes", "no").tolist() for key, each in made.items()}
+    study = yaml.safe_dump(document)
+    alone = dppca.simulate(tables, study, "r")
+    found = dppca.simulate(tables, study, "r", refine="r", refine_epsilon="3.5")
+    shares = [
+        np.mean([(p != q) == (r == "yes") for p, q, r in zip(*each.decoded.values(), strict=True)])
+        for each in (alone, found)
+    ]
+    assert shares[0] < 0.6
+    assert shares[1] > 0.85
+    assert (alone.refined, alone.guarantee.epsilon) == (None, "4")
+    assert found.refined is not None
+    assert found.guarantee.epsilon == "7.5"
+    assert found.owners[0].charge.epsilon == 7.5
+    assert found.refined.trust is trust
+    for display in (repr(found), found._repr_html_()):
+        assert "parity-second" in display
+    assert found.components_.shape == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"refine": "ill"}, "needs both"),
+        ({"refine_epsilon": 1}, "needs both"),
+        ({"refine": "none", "refine_epsilon": 1}, "is no attribute"),
+        ({"refine": "ill", "refine_epsilon": 0}, "above 0"),
+    ],
+)
+def test_a_second_study_that_cannot_be_is_refused(asked: dict[str, Any], told: str) -> None:
+    with pytest.raises(SettingError, match=told):
+        dppca.simulate(two_owners(), STUDY, **asked)

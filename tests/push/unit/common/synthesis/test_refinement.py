@@ -19,6 +19,8 @@ from dppca.common.attestation.results import Published, Result, result_from_byte
 from dppca.common.documents.messages import Form
 from dppca.common.errors import AlteredError, ArtefactError, SettingError, StudyError
 from dppca.common.numerics.moments.accumulation import accumulate_moments
+from dppca.common.privacy.composition import Round, compose_guarantee
+from dppca.common.privacy.release import calibrate
 from dppca.common.schema import Column
 from dppca.common.study import Study, require_continues, study_from_mapping
 from dppca.common.synthesis.refinement import (
@@ -26,6 +28,7 @@ from dppca.common.synthesis.refinement import (
     Regrown,
     choose_size,
     compare_grown,
+    plan_rounds,
     refine,
     write_rows,
 )
@@ -185,6 +188,54 @@ def test_one_rule_decides_the_size_of_the_trees(
     assert (found.trees, found.leaves) == size
     assert found.is_clear == (epsilon != "0.05")
     assert found.rows_per_leaf == n_rows / found.leaves
+
+
+@pytest.mark.parametrize("privacy", [PRIVACY, {"mechanism": "laplace", "epsilon": "4"}])
+def test_a_budget_in_two_parts_is_the_whole_again(privacy: dict[str, str]) -> None:
+    study = make_study(ATTRIBUTES, owners=["one", "two"], privacy=privacy)
+    planned = plan_rounds(study, n_rows=12_000)
+    assert planned is not None
+    half = study.model_dump(mode="json", by_alias=True)
+    half["privacy"]["epsilon"] = str(planned.epsilon)
+    part = study_from_mapping(half)
+    whole = compose_guarantee(part, calibrate(part), first=Round(part, calibrate(part)))
+    assert float(whole.epsilon) == pytest.approx(4, abs=1e-9)
+    assert Decimal(whole.delta) == (study.privacy.delta or 0)
+
+
+def test_neither_rows_of_the_ball_nor_a_further_study_are_planned_in_two(rows: Path) -> None:
+    ball = [{"name": name, "type": "numeric", "centre": 0, "scale": 1} for name in "xy"]
+    assert plan_rounds(make_study(ball, row_norm={}), n_rows=100) is None
+    assert plan_rounds(_second(rows), n_rows=100) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"target": "none"}, "no attribute"),
+        ({"delta": None}, "give a delta"),
+        ({"sha256": bytes(32)}, None),
+    ],
+)
+def test_only_what_fits_the_first_study_is_drafted(
+    rows: Path, asked: dict[str, Any], told: str | None
+) -> None:
+    first, sha256 = _first()
+    fields = {
+        "sha256": sha256,
+        "target": "ill",
+        "size": (1, 4),
+        "epsilon": Decimal(1),
+        "delta": Decimal("1e-6"),
+        "changes": {"name": "second"},
+    }
+    if told is None:
+        made = study_from_mapping(refine(first.study, rows=rows, **{**fields, **asked}))
+        with pytest.raises(SettingError, match="continues another itself"):
+            refine(made, rows=rows, **fields)
+        return
+    with pytest.raises(SettingError, match=told):
+        refine(first.study, rows=rows, **{**fields, **asked})
 
 
 def test_a_study_continues_one_of_the_same_people_and_question(rows: Path) -> None:

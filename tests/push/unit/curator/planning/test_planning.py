@@ -68,6 +68,16 @@ def test_tables_are_forecast_to_be_closer_with_a_larger_epsilon_and_with_more_ro
     assert "two-way tables" not in plan_text(_plan(alone, 500), SECONDS)
 
 
+def test_a_plan_divides_the_budget_between_two_studies_where_it_is_enough() -> None:
+    for rows, said in ((20, "would hide the counts"), (50_000, "epsilon 0.5 each, 1 together")):
+        plan = _plan(_study(), rows)
+        document = plan_document(plan, SECONDS)
+        assert document.rounds is not None
+        assert document.rounds.epsilon == Decimal("0.5")
+        assert document.rounds.size.is_clear == (rows > 20)
+        assert said in plan_text(plan, SECONDS)
+
+
 def test_gaussian_noise_is_left_out_without_a_delta_and_a_study_of_it_brings_its_own() -> None:
     plan = _plan(_study(), 500)
     assert {line.mechanism for line in plan.lines} == {"laplace"}
