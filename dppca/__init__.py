@@ -1,15 +1,11 @@
 """The public face of DPPCA: what users import. No logic lives here.
 
-Names are imported when they are first used: estimators need scikit-learn, and a program that only
-reads a schema should not wait for it.
+Names are imported when they are first used: estimators need scikit-learn, and neither a program
+that only reads a schema nor a page of help should wait for it.
 """
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING
-
-from dppca.common.schema import Binary, Categorical, Date, Numeric, Ordinal, Schema
-from dppca.common.study import Study, study_from_yaml
 
 if TYPE_CHECKING:
     __version__: str
@@ -37,7 +33,9 @@ if TYPE_CHECKING:
         Variant,
     )
     from dppca.common.privacy.release import calibrate
+    from dppca.common.schema import Binary, Categorical, Date, Numeric, Ordinal, Schema
     from dppca.common.schema.frames import decode, encode
+    from dppca.common.study import Study, study_from_yaml
     from dppca.common.verification.components import Components, read_result
     from dppca.common.verification.files import verify_file
     from dppca.curator.planning.notebook import plan
@@ -82,24 +80,31 @@ __all__ = [
     "verify_file",
 ]
 _ELSEWHERE = {
+    **dict.fromkeys(
+        ("Binary", "Categorical", "Date", "Numeric", "Ordinal", "Schema"), "dppca.common.schema"
+    ),
     "Components": "dppca.common.verification.components",
     "NoiseWarning": "dppca.common.estimators.base.cautions",
     "PrivacyWarning": "dppca.common.estimators.base.cautions",
     "Result": "dppca.common.attestation.results",
     "Simulation": "dppca.deploy.simulation.notebook",
     "SpendingWarning": "dppca.common.estimators.base.cautions",
+    "Study": "dppca.common.study",
     "calibrate": "dppca.common.privacy.release",
     "decode": "dppca.common.schema.frames",
     "encode": "dppca.common.schema.frames",
     "plan": "dppca.curator.planning.notebook",
     "read_result": "dppca.common.verification.components",
     "simulate": "dppca.deploy.simulation.notebook",
+    "study_from_yaml": "dppca.common.study",
     "verify_file": "dppca.common.verification.files",
 }
 
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
+        from importlib.metadata import version
+
         return version("dppca")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,7 @@
 """``dppca-owner``: what a data steward does at a site.
 
-Only `click` is imported here. A command's module, with all the libraries it needs, is imported
-when that command is run or asked for its own help.
+Only `click` is imported here. A command's module is imported when that command is run or asked for
+its own help; it declares the options. The libraries that the work needs are imported when it runs.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ COMMANDS = {
     "doctor": ("doctor", "Find out what is wrong with a site, and what to do."),
     "renew": ("renew", "Change the site's key for a new one, while the old one works."),
     "identity": ("identity", "Print this site's key for a study file; offer to be an opener."),
-    "studies": ("studies", "List the studies that name this site, and what to do now."),
+    "studies": ("studies_command", "List the studies that name this site, and what to do now."),
     "check": ("check", "Compare data with a study's schema, fault by fault."),
     "review": ("review", "Show exactly what would leave, and what it would cost."),
-    "contribute": ("contribute", "Release noised moments to a study, once."),
-    "open": ("opening", "Open the sum of a study with trust: aggregate, once."),
+    "contribute": ("contribute_command", "Release noised moments to a study, once."),
+    "open": ("open_command", "Open the sum of a study with trust: aggregate, once."),
     "page": ("page.command", "Show studies and budget in a browser here; ask for consent."),
-    "components": ("components", "Fetch the joint components of a study."),
-    "synthesize": ("synthesize", "Draw synthetic rows, and publish them if asked."),
+    "components": ("components_command", "Fetch the joint components of a study."),
+    "synthesize": ("synthesize_command", "Draw synthetic rows, and publish them if asked."),
     "train": ("train", "Train a classifier on this site's own rows."),
     "predict": ("predict", "Classify rows with a trained model."),
     "verify": ("verify", "Check offline what a released file claims."),
     "selftest": ("selftest", "Audit this installation by measurements and attacks."),
-    "report": ("report", "Compare synthetic rows with this site's own rows."),
+    "report": ("report_command", "Compare synthetic rows with this site's own rows."),
     "budget": ("budget", "Show what was spent, and verify the ledger."),
     "ledger": ("ledger", "Settle a ledger that was lost or restored."),
 }

@@ -20,7 +20,7 @@ from benchmarks.performance.tables import numeric_schema, scan_parquet, write_fo
 from dppca.owner.engines.engine import Engine, LocalEngine
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.records import FaultCounts, open_table
-from dppca.owner.records.files import local_files
+from dppca.owner.records.file_locations import local_files
 
 TITLE = "A pass on a Dask cluster"
 ABOUT = """

@@ -27,7 +27,7 @@ def main() -> None:
     from dppca.owner.engines.engine import Engine, LocalEngine
     from dppca.owner.engines.selection import open_engine
     from dppca.owner.records import FaultCounts, Table, open_table
-    from dppca.owner.records.files import local_files
+    from dppca.owner.records.file_locations import local_files
     from dppca.owner.records.spark_sessions import open_session
     from dppca.owner.records.spark_tables import SparkLocation
 

@@ -33,7 +33,6 @@ from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 from dppca.common.numerics.spectrum.noise import NoiseShape, NoiseSource
 from dppca.common.numerics.spectrum.noise_edge import QUANTILE, largest_eigenvalue
@@ -167,6 +166,8 @@ class ForecastSimulation:
 
     def forecast(self, scale: float, rule: ComponentRule) -> UtilityForecast:
         """Forecast for noise of ``scale`` (units of ``4**-g``) under a component rule."""
+        from scipy import linalg
+
         edge = self.noise_edge(scale)
         captured, chances, angles, largest, counts, above = [], [], [], [], [], []
         for number in range(self.draws):

@@ -30,7 +30,6 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.random import Generator, RandomState
 from numpy.typing import NDArray
-from scipy.special import gammaincc, ndtr
 from typing_extensions import override
 
 from dppca.common.documents.amounts import round_up
@@ -325,6 +324,8 @@ class LaplaceLaw(NoiseLaw):
     @staticmethod
     @override
     def tail(deviations: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+        from scipy.special import gammaincc
+
         x, tail = deviations * np.sqrt(2 * n), np.zeros_like(deviations)
         for j in range(1, n + 1):
             tail += comb(2 * n - j - 1, n - j) * 2.0 ** (1 + j - 2 * n) * gammaincc(j, x)
@@ -445,6 +446,8 @@ class GaussianLaw(NoiseLaw):
     @staticmethod
     @override
     def tail(deviations: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+        from scipy.special import ndtr
+
         tail: NDArray[np.float64] = 2 * ndtr(-deviations)
         return tail
 

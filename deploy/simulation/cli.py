@@ -28,11 +28,11 @@ from dppca.common.shell.console import (
 )
 from dppca.common.shell.files import read_text
 from dppca.common.shell.packages import require_package
-from dppca.common.study import Study, Trust
 from dppca.deploy.simulation.containers import DEFAULT_IMAGE
 from dppca.deploy.simulation.disk import ANOTHER_OUTPUT, ANOTHER_TMPDIR, telling_full_disk
 
 if TYPE_CHECKING:
+    from dppca.common.study import Study
     from dppca.deploy.simulation.experiment import ExperimentRequest
     from dppca.deploy.simulation.run_report import SimulationReport
 
@@ -94,7 +94,7 @@ def _trust_options(command: Callable[..., None]) -> Callable[..., None]:
     options = [
         click.option(
             "--trust",
-            type=click.Choice([trust.value for trust in Trust]),
+            type=click.Choice(["owner", "aggregate"]),
             help="owner: each owner adds all of the noise. aggregate: the curator sees one sum, "
             "with the noise of one. By default as the study file says.",
         ),

@@ -4,36 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from dppca.common.errors import ArtefactError, NotReadyError, SchemaMismatchError, SettingError
-from dppca.common.estimators.base.settings import parse_delta, parse_epsilon
-from dppca.common.privacy.accounting import NO_COST, PrivacyCost, rho_from_epsilon_delta
-from dppca.common.privacy.release import calibrate
+from dppca.common.errors import SettingError
 from dppca.common.shell.console import emit, prints, terminal_width
-from dppca.common.study import Study
-from dppca.owner.commands.budget_totals import population_budget
 from dppca.owner.commands.options import data_set_option, file_path
-from dppca.owner.ledger import tools
-from dppca.owner.ledger.chain import History
-from dppca.owner.ledger.entries import Recovery, Reservation
-from dppca.owner.ledger.reading import LedgerArchive, read_archive, read_history
-from dppca.owner.render.ledger import (
-    BudgetPlan,
-    ExportDocument,
-    VerifiedLedger,
-    VerifiedRelease,
-    export_text,
-    plan_text,
-    verified_text,
-)
-from dppca.owner.site.config import Site, load_site
-from dppca.owner.site.kept_studies import kept_study, save, study_from_file
-from dppca.owner.site.policy import load_policy
+
+if TYPE_CHECKING:
+    from dppca.owner.render.ledger import ExportDocument
 
 _NOTED = re.compile(r"([1-9][0-9]{0,15}):([0-9a-f]{64})")
 
@@ -42,7 +23,7 @@ _NOTED = re.compile(r"([1-9][0-9]{0,15}):([0-9a-f]{64})")
 @click.option(
     "--output", type=file_path, help="File to write (.csv or .json); by default print CSV."
 )
-@prints(ExportDocument)
+@prints("dppca.owner.render.ledger:ExportDocument")
 @click.pass_obj
 def export(folder: Path, output: Path | None, *, as_json: bool) -> None:
     """Verify the whole ledger, then write out every entry.
@@ -55,6 +36,12 @@ def export(folder: Path, output: Path | None, *, as_json: bool) -> None:
       dppca-owner budget export --output ledger.csv
       dppca-owner budget export --json
     """
+    from dppca.owner.ledger import tools
+    from dppca.owner.ledger.reading import read_archive
+    from dppca.owner.render.ledger import export_text
+    from dppca.owner.site.config import load_site
+    from dppca.owner.site.kept_studies import save
+
     if output is not None and output.suffix not in (".csv", ".json"):
         raise SettingError(f"{output.name} must end in .csv or .json")
     site = load_site(folder)
@@ -83,7 +70,7 @@ def export(folder: Path, output: Path | None, *, as_json: bool) -> None:
     metavar="LENGTH:HEAD",
     help="Also check that the chain continues this one, which an earlier export or verify printed.",
 )
-@prints(VerifiedLedger)
+@prints("dppca.owner.render.ledger:VerifiedLedger")
 @click.pass_obj
 def verify(folder: Path, noted: str | None, *, as_json: bool) -> None:
     """Verify the chain, all stored bytes, and that every receipt says what was charged.
@@ -97,6 +84,12 @@ def verify(folder: Path, noted: str | None, *, as_json: bool) -> None:
       dppca-owner budget verify
       dppca-owner budget verify --extends 12:4e07...
     """
+    from dppca.owner.commands.budget_releases import verify_release
+    from dppca.owner.ledger import tools
+    from dppca.owner.ledger.reading import read_archive
+    from dppca.owner.render.ledger import VerifiedLedger, verified_text
+    from dppca.owner.site.config import load_site
+
     site = load_site(folder)
     archive = read_archive(site.ledger)
     if noted is not None:
@@ -110,7 +103,7 @@ def verify(folder: Path, noted: str | None, *, as_json: bool) -> None:
         entries=history.length,
         head=history.head,
         extends=noted,
-        releases=tuple(_verified(site, archive, charged) for charged in history.charges),
+        releases=tuple(verify_release(site, archive, charged) for charged in history.charges),
     )
     emit(verified, verified_text(verified), as_json=as_json)
 
@@ -129,7 +122,7 @@ def verify(folder: Path, noted: str | None, *, as_json: bool) -> None:
     show_default=True,
     help="How many times each release is made.",
 )
-@prints(BudgetPlan)
+@prints("dppca.owner.render.ledger:BudgetPlan")
 @click.pass_obj
 def plan(
     folder: Path,
@@ -150,6 +143,14 @@ def plan(
       dppca-owner budget plan --epsilon 0.5 --times 3
       dppca-owner budget plan --data-set survey --study-file next.yaml --json
     """
+    from dppca.owner.commands.budget_releases import planned_charges
+    from dppca.owner.commands.budget_totals import population_budget
+    from dppca.owner.ledger import tools
+    from dppca.owner.ledger.reading import read_history
+    from dppca.owner.render.ledger import BudgetPlan, plan_text
+    from dppca.owner.site.config import load_site
+    from dppca.owner.site.policy import load_policy
+
     site = load_site(folder)
     policy = load_policy(site)
     data_set = policy.data_set(data_set_name)
@@ -157,7 +158,7 @@ def plan(
     population, populations = data_set.account.population, policy.populations
     tied = history.tied_to(population.name, populations)
     total = history.total(population.name, populations)
-    request = _wanted(history, epsilon, delta, files) * times
+    request = planned_charges(history, epsilon, delta, files) * times
     steps = tools.plan(population.budget, total, request, tied=[each.budget for each in tied])
     planned = BudgetPlan(
         data_set=data_set.name,
@@ -165,57 +166,3 @@ def plan(
         steps=steps,
     )
     emit(planned, plan_text(planned, width=terminal_width()), as_json=as_json)
-
-
-def _wanted(
-    history: History, epsilon: str | None, delta: str | None, files: tuple[Path, ...]
-) -> list[tuple[str, PrivacyCost]]:
-    """Return the description and the charge of each further release."""
-    if (epsilon is None) == (not files) or (delta is not None and epsilon is None):
-        raise SettingError(
-            "give --epsilon (with --delta for Gaussian noise), or --study-file, not both"
-        )
-    if epsilon is None:
-        return [_find_charge(history, study_from_file(path)) for path in files]
-    amount = parse_epsilon(epsilon)
-    if delta is None:
-        return [(f"Laplace, epsilon {epsilon}", PrivacyCost(epsilon=amount, rho=Decimal(0)))]
-    rho = rho_from_epsilon_delta(amount, parse_delta(delta))
-    what = f"Gaussian, epsilon {epsilon} at delta {delta}"
-    return [(what, PrivacyCost(epsilon=Decimal(0), rho=rho))]
-
-
-def _find_charge(history: History, study: Study) -> tuple[str, PrivacyCost]:
-    if (history.reservation_for(study.digest) or history.settled_for(study.digest)) is not None:
-        return f"study {study.name} (charged already)", NO_COST
-    return f"study {study.name}", calibrate(study).charge
-
-
-def _verified(
-    site: Site, archive: LedgerArchive, charged: Reservation | Recovery
-) -> VerifiedRelease:
-    """Return the state of a release and the comparisons that its receipt passed."""
-    request, history = charged.request, archive.history
-    verified = VerifiedRelease(
-        sequence=charged.sequence,
-        study=request.study,
-        model=request.name or None,
-        release_id=charged.release_id,
-    )
-    receipt = archive.receipts.get(charged.release_id)
-    if receipt is None or isinstance(charged, Recovery):  # its receipt is not kept here
-        return verified
-    tools.check_receipt(charged, history, receipt)
-    study = None if request.makes_file else _kept(site, request.study, request.request_digest)
-    if study is not None:
-        tools.check_implied(study, charged, receipt)
-    return replace(verified, receipt="as charged", recomputed=study is not None)
-
-
-def _kept(site: Site, name: str, digest: str) -> Study | None:
-    """Return the charged study if its document is kept here and is undamaged, else None."""
-    try:
-        study = kept_study(site, name)
-    except (NotReadyError, ArtefactError, SchemaMismatchError):
-        return None
-    return study if study.digest == digest else None

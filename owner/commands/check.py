@@ -6,15 +6,13 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from dppca.common.errors import InvalidRowsError, SettingError, TooManyFaultsError
-from dppca.common.numerics.synthesis.heaps import find_wide_bins, wide_bins_lines
 from dppca.common.shell.console import emit, prints, progress
 from dppca.common.shell.files import open_new, replacing
-from dppca.common.study import Study
 from dppca.owner.commands.options import (
     complete_study,
     data_set_option,
@@ -22,15 +20,11 @@ from dppca.owner.commands.options import (
     file_path,
 )
 from dppca.owner.engines.addresses import LOCAL
-from dppca.owner.engines.selection import open_engine
-from dppca.owner.ledger.reading import read_history
-from dppca.owner.records import check_table, open_table
-from dppca.owner.records.locations import Location
-from dppca.owner.release.contribution import choose_data_set
-from dppca.owner.render.faults import CheckDocument, check_text
-from dppca.owner.site.config import Site, load_site
-from dppca.owner.site.kept_studies import study_from_file
-from dppca.owner.site.policy import DataSet, load_policy
+
+if TYPE_CHECKING:
+    from dppca.common.study import Study
+    from dppca.owner.records.locations import Location
+    from dppca.owner.site.policy import DataSet
 
 
 @click.command("check")
@@ -49,7 +43,7 @@ from dppca.owner.site.policy import DataSet, load_policy
     help="Write the keys of rows at fault to a new file, which only you can read.",
 )
 @engine_option
-@prints(CheckDocument)
+@prints("dppca.owner.render.faults:CheckDocument")
 @click.pass_obj
 def command(
     site: Path,
@@ -78,6 +72,12 @@ def command(
       dppca-owner check --data rows.csv --study-file study.yaml
       dppca-owner check nltcs --data-set survey --target outside
     """
+    from dppca.common.numerics.synthesis.heaps import find_wide_bins, wide_bins_lines
+    from dppca.owner.engines.selection import open_engine
+    from dppca.owner.records import check_table, open_table
+    from dppca.owner.render.faults import CheckDocument, check_text
+    from dppca.owner.site.kept_studies import study_from_file
+
     if (study_name is None) == (study_file is None):
         raise SettingError("give the name of a study at the curator, or --study-file FILE")
     if data is not None and data_set_name is not None:
@@ -86,7 +86,7 @@ def command(
     place: Path | Location | None = data
     key, usual = "", LOCAL
     if place is None:
-        data_set = _data_set(load_site(site), study, data_set_name)
+        data_set = _data_set(site, study, data_set_name)
         place, key, usual = data_set.source, data_set.key, data_set.engine
     if keys_file is not None and not key:
         raise SettingError(
@@ -138,8 +138,14 @@ def _new_text(path: Path) -> Iterator[TextIO]:
         raise SettingError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def _data_set(site: Site, study: Study, name: str | None) -> DataSet:
+def _data_set(folder: Path, study: Study, name: str | None) -> DataSet:
     """Return the data set of that name; without a name, the one that the study was charged to."""
+    from dppca.owner.ledger.reading import read_history
+    from dppca.owner.release.contribution import choose_data_set
+    from dppca.owner.site.config import load_site
+    from dppca.owner.site.policy import load_policy
+
+    site = load_site(folder)
     policy = load_policy(site)
     if name is not None:
         return policy.data_set(name)
@@ -148,6 +154,7 @@ def _data_set(site: Site, study: Study, name: str | None) -> DataSet:
 
 def _find_study(folder: Path, name: str | None) -> Study:
     from dppca.owner.client.session import agreed_study, connect
+    from dppca.owner.site.config import load_site
 
     site = load_site(folder)
     with connect(site) as client:

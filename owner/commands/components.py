@@ -1,13 +1,10 @@
-"""``dppca-owner components``."""
+"""What `components` does: fetch a result, verify it, keep it, and draw pictures of it."""
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-
-import click
 
 from dppca.common.attestation.envelopes import SignedFile, read_signed
 from dppca.common.attestation.results import Result
@@ -20,17 +17,13 @@ from dppca.common.errors import (
     ReceiptError,
     SignatureError,
 )
-from dppca.common.shell.console import emit, prints, progress
-from dppca.common.shell.plotting import check_plotting, write_figures
+from dppca.common.shell.console import progress
 from dppca.common.study import Study
-from dppca.common.verification.components import kept_components
 from dppca.owner.client.calls import CuratorClient
 from dppca.owner.client.questions import StudyProgress
 from dppca.owner.client.session import agreed_study, connect
-from dppca.owner.commands.options import file_path, folder_path, study_argument
 from dppca.owner.ledger.reading import read_history
-from dppca.owner.render.outcomes import ComponentsDocument, components_text
-from dppca.owner.site.config import Site, load_site
+from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import (
     acknowledgement_path,
     components_path,
@@ -38,78 +31,6 @@ from dppca.owner.site.kept_studies import (
     require_own_release,
     save,
 )
-
-
-@click.command("components")
-@study_argument
-@click.option(
-    "--wait",
-    type=click.FloatRange(min=0),
-    default=0.0,
-    metavar="SECONDS",
-    help="Longest time to wait.",
-)
-@click.option("--output", type=file_path, help="Also write a copy of the result file here.")
-@click.option(
-    "--plots",
-    type=folder_path,
-    help="Folder for pictures: loadings, and a biplot of synthetic rows.",
-)
-@prints(ComponentsDocument)
-@click.pass_obj
-def command(
-    folder: Path,
-    study_name: str,
-    wait: float,
-    output: Path | None,
-    plots: Path | None,
-    *,
-    as_json: bool,
-) -> None:
-    """Fetch the joint components of a study; they are released and may go anywhere.
-
-    Checks every signature, digest and claim, as `verify` does, before anything is kept. The
-    guarantee that is shown is computed again from the study. Exits with 15 to 18 or 51 if something
-    is wrong. Says so if the result holds a contribution that this site's ledger has disowned.
-
-    Exits with 50 while the study still waits for owners.
-
-    \b
-    Example:
-      dppca-owner components nltcs --wait 600
-      dppca-owner components nltcs --plots pictures
-    """
-    started = time.perf_counter()
-    if plots is not None:
-        check_plotting()
-    site = load_site(folder)
-    fetched = fetch(site, study_name, wait_s=wait)
-    study, result, path = fetched.study, fetched.result, fetched.path
-    if output is not None:
-        save(output, fetched.signed)
-    pictures = {} if plots is None else _draw(plots, site, fetched)
-    header = result.header
-    document = ComponentsDocument(
-        study=study.name,
-        digest=study.digest,
-        state=fetched.state,
-        count=header.count,
-        rows=header.n_rows,
-        eigenvalues=result.eigenvalues.tolist(),
-        noise_edge=header.noise_edge,
-        components=kept_components(result, study),
-        epsilon=header.epsilon,
-        delta=header.delta,
-        assumptions=header.assumptions,
-        contributed=[share.owner for share in header.shares],
-        missing=header.missing,
-        disowned=fetched.disowned,
-        path=output or path,
-        plots=pictures,
-        bytes=len(fetched.signed.content),
-        seconds=round(time.perf_counter() - started, 6),
-    )
-    emit(document, components_text(document), as_json=as_json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +85,12 @@ def fetch(site: Site, study_name: str, *, wait_s: float, quiet: bool = False) ->
     return Fetched(study, at_curator.state, result, signed, path, reason)
 
 
-def _draw(folder: Path, site: Site, fetched: Fetched) -> dict[str, str]:
+def draw(folder: Path, site: Site, fetched: Fetched) -> dict[str, str]:
     """Draw pictures of the components; the biplot shows rows that `synthesize` would draw."""
     import numpy as np
 
     from dppca.common.shell.pictures import MOST_POINTS, biplot_figure, loadings_figure
+    from dppca.common.shell.plotting import write_figures
     from dppca.common.synthesis.rows import make_generator, synthesize
 
     study, result = fetched.study, fetched.result

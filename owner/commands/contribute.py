@@ -1,4 +1,4 @@
-"""``dppca-owner contribute``: rows, review, consent, then `dppca.owner.release.path`."""
+"""What `contribute` does: rows, review, consent, then `dppca.owner.release.path`."""
 
 from __future__ import annotations
 
@@ -8,29 +8,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import click
-
 from dppca.common.documents.messages import StudyState
 from dppca.common.errors import SignatureError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.shell.clock import utc_now
-from dppca.common.shell.console import emit, prints
 from dppca.common.study import Study
 from dppca.owner.client.calls import Acknowledgement, CuratorClient
 from dppca.owner.client.session import agreed_study, compare_ledger, connect
 from dppca.owner.commands.budget_totals import stored_charge
-from dppca.owner.commands.consent import Dialogue, Terminal
+from dppca.owner.commands.consent import Dialogue
 from dppca.owner.commands.counting import read_rows
-from dppca.owner.commands.interrupt import report_charges_on_interrupt
-from dppca.owner.commands.options import (
-    data_set_option,
-    digest_option,
-    engine_option,
-    study_argument,
-    study_file_option,
-)
 from dppca.owner.engines.addresses import ledger_name
 from dppca.owner.engines.engine import Engine, LocalEngine
 from dppca.owner.engines.selection import open_engine
@@ -49,7 +38,7 @@ from dppca.owner.release.contribution import (
 )
 from dppca.owner.release.path import ContributionPlan, MaskedPlan, send_release, store_release
 from dppca.owner.render.faults import alarm_lines, counts_text
-from dppca.owner.render.outcomes import ContributionDocument, contribution_text
+from dppca.owner.render.outcomes import ContributionDocument
 from dppca.owner.site.agreement import (
     Agreement,
     agree,
@@ -59,60 +48,9 @@ from dppca.owner.site.agreement import (
     require_verified,
     signing_key,
 )
-from dppca.owner.site.config import Site, load_site
+from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import acknowledgement_path, save
 from dppca.owner.site.policy import load_policy
-
-
-@click.command("contribute")
-@study_argument
-@data_set_option
-@study_file_option
-@digest_option
-@engine_option
-@click.option("--yes", is_flag=True, help="Consent without being asked.")
-@prints(ContributionDocument)
-@click.pass_obj
-def command(
-    folder: Path,
-    study_name: str,
-    data_set_name: str | None,
-    study_file: Path | None,
-    digest: str | None,
-    engine: str | None,
-    *,
-    yes: bool,
-    as_json: bool,
-) -> None:
-    """Release noised moments of a data set to a study, once.
-
-    Shows what would leave, and how many values are coded by rule (these counts stay here), and asks
-    before any noise is drawn. The counts never make this command refuse, with or without --yes. If
-    an earlier attempt was interrupted, this command continues it: it sends the same bytes and
-    charges nothing twice.
-
-    A study with trust: aggregate has the keys of all owners in its document, so it needs --digest,
-    unless this site has verified these keys before (peers.yaml). The sums leave masked: the curator
-    can add them up once enough openers have come, and see no owner's sums.
-
-    \b
-    Example:
-      dppca-owner contribute nltcs
-      dppca-owner contribute nltcs --data-set survey --yes --json
-      dppca-owner contribute nltcs --engine dask://127.0.0.1:8786
-    """
-    site = load_site(folder)
-    with report_charges_on_interrupt(site, study_name):
-        document = contribute(
-            site,
-            study_name,
-            Terminal(yes=yes, quiet=as_json),
-            data_set_name=data_set_name,
-            study_file=study_file,
-            digest=digest,
-            engine=engine,
-        )
-        emit(document, contribution_text(document), as_json=as_json)
 
 
 def contribute(

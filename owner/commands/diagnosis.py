@@ -82,6 +82,30 @@ class _Waiting:
     contributed: bool
 
 
+@dataclass(frozen=True, slots=True)
+class DoctorDocument:
+    """Findings about a site."""
+
+    site: Annotated[Path, "the site's folder"]
+    findings: Annotated[list[Diagnosis], "in the order in which to mend them"]
+
+    @property
+    def healthy(self) -> Annotated[bool, "whether nothing is broken"]:
+        """Return True if nothing is broken."""
+        return all(each.state is not State.BROKEN for each in self.findings)
+
+
+def findings_text(report: DoctorDocument) -> str:
+    """Return the findings, one to a line."""
+    alarming = (State.WARNING, State.BROKEN)
+    lines = [
+        f"{each.state.upper() if each.state in alarming else each.state:7}  {each.area}: "
+        f"{each.message}"
+        for each in report.findings
+    ]
+    return "\n".join([*lines, "Nothing is broken." if report.healthy else "See BROKEN above."])
+
+
 def diagnose(folder: Path, *, offline: bool, now: datetime) -> list[Diagnosis]:
     """Examine a site; the findings are in the order in which faults should be repaired.
 

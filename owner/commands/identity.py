@@ -5,20 +5,16 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from dppca.common.aggregation.terms import key_bytes
 from dppca.common.documents.values import DigestText
-from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
-from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import emit, prints, say
 from dppca.owner.commands.options import study_argument
-from dppca.owner.ledger.database import open_ledger
-from dppca.owner.release.opening import offer_key
-from dppca.owner.site.agreement import own_key
-from dppca.owner.site.config import Site, load_site
+
+if TYPE_CHECKING:
+    from dppca.owner.site.config import Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +57,10 @@ def command(folder: Path, study_name: str, *, opener: bool, as_json: bool) -> No
       dppca-owner identity nltcs
       dppca-owner identity nltcs --opener
     """
+    from dppca.common.aggregation.terms import key_bytes
+    from dppca.owner.site.agreement import own_key
+    from dppca.owner.site.config import load_site
+
     site = load_site(folder)
     site.study_folder(study_name)  # refuses an invalid name
     if site.next.exists():
@@ -79,6 +79,11 @@ def command(folder: Path, study_name: str, *, opener: bool, as_json: bool) -> No
 
 
 def _offer(site: Site, study: str) -> OpenerIdentity:
+    from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
+    from dppca.common.shell.clock import utc_now
+    from dppca.owner.ledger.database import open_ledger
+    from dppca.owner.release.opening import offer_key
+
     with open_ledger(site.ledger, lock=site.lock, marked=False) as ledger:
         key_id, offered = offer_key(
             site, ledger, study, entropy=OperatingSystemEntropy(), clock=utc_now

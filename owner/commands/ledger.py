@@ -2,37 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from dppca.common.shell.checkpoints import checkpoint
-from dppca.common.shell.clock import read_unix_time, utc_now
-from dppca.common.shell.console import CommandGroup, emit, prints, say, terminal_width
-from dppca.owner.client.calls import CuratorClient
-from dppca.owner.client.recovery import (
-    RecoveredContribution,
-    acknowledgements,
-    assign_data_sets,
-    disownings,
-    examine,
-    make_recovery,
-)
-from dppca.owner.client.session import compare_ledger, connect
-from dppca.owner.commands.budget_totals import population_budget
-from dppca.owner.commands.consent import ask, require_terminal
-from dppca.owner.commands.interrupt import report_entries_on_interrupt
-from dppca.owner.ledger.chain import FIRST, History
-from dppca.owner.ledger.database import open_ledger
-from dppca.owner.ledger.entries import Disowning, Recovery
-from dppca.owner.ledger.mark import CuratorView, not_borne_out, read_mark
-from dppca.owner.ledger.reading import read_history
-from dppca.owner.render.charges import charged_cost
-from dppca.owner.render.ledger import LedgerRecovery, RecoveredRelease, recovery_text
-from dppca.owner.site.config import Site, load_site
-from dppca.owner.site.kept_studies import acknowledgement_path, save
-from dppca.owner.site.policy import Policy, load_policy
+from dppca.common.shell.console import CommandGroup, emit, prints
 
 
 @click.group("ledger", cls=CommandGroup)
@@ -61,7 +35,7 @@ def command() -> None:
 )
 @click.option("--reason", help="With --disown: why, in one line; the ledger keeps it.")
 @click.option("--yes", is_flag=True, help="Consent without being asked.")
-@prints(LedgerRecovery)
+@prints("dppca.owner.render.ledger:LedgerRecovery")
 @click.pass_obj
 def recover(
     folder: Path,
@@ -84,122 +58,14 @@ def recover(
       dppca-owner ledger recover --data-set survey
       dppca-owner ledger recover --data-set nltcs=survey --disown other --reason "Key stolen."
     """
+    from dppca.owner.client.session import connect
+    from dppca.owner.commands.interrupt import report_entries_on_interrupt
+    from dppca.owner.commands.recovery import recover_contributions, recovered_text
+    from dppca.owner.site.config import load_site
+
     site = load_site(folder)
     with report_entries_on_interrupt(site), connect(site) as client:
-        view = client.held()
-        history, policy = read_history(site.ledger), load_policy(site)
-        mark = read_mark(site.ledger)
-        before = CuratorView() if mark is None else mark.missing
-        theirs = {
-            each.study: (each.study_digest, each.release_id)
-            for each in (*before.unknown_to(history), *view.unknown_to(history))
-        }
-        refused = disownings(disown, theirs, reason=reason, now=utc_now())
-        missing = _found(site, client, history, disowned=set(disown))
-        chosen = assign_data_sets(missing, data_sets, policy)
-        entries = [make_recovery(each, chosen[each.study.name], now=utc_now()) for each in missing]
-        known = 0 if mark is None or history.has_prefix(mark.length, mark.head) else mark.length
-        wrong = not_borne_out(view, history)
-        recovery = replace(
-            _describe(site, missing, entries, refused, history, policy),
-            entries_known=max(known, wrong.length),
+        recovery = recover_contributions(
+            site, client, data_sets, disown, reason=reason, yes=yes, quiet=as_json
         )
-        if entries or refused or recovery.entries_known:
-            text = recovery_text(recovery, width=terminal_width(err=True))
-            if not yes:
-                require_terminal(look="look at `dppca-owner budget`")
-                ask(text, "Enter this in the ledger?")
-            elif not as_json:
-                say(text, err=True)
-        _enter(site, client, [*entries, *refused], wrong)
-        recovery = replace(recovery, acknowledgements=_keep_acknowledgements(site, client))
-        emit(recovery, _done_text(recovery), as_json=as_json)
-
-
-def _found(
-    site: Site, client: CuratorClient, history: History, *, disowned: set[str]
-) -> list[RecoveredContribution]:
-    """Return contributions that only the curator knows, without disowned ones; each is checked."""
-    ca = site.ca.read_bytes()
-    return [
-        examine(each, client.study(each.study)[0], history, owner=site.name, ca=ca)
-        for each in client.contributions()
-        if each.study not in disowned
-        and not history.knows(each.receipt.study_digest, each.release_id)
-    ]
-
-
-def _enter(
-    site: Site, client: CuratorClient, entries: list[Recovery | Disowning], wrong: CuratorView
-) -> None:
-    """Write the entries, make the curator continue this chain, compare, and unlock the site.
-
-    If the command is killed in between, the site stays locked; the same command continues from
-    there.
-    """
-    with open_ledger(site.ledger, lock=site.lock) as ledger:
-        ledger.recover(entries)
-        history = ledger.history()
-    if wrong.length:
-        checkpoint("send")
-        client.continue_ledger(history, [each.release_id for each in client.contributions()])
-    compare_ledger(site, client)
-
-
-def _keep_acknowledgements(site: Site, client: CuratorClient) -> tuple[str, ...]:
-    """Keep the curator's acknowledgements of recovered contributions; return their files."""
-    signed = acknowledgements(
-        client.contributions(),
-        read_history(site.ledger),
-        owner=site.name,
-        ca=site.ca.read_bytes(),
-    )
-    for study, content in signed.items():
-        save(acknowledgement_path(site, study), content)
-    return tuple(str(acknowledgement_path(site, study)) for study in signed)
-
-
-def _describe(
-    site: Site,
-    found: list[RecoveredContribution],
-    entries: list[Recovery],
-    refused: list[Disowning],
-    history: History,
-    policy: Policy,
-) -> LedgerRecovery:
-    after = history.copy()
-    for entry in entries:
-        after.add(entry, FIRST)
-    return LedgerRecovery(
-        owner=site.name,
-        recovered=tuple(
-            RecoveredRelease(
-                study=each.study.name,
-                data_set=entry.request.data_set,
-                population=entry.request.account.population.name,
-                release_id=each.release_id,
-                received=read_unix_time(each.received_s),
-                rows=each.receipt.n_rows,
-                **charged_cost(entry.request),
-                charged_before=each.data_set is not None,
-                unproved=each.unproved,
-            )
-            for each, entry in zip(found, entries, strict=True)
-        ),
-        disowned=tuple(refused),
-        populations=tuple(
-            population_budget(each.name, policy, after) for each in policy.populations
-        ),
-        entries=history.length,
-        entries_known=0,
-    )
-
-
-def _done_text(recovery: LedgerRecovery) -> str:
-    number, refused = len(recovery.recovered), len(recovery.disowned)
-    if not number and not refused:
-        return "The ledger knows all that the curator holds of this site. The site is not locked."
-    return (
-        f"Recovered {number} and disowned {refused} contributions. The site is not locked any "
-        "more: `dppca-owner budget` shows what is left."
-    )
+        emit(recovery, recovered_text(recovery), as_json=as_json)

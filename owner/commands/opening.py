@@ -1,14 +1,11 @@
-"""``dppca-owner open``: the second visit of an opener, and its vote if the study has spares."""
+"""What `open` does: the second visit of an opener, and its vote if the study has spares."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
-
-import click
 
 from dppca.common.aggregation.sum_messages import SealedSet, Vote
 from dppca.common.aggregation.terms import Terms
@@ -22,18 +19,16 @@ from dppca.common.errors import (
 )
 from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.shell.clock import utc_now
-from dppca.common.shell.console import emit, prints, progress
 from dppca.common.study import Study, Trust
 from dppca.owner.client.calls import CuratorClient, OpenAnswer
 from dppca.owner.client.questions import StudyProgress
 from dppca.owner.client.session import agreed_study, compare_ledger, connect
-from dppca.owner.commands.options import digest_option, study_argument
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.openers import OpenerRecord
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.release.opening import Opener, cast_vote, find_opener, make_answer, open_once
 from dppca.owner.site.agreement import Agreement, agree, require_digest, require_verified
-from dppca.owner.site.config import Site, load_site
+from dppca.owner.site.config import Site
 
 POLL_S = 1.0
 
@@ -52,42 +47,6 @@ class OpenDocument:
     votes: Annotated[list[str], "openers that have voted for the set; none without spares"]
     streams: Annotated[tuple[int, ...], "streams whose sum was sent by this command"]
     already_stored: Annotated[bool, "whether the curator had the opening, or needs none, already"]
-
-
-@click.command("open")
-@study_argument
-@digest_option
-@click.option(
-    "--wait",
-    type=click.FloatRange(min=0),
-    default=0.0,
-    metavar="SECONDS",
-    help="Longest time to wait, for owners and for votes.",
-)
-@prints(OpenDocument)
-@click.pass_obj
-def command(
-    folder: Path, study_name: str, digest: str | None, wait: float, *, as_json: bool
-) -> None:
-    """Open a study with trust: aggregate, once: take this opener's masks away from the sum.
-
-    Fetches the set of uploads, checks every signature and seal and the quorum, stores the sum of
-    its masks in the ledger, destroys the opener key, and sends the sum. Nothing is charged. Another
-    set is never opened, whoever asks. If it was interrupted, run it again: it sends the same bytes.
-
-    Where the study has spare openers, it votes for the set first, and opens once enough openers
-    have voted: --wait waits for them. Exits with 50 while owners or votes are missing, and with 26
-    or 27 if the set is refused.
-
-    \b
-    Example:
-      dppca-owner open nltcs --wait 3600
-    """
-    with progress(f"Waiting for study {study_name}") as bar:
-        document = open_sum(
-            load_site(folder), study_name, digest=digest, wait_s=wait, polled=bar.advance
-        )
-    emit(document, _text(document), as_json=as_json)
 
 
 def open_sum(
@@ -300,7 +259,7 @@ def _countdown(seconds: float) -> Callable[[], float]:
     return lambda: max(0.0, end - time.monotonic())
 
 
-def _text(document: OpenDocument) -> str:
+def opening_text(document: OpenDocument) -> str:
     """Return a text on the opening and the next step."""
     study = document.study
     if document.owners is None:

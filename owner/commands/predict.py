@@ -8,7 +8,6 @@ import click
 
 from dppca.common.shell.console import emit, prints, progress
 from dppca.owner.commands.options import file_path
-from dppca.owner.render.models import prediction_text
 
 
 @click.command("predict")
@@ -29,6 +28,7 @@ def command(model_path: Path, data: Path, output: Path, *, as_json: bool) -> Non
     """
     from dppca.owner.models.loader import load_model
     from dppca.owner.models.training import predict_file
+    from dppca.owner.render.models import prediction_text
 
     model = load_model(model_path)
     with progress("Classifying rows") as bar:

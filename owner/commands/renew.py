@@ -14,8 +14,6 @@ from dppca.common.documents.values import DigestText
 from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import emit, prints
 from dppca.common.shell.files import read_content
-from dppca.owner.site.config import load_site
-from dppca.owner.site.enrolment import begin_renewal, finish_renewal, is_cut_off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +56,9 @@ def command(folder: Path, certificate: Path | None, *, as_json: bool) -> None:
       dppca-owner --site hospital renew
       dppca-owner --site hospital renew --certificate certificate.pem
     """
+    from dppca.owner.site.config import load_site
+    from dppca.owner.site.enrolment import begin_renewal, finish_renewal, is_cut_off
+
     site = load_site(folder)
     if certificate is None and not is_cut_off(site):
         request = begin_renewal(site)

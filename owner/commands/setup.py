@@ -11,7 +11,6 @@ import click
 
 from dppca.common.documents.values import DigestText
 from dppca.common.shell.console import emit, prints
-from dppca.owner.site.enrolment import enrol, read_request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +45,8 @@ def command(site: Path, name: str, curator: str, proxy: str | None, *, as_json: 
       dppca-owner --site hospital init --name hospital --curator hub.example:7443
       dppca-owner init --name hospital --curator hub.example:7443 --proxy proxy.example:3128
     """
+    from dppca.owner.site.enrolment import enrol, read_request
+
     paths = enrol(site, name=name, curator=curator, proxy=proxy)
     fingerprint = read_request(site / "request.pem").fingerprint
     steps = [

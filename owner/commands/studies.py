@@ -1,4 +1,4 @@
-"""``dppca-owner studies``."""
+"""What `studies` does: list the studies of a curator that name a site, once or again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import sys
 import time
 from dataclasses import asdict, replace
 from datetime import UTC
-from pathlib import Path
 
 import click
 
@@ -23,10 +22,9 @@ from dppca.common.errors import (
 )
 from dppca.common.privacy.release import calibrate
 from dppca.common.shell.clock import utc_now
-from dppca.common.shell.console import emit, prints, say
+from dppca.common.shell.console import say
 from dppca.common.study import Study
 from dppca.owner.client.questions import POLL_S, CuratorQueries, StudySummary
-from dppca.owner.client.session import connect
 from dppca.owner.commands.coverage import find_uncovered
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.openers import record_for
@@ -39,39 +37,9 @@ from dppca.owner.render.studies import (
     advise,
     studies_text,
 )
-from dppca.owner.site.config import Site, load_site
+from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import components_path
 from dppca.owner.site.policy import Policy, load_policy
-
-
-@click.command("studies")
-@click.option("--watch", is_flag=True, help="Show the list again as it changes, until Ctrl-C.")
-@prints(OwnStudies)
-@click.pass_obj
-def command(folder: Path, *, watch: bool, as_json: bool) -> None:
-    """List the curator's studies that name this site, and what to do in each now.
-
-    Nothing is read, charged or sent. The cost is what a contribution to the study is charged here.
-    On a terminal --watch shows the list anew every ten seconds; elsewhere, whenever it changes.
-
-    \b
-    Example:
-      dppca-owner studies
-      dppca-owner studies --watch
-    """
-    if watch and as_json:
-        raise SettingError("--watch shows text: leave out --json, or --watch")
-    site = load_site(folder)
-    with connect(site) as client:
-        known: dict[str, Study] = {}
-        if not watch:
-            document = list_studies(site, client, known)
-            emit(document, studies_text(document), as_json=as_json)
-            return
-        try:
-            _watch(site, client, known)
-        except KeyboardInterrupt:
-            return
 
 
 def list_studies(site: Site, client: CuratorQueries, known: dict[str, Study]) -> OwnStudies:
@@ -142,7 +110,7 @@ def _fetch(client: CuratorQueries, found: StudySummary, known: dict[str, Study])
     return known[found.digest]
 
 
-def _watch(site: Site, client: CuratorQueries, known: dict[str, Study]) -> None:
+def watch_studies(site: Site, client: CuratorQueries, known: dict[str, Study]) -> None:
     """Show the list again and again; retry if the curator cannot be reached."""
     shown: object = None
     while True:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from dppca.common.privacy.labels import Label
 from dppca.common.shell.console import emit, prints, progress
-from dppca.common.study import Study
-from dppca.owner.commands.interrupt import report_charges_on_interrupt
 from dppca.owner.commands.options import data_set_option, file_path, study_argument
-from dppca.owner.ledger.reading import read_history
 from dppca.owner.models.catalogue import (
     DPPCA_SVM,
     IN_PYTHON,
@@ -25,18 +21,11 @@ from dppca.owner.models.catalogue import (
     TrainOptions,
     resolve,
 )
-from dppca.owner.records import FaultCounts, open_table
-from dppca.owner.release.contribution import choose_data_set
-from dppca.owner.render.faults import counts_text
-from dppca.owner.render.models import (
-    ReleasedModelDocument,
-    TrainedDocument,
-    released_model_text,
-    training_text,
-)
-from dppca.owner.site.config import Site, load_site
-from dppca.owner.site.kept_studies import kept_result, kept_study, make_folder, model_path
-from dppca.owner.site.policy import load_policy
+
+if TYPE_CHECKING:
+    from dppca.common.study import Study
+    from dppca.owner.render.models import TrainedDocument
+    from dppca.owner.site.config import Site
 
 
 @click.command("train")
@@ -80,7 +69,9 @@ from dppca.owner.site.policy import load_policy
 @click.option(
     "--yes", is_flag=True, help="For a model that may leave: consent without being asked."
 )
-@prints(TrainedDocument, ReleasedModelDocument)
+@prints(
+    "dppca.owner.render.models:TrainedDocument", "dppca.owner.render.models:ReleasedModelDocument"
+)
 @click.pass_obj
 def command(
     folder: Path,
@@ -120,6 +111,11 @@ def command(
       dppca-owner train nltcs --target outside --kernel linear
       dppca-owner train nltcs --target outside --method dp-svm --epsilon 0.5
     """
+    from dppca.owner.commands.interrupt import report_charges_on_interrupt
+    from dppca.owner.render.models import released_model_text
+    from dppca.owner.site.config import load_site
+    from dppca.owner.site.kept_studies import kept_study, model_path
+
     options = TrainOptions(**given)
     resolved = resolve(options)
     site = load_site(folder)
@@ -164,8 +160,17 @@ def _train_site_only(
     path: Path,
 ) -> tuple[TrainedDocument, str]:
     """Train a model that stays, and save it; return the command's JSON document and its text."""
+    import numpy as np
+
+    from dppca.owner.ledger.reading import read_history
     from dppca.owner.models.model import pack_model, write_model
     from dppca.owner.models.training import train
+    from dppca.owner.records import FaultCounts, open_table
+    from dppca.owner.release.contribution import choose_data_set
+    from dppca.owner.render.faults import counts_text
+    from dppca.owner.render.models import TrainedDocument, training_text
+    from dppca.owner.site.kept_studies import kept_result, make_folder
+    from dppca.owner.site.policy import load_policy
 
     started = time.perf_counter()
     history = read_history(site.ledger)

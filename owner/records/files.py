@@ -1,4 +1,4 @@
-"""Files of a data set as one source: their location, the reader of each format, and extra columns.
+"""Files of a data set as one source: the reader of each format, and extra columns.
 
 A file is read in pieces and must stay unchanged from its opening to the last of them. Otherwise
 rows of two exports could be in one sum, and a person twice. Limit: if a file of an object store is
@@ -12,19 +12,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import repeat
-from pathlib import Path
 from typing import Any, Final, Self
-from urllib.parse import parse_qsl, urlsplit
 
 import pyarrow as pa
 
-from dppca.common.errors import DataError, SettingError
+from dppca.common.errors import DataError
 from dppca.owner.records.columnar import open_arrow, open_parquet
 from dppca.owner.records.delimited import open_csv
 from dppca.owner.records.faults import FaultCount, LineFault
-from dppca.owner.records.locations import Location, Place, locate
 from dppca.owner.records.sources import Rows, Source
-from dppca.owner.records.stored_files import Cells, Piece, StoredFile, find_files, translated_errors
+from dppca.owner.records.stored_files import Cells, Piece, StoredFile, translated_errors
 
 Reader = Callable[[StoredFile], Rows]
 """Function that opens the rows of a file."""
@@ -39,33 +36,6 @@ FORMATS: Final[Mapping[str, Reader]] = {
 }
 """Reader of a file by its suffix."""
 _AT_ONCE: Final = 8  # an object store answers slowly, and each file is asked for several times
-_OPTIONS: Final = {
-    "s3": {"region", "scheme", "endpoint_override"},
-    "gs": {"scheme", "endpoint_override", "project_id", "retry_limit_seconds"},
-    "abfs": {"enable_tls"},
-    "abfss": {"enable_tls"},
-    "hdfs": {"user"},
-}
-"""Schemes of object stores, and allowed options after the ``?`` of an address: no credentials."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileLocation(Location):
-    """One file, a folder of files, or those that match a pattern.
-
-    ``address`` is a path of this machine, or the URI of an object store.
-    """
-
-    address: str
-
-    @property
-    def place(self) -> Place:
-        """Place of the address (`Location.place`)."""
-        return locate(self.address)
-
-    def open(self) -> Source:
-        """Find and open the files (`Location.open`)."""
-        return open_files(self.title, find_files(self.address, self.title, tuple(FORMATS)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,43 +204,6 @@ def open_piece(piece: Piece, title: str) -> File:
     """Open a piece on another machine."""
     file = File.open(piece.find(title), read_by_suffix)
     return file if piece.groups is None else file.only(piece.groups)
-
-
-def local_files(path: Path) -> FileLocation:
-    """Location of a path of this machine."""
-    return FileLocation(str(path), str(path))
-
-
-def locate_files(text: str, *, folder: Path, data_set: str) -> FileLocation:
-    """Location that a policy names: a path relative to the site's folder, or a URI.
-
-    Raise `SettingError` if the address is of no known store or holds more than the files' place.
-    The message does not repeat it: it may hold a credential.
-    """
-    if "://" not in text:
-        return local_files(folder / text)
-    scheme = text.partition("://")[0]
-    if scheme not in _OPTIONS:
-        raise SettingError(
-            f"the address of data set {data_set} is of no known store: begin it with one of "
-            f"{', '.join(f'{each}://' for each in _OPTIONS)}, or give a path"
-        )
-    try:
-        parts = urlsplit(text)
-        given = parse_qsl(parts.query, keep_blank_values=True)
-        options = {name if "@" not in value else "" for name, value in given}
-        user, at, _ = parts.netloc.rpartition("@")
-    except ValueError as error:
-        raise SettingError(f"the address of data set {data_set} is not a URI") from error
-    # Only in Azure's addresses the text before the @ is the container's name.
-    has_credentials = at and (":" in user or not scheme.startswith("abfs"))
-    if has_credentials or parts.fragment or not options <= _OPTIONS[scheme]:
-        raise SettingError(
-            f"the address of data set {data_set} may hold no user, password, key or token, and "
-            f"after a ? only {', '.join(sorted(_OPTIONS[scheme]))}: give credentials by the "
-            "environment or by the machine's role"
-        )
-    return FileLocation(f"{data_set} (object store)", text)
 
 
 def _repeated(text: str | None, n_rows: int) -> pa.Array:

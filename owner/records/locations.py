@@ -29,7 +29,7 @@ from urllib.parse import unquote, urlsplit
 from dppca.common.errors import SettingError
 from dppca.common.shell.files import HAS_MODES
 from dppca.owner.records.sources import Source
-from dppca.owner.records.stored_files import WILD
+from dppca.owner.records.wild_cards import WILD
 
 Steps = tuple[str, ...]
 """Steps to a place, from the outside in; for a path of this machine, its parts."""

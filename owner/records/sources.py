@@ -15,11 +15,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from dppca.common.errors import DataError, SettingError
 from dppca.owner.records.faults import FaultCount, LineFault
-from dppca.owner.records.stored_files import Piece
+
+if TYPE_CHECKING:
+    from dppca.owner.records.stored_files import Piece
 
 Malformed = Mapping[LineFault, FaultCount]
 """Rows of a text that do not match its header, by kind of fault; one kind per row. Site-only."""

@@ -25,10 +25,9 @@ import pyarrow as pa
 import pyarrow.fs
 
 from dppca.common.errors import DataError
+from dppca.owner.records.wild_cards import WILD
 
 _HIVE_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
-WILD: Final = frozenset("*?[")
-"""Characters that make a name in an address a pattern."""
 _OF_A_URI: Final = ":/@%!$&'()+,;=~"  # characters not escaped in one; a % already begins an escape
 
 

@@ -21,7 +21,7 @@ from dppca.common.errors import DataError, SettingError
 from dppca.common.schema import Column, Schema
 from dppca.common.schema.attributes import list_labels
 from dppca.common.schema.columns import absent_column, parse_column
-from dppca.owner.records.files import local_files
+from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.locations import Location
 from dppca.owner.records.sources import Source
 

@@ -3,6 +3,8 @@
 A password in the policy is refused: a policy is copied, shown and sent. A driver finds credentials
 by itself (a libpq service, ``.pgpass``, a cloud's role), or an environment variable or a private
 file holds the address with its credentials.
+
+A kind's module is imported for a policy that names one: most name files, and read none at once.
 """
 
 from __future__ import annotations
@@ -15,12 +17,8 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from dppca.owner.records.databases import PostgreSQLLocation, SQLiteLocation
-from dppca.owner.records.files import locate_files
-from dppca.owner.records.lakes import DeltaLocation, IcebergLocation, LakeLocation
+from dppca.owner.records.file_locations import locate_files
 from dppca.owner.records.locations import Location, Secret
-from dppca.owner.records.one_hot import OneHotLocation
-from dppca.owner.records.spark_tables import SparkLocation
 
 _KEPT_ELSEWHERE = (
     "holds no password, and no address that may have one: name a libpq service, or where the "
@@ -152,8 +150,10 @@ class PostgreSQLDocument(DatabaseDocument, OneOfDocument):
     ) = None
     uri: Annotated[AddressDocument | None, no_text(_KEPT_ELSEWHERE)] = None
 
-    def locate(self, name: str, *, folder: Path, beside: PlaceDocument) -> PostgreSQLLocation:
+    def locate(self, name: str, *, folder: Path, beside: PlaceDocument) -> Location:
         """Location of the database (`SourceForm.locate`)."""
+        from dppca.owner.records.databases import PostgreSQLLocation
+
         return PostgreSQLLocation(
             f"{name} (database)",
             *beside.asked(folder),
@@ -173,8 +173,10 @@ class SQLiteDocument(DatabaseDocument):
 
     path: LocalText
 
-    def locate(self, name: str, *, folder: Path, beside: PlaceDocument) -> SQLiteLocation:
+    def locate(self, name: str, *, folder: Path, beside: PlaceDocument) -> Location:
         """Location of the database file (`SourceForm.locate`)."""
+        from dppca.owner.records.databases import SQLiteLocation
+
         title, path = f"{name} (database)", folder / self.path
         return SQLiteLocation(title, *beside.asked(folder), database=path)
 
@@ -184,7 +186,8 @@ class LakeDocument(SourceForm):
 
     path: PathText
     version: Annotated[int, Field(ge=0)] | None = None
-    read_by: ClassVar[type[LakeLocation]]
+    read_by: ClassVar[str]
+    """Name of its kind's class."""
 
     def locate(
         self,
@@ -192,10 +195,13 @@ class LakeDocument(SourceForm):
         *,
         folder: Path,
         beside: PlaceDocument,  # noqa: ARG002 - it says all of it
-    ) -> LakeLocation:
+    ) -> Location:
         """Location of the table; raise `SettingError` for an address with credentials."""
+        from dppca.owner.records import lakes
+
         place = locate_files(self.path, folder=folder, data_set=name)
-        return self.read_by(f"{name} (lake)", place.address, self.version)
+        kind: type[lakes.LakeLocation] = getattr(lakes, self.read_by)
+        return kind(f"{name} (lake)", place.address, self.version)
 
 
 class DeltaDocument(LakeDocument):
@@ -209,7 +215,7 @@ class DeltaDocument(LakeDocument):
         Version to read; without it, the newest at each reading.
     """
 
-    read_by: ClassVar[type[LakeLocation]] = DeltaLocation
+    read_by: ClassVar[str] = "DeltaLocation"
 
 
 class IcebergDocument(LakeDocument):
@@ -224,7 +230,7 @@ class IcebergDocument(LakeDocument):
         Snapshot to read; without it, the newest at each reading.
     """
 
-    read_by: ClassVar[type[LakeLocation]] = IcebergLocation
+    read_by: ClassVar[str] = "IcebergLocation"
 
 
 class SparkDocument(SourceForm):
@@ -247,8 +253,10 @@ class SparkDocument(SourceForm):
         *,
         folder: Path,  # noqa: ARG002 - it is in no folder
         beside: PlaceDocument,  # noqa: ARG002 - it says all of it
-    ) -> SparkLocation:
+    ) -> Location:
         """Location of the table (`SourceForm.locate`)."""
+        from dppca.owner.records.spark_tables import SparkLocation
+
         catalogue, schema, table = self.table.split(".")
         return SparkLocation(f"{name} (Spark table)", (catalogue, schema, table), self.version)
 
@@ -326,7 +334,11 @@ class PlaceDocument(StrictDocument):
         """
         if self.path is not None:
             files = locate_files(self.path, folder=folder, data_set=name)
-            return OneHotLocation(files.title, files, self.one_hot) if self.one_hot else files
+            if not self.one_hot:
+                return files
+            from dppca.owner.records.one_hot import OneHotLocation
+
+            return OneHotLocation(files.title, files, self.one_hot)
         assert self.source is not None  # noqa: S101 - one of the two is given
         return self.source.chosen.locate(name, folder=folder, beside=self)
 

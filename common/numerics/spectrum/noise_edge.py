@@ -20,17 +20,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
-from scipy.special import ndtri
 
 from dppca.common.numerics.moments.moments import spread_products
 from dppca.common.numerics.spectrum.noise import EntryLaw, NoiseSource
 from dppca.common.numerics.threads import count_cores, one_blas_thread
 from dppca.common.schema.layout import ColumnKind, Layout
 from dppca.common.study import Covariance
+
+if TYPE_CHECKING:
+    from scipy.sparse.linalg import LinearOperator
 
 QUANTILE = 0.95
 _MAX_WORK = 400_000_000
@@ -149,6 +151,8 @@ class _Simulation:
 
         The outer products with the mean are never formed.
         """
+        from scipy.sparse.linalg import LinearOperator
+
         layout = self._layout
         packed, squares = self.source(seed).packed()
         one = float(4**layout.resolution_bits) * sum(self._rows)
@@ -193,6 +197,8 @@ def entry_noise(
 
 def _quantile(largest: NDArray[np.float64]) -> float:
     if 1 < len(largest) < _FEW_DRAWS:
+        from scipy.special import ndtri
+
         spread = float(largest.std(ddof=1))
         return float(largest.mean()) + float(ndtri(QUANTILE)) * spread
     return float(np.quantile(largest, QUANTILE))
@@ -209,6 +215,8 @@ def largest_eigenvalue(matrix: NDArray[np.float64]) -> float:
 
 def _by_lanczos(matrix: NDArray[np.float64] | LinearOperator) -> float | None:
     """Largest eigenvalue by Lanczos iteration; None without convergence, as for a zero matrix."""
+    from scipy.sparse.linalg import ArpackError, eigsh
+
     start = np.ones(matrix.shape[0], matrix.dtype)  # fixed, so that the last digits repeat
     try:
         eigenvalues = eigsh(

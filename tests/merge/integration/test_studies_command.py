@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -67,6 +69,30 @@ def test_what_to_do_follows_the_course_of_a_study(curator: Curator, site: OwnerS
     assert f"`dppca-owner components {alone.name}`" in listed(site)[alone.name]["next"]
     (site.folder / "ledger.sqlite").unlink()
     assert "this ledger lacks" in listed(site)[shared.name]["next"]
+
+
+def test_lists_and_budgets_are_printed_without_scipy_and_arrow(
+    curator: Curator, site: OwnerSite
+) -> None:
+    assert site.contribute(curator.begin(site.name))[0] == 0
+    waiting = curator.begin(site.name)
+    code = """
+import sys
+from dppca.common.shell.console import run
+from dppca.owner.cli import cli
+for command in ("studies", "budget"):
+    try:
+        run(cli, ["--site", sys.argv[1], command])
+    except SystemExit as left:
+        assert not left.code
+print("loaded:", *sorted({"pandas", "pyarrow", "scipy", "sklearn"} & sys.modules.keys()))
+"""
+    line = [sys.executable, "-c", code, str(site.folder)]
+    done = subprocess.run(line, capture_output=True, text=True, check=True)
+    printed, loaded = done.stdout.split("loaded:")
+    assert waiting.name in printed
+    assert "epsilon 1" in printed
+    assert not loaded.strip()
 
 
 def watched(

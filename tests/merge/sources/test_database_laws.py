@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from dppca.owner.records import FaultCounts, moments_of_table, open_table
 from dppca.owner.records.databases import SQLiteLocation
-from dppca.owner.records.files import local_files
+from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.locations import Location
 from tests.support.examples import examples
 from tests.support.postgres import PostgresServer

@@ -25,7 +25,7 @@ from dppca.owner.engines.kernel import take_fingerprint
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.engines.spark import SparkEngine
 from dppca.owner.records import FaultCounts, Table, check_table, open_table
-from dppca.owner.records.files import local_files
+from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.spark_tables import SparkLocation
 from tests.night.spark.conftest import submit_arguments
 from tests.support.checkout import ROOT

@@ -16,7 +16,7 @@ import pytest
 
 from dppca.common.errors import DataError
 from dppca.owner.records import check_table, moments_of_table, open_table
-from dppca.owner.records.files import local_files
+from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.spark_sessions import read_setting
 from dppca.owner.records.spark_tables import SparkLocation
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of

@@ -7,6 +7,7 @@ import click
 import pytest
 
 from dppca.common.shell.console import JsonOption
+from dppca.common.study import Trust
 from tools.reference import programs, walk
 
 COMMANDS = {
@@ -14,6 +15,17 @@ COMMANDS = {
     for program, group in programs().items()
     for context in walk(program, group)
     if not isinstance(context.command, click.Group) or context.command.invoke_without_command
+}
+HEAVY = {
+    "grpc",
+    "numpy",
+    "pyarrow",
+    "pydantic",
+    "scipy",
+    "skops",
+    "sklearn",
+    "pandas",
+    "matplotlib",
 }
 PROMISED = {
     "dppca-owner": "init doctor check review contribute components synthesize train predict budget "
@@ -64,18 +76,15 @@ def test_a_command_that_is_written_wrongly_is_guessed(
         assert (f"Did you mean {meant!r}" in said) == (line[-1] == written)
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        "dppca.owner.cli",
-        "dppca.curator.cli",
-        "dppca.deploy.simulation.cli",
-        *(f"dppca.owner.commands.{name}" for name in ("budget", "review", "selftest", "verify")),
-    ],
-)
-def test_help_loads_none_of_the_heavy_libraries(module: str) -> None:
-    heavy = ["grpc", "sklearn", "scipy", "pyarrow", "skops", "cryptography", "matplotlib"]
-    code = f"import sys, {module}; print([name for name in {heavy} if name in sys.modules])"
+@pytest.mark.parametrize("program", programs())
+def test_help_of_every_command_loads_none_of_the_heavy_libraries(program: str) -> None:
+    code = f"""
+import sys
+from tools.reference import programs, walk
+for context in walk({program!r}, programs()[{program!r}]):
+    assert "--help" in context.command.get_help(context)
+print(sorted({HEAVY} & sys.modules.keys()))
+"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -85,3 +94,14 @@ def test_reading_a_ledger_and_verifying_components_load_no_scikit_learn() -> Non
     code = f"import sys, {modules}; print('sklearn' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_simulations_offer_every_trust_that_a_study_may_ask_for() -> None:
+    for name in ("run", "compose"):
+        (option,) = (
+            each
+            for each in COMMANDS[f"dppca-simulate {name}"].command.params
+            if each.name == "trust"
+        )
+        assert isinstance(option.type, click.Choice)
+        assert [*option.type.choices] == [*Trust]

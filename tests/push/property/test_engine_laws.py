@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dppca.owner.engines import engine as engines
 from dppca.owner.records import FaultCounts, check_table, moments_of_table, open_table
-from dppca.owner.records.files import local_files
+from dppca.owner.records.file_locations import local_files
 from tests.support.engines import MIXED, InProcess
 from tests.support.examples import examples
 

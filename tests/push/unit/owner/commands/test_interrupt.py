@@ -163,13 +163,13 @@ NOT_KNOWN = "`dppca-owner budget` shows whether anything was charged"
 @pytest.mark.parametrize(
     ("line", "place", "says"),
     [
-        ("contribute site-test", "contribute.load_site", NOT_KNOWN),
-        ("train site-test --target ill", "train.load_site", NOT_KNOWN),
-        ("report site-test", "report.load_site", NOT_KNOWN),
-        ("ledger recover", "ledger.load_site", NOT_KNOWN),
+        ("contribute site-test", "owner.site.config.load_site", NOT_KNOWN),
+        ("train site-test --target ill", "owner.site.config.load_site", NOT_KNOWN),
+        ("report site-test", "owner.site.config.load_site", NOT_KNOWN),
+        ("ledger recover", "owner.site.config.load_site", NOT_KNOWN),
         (
             "ledger recover",
-            "ledger.connect",
+            "owner.client.session.connect",
             "nothing was entered in the ledger, and nothing was charged",
         ),
     ],
@@ -177,7 +177,7 @@ NOT_KNOWN = "`dppca-owner budget` shows whether anything was charged"
 def test_an_interrupt_while_a_command_that_may_charge_begins_promises_no_more_than_is_known(
     site: OwnerSite, line: str, place: str, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"dppca.owner.commands.{place}", _stopped)
+    monkeypatch.setattr(f"dppca.{place}", _stopped)
     assert _interrupted(site.run(*line.split())) == f"interrupted: {says}"
 
 

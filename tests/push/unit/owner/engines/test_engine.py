@@ -14,7 +14,7 @@ from dppca.owner.engines import engine as module
 from dppca.owner.engines.engine import LocalEngine
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.records import FaultCounts, Table, check_table, open_table
-from dppca.owner.records.files import local_files, locate_files
+from dppca.owner.records.file_locations import local_files, locate_files
 from dppca.owner.records.lakes import DeltaLocation
 from tests.support.engines import MIXED, InProcess, mixed_rows, write_files
 from tests.support.object_store import object_store, upload

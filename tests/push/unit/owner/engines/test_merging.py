@@ -14,7 +14,7 @@ from dppca.owner.engines.kernel import Answer, Failure, Work, answer_part, take_
 from dppca.owner.engines.merging import merge
 from dppca.owner.engines.parts import Part, make_manifest
 from dppca.owner.records import FaultCounts, Table, open_table
-from dppca.owner.records.files import local_files
+from dppca.owner.records.file_locations import local_files
 from tests.support.engines import MIXED, mixed_rows, write_files
 
 

@@ -15,7 +15,7 @@ from pyiceberg.types import StringType
 
 from dppca.common.errors import DataError
 from dppca.owner.records import moments_of_table, open_table
-from dppca.owner.records.files import local_files
+from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.lakes import DeltaLocation, IcebergLocation, LakeLocation
 from tests.support.iceberg import FolderCatalog, make_iceberg
 from tests.support.object_store import object_store, upload

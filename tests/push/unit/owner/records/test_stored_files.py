@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from dppca.common.errors import DataError
 from dppca.owner.records import check_table, moments_of_table, open_table
-from dppca.owner.records.files import FileLocation
+from dppca.owner.records.file_locations import FileLocation
 from dppca.owner.records.stored_files import _matches
 from dppca.owner.render.faults import check_text
 from tests.support.object_store import BUCKET, object_store, upload

@@ -34,7 +34,7 @@ from dppca.common.study import Study, study_from_mapping
 from dppca.owner.ledger.chain import History, admit_charge
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Delivery, Reservation, commitment, time_text
-from dppca.owner.records.files import local_files
+from dppca.owner.records.file_locations import local_files
 from dppca.owner.release import contribution
 from dppca.owner.release.contribution import (
     NextStep,

@@ -14,7 +14,7 @@ from dppca.common.errors import (
     SettingError,
 )
 from dppca.curator.certificates.pki import key_pem
-from dppca.owner.records.files import locate_files
+from dppca.owner.records.file_locations import locate_files
 from dppca.owner.site.agreement import (
     agree,
     read_peers,

@@ -14,7 +14,7 @@ from dppca.common.privacy.accounting import Budget
 from dppca.owner.ledger.chain import admit_charge
 from dppca.owner.ledger.entries import ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account
-from dppca.owner.records.files import local_files
+from dppca.owner.records.file_locations import local_files
 from dppca.owner.site.config import load_site
 from dppca.owner.site.enrolment import enrol
 from dppca.owner.site.policy import Policy, load_policy

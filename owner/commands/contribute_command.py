@@ -1,0 +1,73 @@
+"""``dppca-owner contribute``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dppca.common.shell.console import emit, prints
+from dppca.owner.commands.options import (
+    data_set_option,
+    digest_option,
+    engine_option,
+    study_argument,
+    study_file_option,
+)
+
+
+@click.command("contribute")
+@study_argument
+@data_set_option
+@study_file_option
+@digest_option
+@engine_option
+@click.option("--yes", is_flag=True, help="Consent without being asked.")
+@prints("dppca.owner.render.outcomes:ContributionDocument")
+@click.pass_obj
+def command(
+    folder: Path,
+    study_name: str,
+    data_set_name: str | None,
+    study_file: Path | None,
+    digest: str | None,
+    engine: str | None,
+    *,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Release noised moments of a data set to a study, once.
+
+    Shows what would leave, and how many values are coded by rule (these counts stay here), and asks
+    before any noise is drawn. The counts never make this command refuse, with or without --yes. If
+    an earlier attempt was interrupted, this command continues it: it sends the same bytes and
+    charges nothing twice.
+
+    A study with trust: aggregate has the keys of all owners in its document, so it needs --digest,
+    unless this site has verified these keys before (peers.yaml). The sums leave masked: the curator
+    can add them up once enough openers have come, and see no owner's sums.
+
+    \b
+    Example:
+      dppca-owner contribute nltcs
+      dppca-owner contribute nltcs --data-set survey --yes --json
+      dppca-owner contribute nltcs --engine dask://127.0.0.1:8786
+    """
+    from dppca.owner.commands.consent import Terminal
+    from dppca.owner.commands.contribute import contribute
+    from dppca.owner.commands.interrupt import report_charges_on_interrupt
+    from dppca.owner.render.outcomes import contribution_text
+    from dppca.owner.site.config import load_site
+
+    site = load_site(folder)
+    with report_charges_on_interrupt(site, study_name):
+        document = contribute(
+            site,
+            study_name,
+            Terminal(yes=yes, quiet=as_json),
+            data_set_name=data_set_name,
+            study_file=study_file,
+            digest=digest,
+            engine=engine,
+        )
+        emit(document, contribution_text(document), as_json=as_json)

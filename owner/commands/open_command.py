@@ -1,0 +1,49 @@
+"""``dppca-owner open``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dppca.common.shell.console import emit, prints, progress
+from dppca.owner.commands.options import digest_option, study_argument
+
+
+@click.command("open")
+@study_argument
+@digest_option
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    metavar="SECONDS",
+    help="Longest time to wait, for owners and for votes.",
+)
+@prints("dppca.owner.commands.opening:OpenDocument")
+@click.pass_obj
+def command(
+    folder: Path, study_name: str, digest: str | None, wait: float, *, as_json: bool
+) -> None:
+    """Open a study with trust: aggregate, once: take this opener's masks away from the sum.
+
+    Fetches the set of uploads, checks every signature and seal and the quorum, stores the sum of
+    its masks in the ledger, destroys the opener key, and sends the sum. Nothing is charged. Another
+    set is never opened, whoever asks. If it was interrupted, run it again: it sends the same bytes.
+
+    Where the study has spare openers, it votes for the set first, and opens once enough openers
+    have voted: --wait waits for them. Exits with 50 while owners or votes are missing, and with 26
+    or 27 if the set is refused.
+
+    \b
+    Example:
+      dppca-owner open nltcs --wait 3600
+    """
+    from dppca.owner.commands.opening import open_sum, opening_text
+    from dppca.owner.site.config import load_site
+
+    with progress(f"Waiting for study {study_name}") as bar:
+        document = open_sum(
+            load_site(folder), study_name, digest=digest, wait_s=wait, polled=bar.advance
+        )
+    emit(document, opening_text(document), as_json=as_json)

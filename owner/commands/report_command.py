@@ -1,0 +1,108 @@
+"""``dppca-owner report``."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from dppca.common.errors import NotReadyError
+from dppca.common.shell.console import emit, prints, progress
+from dppca.owner.commands.options import data_set_option, file_path, study_argument
+
+
+@click.command("report")
+@study_argument
+@click.option(
+    "--synthetic",
+    "synthetic_path",
+    type=file_path,
+    help="Decoded synthetic rows (.parquet, .arrow, .csv); by default those of `synthesize`.",
+)
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="ATTRIBUTE",
+    help="Attribute to predict; may be repeated. By default the first ten that have classes.",
+)
+@data_set_option
+@click.option("--output", type=file_path, help="File for the page (.html).")
+@click.option("--publish", is_flag=True, help="Refused: a report is computed from raw rows.")
+@prints("dppca.owner.render.quality:QualityReport")
+@click.pass_obj
+def command(
+    folder: Path,
+    study_name: str,
+    synthetic_path: Path | None,
+    targets: tuple[str, ...],
+    data_set_name: str | None,
+    output: Path | None,
+    *,
+    publish: bool,
+    as_json: bool,
+) -> None:
+    """Compare synthetic rows with this site's own, on one page that stays at this site.
+
+    Compares single attributes and pairs of them, tests how well a classifier tells the two tables
+    apart and how well one that is trained on synthetic rows does on real rows, and measures
+    distances to the nearest record. All of it is computed from raw rows, so the page is site-only
+    and says so.
+
+    \b
+    Example:
+      dppca-owner report nltcs
+      dppca-owner report nltcs --target outside
+    """
+    from functools import partial
+
+    from dppca.common.pages.rendering import check_report
+    from dppca.common.pages.study_header import study_header
+    from dppca.common.privacy.labels import Label, require_released
+    from dppca.owner.commands.interrupt import report_charges_on_interrupt
+    from dppca.owner.commands.report import choose_targets, compare_tables, visible_relations
+    from dppca.owner.ledger.reading import read_history
+    from dppca.owner.release.contribution import choose_data_set
+    from dppca.owner.render.faults import with_counts
+    from dppca.owner.render.quality import QualityReport, quality_text
+    from dppca.owner.site.config import load_site
+    from dppca.owner.site.kept_studies import decoded_path, kept_study, save
+    from dppca.owner.site.policy import load_policy
+    from dppca.owner.synthesis.report.page import quality_page
+
+    started = time.perf_counter()
+    if publish:
+        require_released(Label.SITE_ONLY, "a report")
+    site = load_site(folder)
+    study = kept_study(site, study_name)
+    chosen = choose_targets(study.table, targets)
+    source = synthetic_path or decoded_path(site, study_name)
+    if not source.is_file():
+        raise NotReadyError(
+            f"there are no synthetic rows at {source}: run `dppca-owner synthesize {study_name}`, "
+            "or name a file with --synthetic"
+        )
+    check_report()
+    with report_charges_on_interrupt(site, study.name):
+        path = output or site.study_folder(study_name) / "report.html"
+        history = read_history(site.ledger)
+        data_set = choose_data_set(study, history, load_policy(site), data_set_name)
+        relations, show = visible_relations(site, study), partial(progress, enabled=not as_json)
+        compared, draw = compare_tables(
+            site, study, source, data_set, chosen, relations=relations, progress=show
+        )
+        page = quality_page(compared, face=study_header(study), pictures=draw())
+        save(path, page.encode())
+        report = QualityReport(
+            study=study.name,
+            data_set=data_set.name,
+            synthetic=str(source),
+            page=str(path),
+            quality=compared.quality,
+            coded_by_rule=compared.faults,
+            relations=relations,
+            seconds=round(time.perf_counter() - started, 6),
+        )
+        text = with_counts(quality_text(report), compared.faults)
+        emit(report, text, as_json=as_json)

@@ -1,0 +1,49 @@
+"""``dppca-owner studies``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dppca.common.errors import SettingError
+from dppca.common.shell.console import emit, prints
+
+if TYPE_CHECKING:
+    from dppca.common.study import Study
+
+
+@click.command("studies")
+@click.option("--watch", is_flag=True, help="Show the list again as it changes, until Ctrl-C.")
+@prints("dppca.owner.render.studies:OwnStudies")
+@click.pass_obj
+def command(folder: Path, *, watch: bool, as_json: bool) -> None:
+    """List the curator's studies that name this site, and what to do in each now.
+
+    Nothing is read, charged or sent. The cost is what a contribution to the study is charged here.
+    On a terminal --watch shows the list anew every ten seconds; elsewhere, whenever it changes.
+
+    \b
+    Example:
+      dppca-owner studies
+      dppca-owner studies --watch
+    """
+    from dppca.owner.client.session import connect
+    from dppca.owner.commands.studies import list_studies, watch_studies
+    from dppca.owner.render.studies import studies_text
+    from dppca.owner.site.config import load_site
+
+    if watch and as_json:
+        raise SettingError("--watch shows text: leave out --json, or --watch")
+    site = load_site(folder)
+    with connect(site) as client:
+        known: dict[str, Study] = {}
+        if not watch:
+            document = list_studies(site, client, known)
+            emit(document, studies_text(document), as_json=as_json)
+            return
+        try:
+            watch_studies(site, client, known)
+        except KeyboardInterrupt:
+            return
