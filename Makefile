@@ -6,7 +6,7 @@ TOOLS := build/tools
 ENGINES := build/engines
 WIRE := common/wire
 
-.PHONY: install demo test test-merge test-night bench static check wire image base-image compose-demo fuzz docs clean
+.PHONY: install demo test test-merge test-night bench static check wire image base-image compose-demo fuzz docs pictures clean
 
 install: $(VENV)/.installed
 
@@ -56,6 +56,10 @@ $(ENGINES)/.installed: requirements/spark.lock requirements/build.lock pyproject
 	$(ENGINES)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
+# The pictures of the documentation, and those that the night compares pages and charts with.
+pictures: install
+	DPPCA_STORE_PICTURES=1 $(BIN)/python -m pytest -q tests/night/pictures
+
 # Timings beside a reference, written to docs/reference/performance.json and .md; half an hour.
 bench: install
 	$(BIN)/python -m benchmarks.performance --write
@@ -94,6 +98,8 @@ COMPILE = $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.11 
 lock: $(TOOLS)/.installed
 	$(COMPILE) pyproject.toml --extra dev --output-file requirements/dev.lock
 	$(COMPILE) pyproject.toml --extra curator --constraints requirements/dev.lock --output-file requirements/runtime.lock
+	$(COMPILE) pyproject.toml --extra page --extra plots --constraints requirements/dev.lock --output-file requirements/site.lock
+	$(COMPILE) --group verify --constraints requirements/dev.lock --output-file requirements/verify.lock
 	$(COMPILE) --group build --constraints requirements/dev.lock --output-file requirements/build.lock
 	$(COMPILE) --group fuzz --output-file requirements/fuzz.lock
 	$(COMPILE) --group tools --output-file requirements/tools.lock

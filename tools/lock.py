@@ -7,6 +7,8 @@ and systems at once, and names no registry.
 
     dev.lock      the environment of `make test` and `make demo`
     runtime.lock  the deployed packages; a part of dev.lock
+    site.lock     what a site with pages and plots needs; a part of dev.lock
+    verify.lock   what `dppca-owner verify` alone needs; a part of dev.lock
     build.lock    the packages that build the wheel; a part of dev.lock
     fuzz.lock     additions for `make fuzz`
     tools.lock    separate environment of `make lock` and `make audit`
@@ -30,7 +32,7 @@ from packaging.markers import Marker
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "requirements"
-LOCKS = ("dev", "runtime", "build", "fuzz", "tools", "docs", "spark")
+LOCKS = ("dev", "runtime", "site", "verify", "build", "fuzz", "tools", "docs", "spark")
 
 
 def requirements_digest() -> str:

@@ -5,6 +5,7 @@
 - Notebooks are run, and become pages with their outputs (`tools.notebooks`).
 - Links are written for a reader of the repository. Links to files that are no pages become code.
 - Mermaid is drawn when the site is built, because a browser would need a script from elsewhere.
+- Search finds pages for readers first: guides, then references, then what is kept for the record.
 - A site in which a page loads a file from another host is refused.
 """
 
@@ -25,6 +26,20 @@ from tools.notebooks import list_notebooks, notebook_page, run_notebook
 from tools.pages import SITE_PAGES
 
 ROOT_PAGES = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+BOOSTS = {
+    "how-to/": 4.0,
+    "tutorial/": 2.0,
+    "reference/errors.md": 4.0,
+    "reference/api.md": 0.5,
+    "reference/json-output.md": 0.05,
+    "reference/performance.md": 0.05,
+    "reference/night.md": 0.05,
+    "explanation/development.md": 0.05,
+    "explanation/performance-engineering.md": 0.05,
+    "decisions/": 0.05,
+    **dict.fromkeys(ROOT_PAGES, 0.05),
+}
+"""Weight in the search of pages whose path begins so; 1 for the others."""
 _MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(\[[^\]]*\])\(([^)\s#]+)(#[^)\s]*)?\)")
 
@@ -56,6 +71,9 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, files: Any, **_: Any) -> str:
     """Draw diagrams and translate links."""
     source = page.file.src_uri
+    for begin, boost in BOOSTS.items():
+        if source.startswith(begin):
+            page.meta["search"] = {"boost": boost}
     folder = ROOT if source in ROOT_PAGES else (ROOT / "docs" / source).parent
 
     def translated(match: re.Match[str]) -> str:

@@ -30,7 +30,7 @@ import click
 
 from dppca.common.documents.names import escaped_json, shown
 from dppca.common.documents.values import ErrorDocument, to_document
-from dppca.common.errors import DppcaError
+from dppca.common.errors import DppcaError, SettingError
 from dppca.common.shell.shutdown import run_exit_hooks
 
 USAGE_EXIT_CODE = 2
@@ -122,6 +122,14 @@ def run(group: click.Command, arguments: list[str] | None = None) -> NoReturn:
         sys.stderr.close()
         raise SystemExit(INTERRUPTED_EXIT_CODE) from None
     except Exception as error:  # noqa: BLE001 - any other error is a defect of this software
+        if isinstance(error, ModuleNotFoundError) and not (error.name or "dppca").startswith(
+            "dppca"
+        ):
+            missing = (
+                f"package {error.name} is not installed here: install the lock of what you run"
+            )
+            missing += " (docs/how-to/install.md)"
+            _fail(missing, "SettingError", SettingError.exit_code, as_json=as_json)
         say(defect_text(error), err=True)
         message = "a defect in this software, please report it with the lines above"
         _fail(message, type(error).__name__, UNEXPECTED_EXIT_CODE, as_json=as_json)

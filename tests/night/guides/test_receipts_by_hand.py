@@ -1,7 +1,8 @@
-"""The page on receipts: Python's standard library and OpenSSL check what our commands made."""
+"""Released files, checked by a reader: with our verifier, and with OpenSSL and Python alone."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from dppca.common.attestation.envelopes import SUFFIX
-from tests.support.page_shell import check_by_hand
+from tests.support.checkout import ROOT
+from tests.support.page_shell import PageShell, check_by_hand, read_blocks
 from tests.support.sites import ProvedSite, make_proved_site
 
 
@@ -23,6 +25,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(path, there)
     (there / "ca.pem").write_bytes(made.ca)
     return there
+
+
+GIVEN = ROOT / "docs/how-to/check-what-you-were-given.md"
+
+
+def test_a_reader_verifies_files_as_the_page_says(folder: Path) -> None:
+    printed = PageShell(folder, read_blocks(GIVEN)).run("verify")
+    assert printed.startswith("VERIFIED: components")
+    assert json.loads(printed.splitlines()[-1])["authority"]["name"] == "test authority"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ run to the next (digits, names, places of files) is written as eights before the
 so that two runs give the same picture to the last point. Text of another font would wrap elsewhere,
 so they need DejaVu Sans, as `.ci/run` installs it. What breaks a page made 0.011 and 0.11 or more.
 
-``DPPCA_STORE_PICTURES=1`` writes them again.
+``make pictures`` writes them again.
 """
 
 from __future__ import annotations
@@ -86,13 +86,14 @@ def _draw(folder: Path, first: str) -> Path:
     return path
 
 
-def _small(png: bytes) -> NDArray[np.float64]:
+def small(png: bytes) -> NDArray[np.float64]:
+    """A picture in grey at a quarter of its size, from 0 (black) to 1."""
     image = Image.open(BytesIO(png)).convert("L")
     size = (max(1, image.width // 4), max(1, image.height // 4))
     return np.asarray(image.resize(size, Image.Resampling.BOX), dtype=np.float64) / 255
 
 
-def _differences(ours: NDArray[np.float64], stored: NDArray[np.float64]) -> tuple[float, float]:
+def differences(ours: NDArray[np.float64], stored: NDArray[np.float64]) -> tuple[float, float]:
     """Mean over all points, and over the tenth of the lines that differ most, in [0, 1]."""
     height = max(len(ours), len(stored))  # text that wraps elsewhere makes a page longer
     padded = [
@@ -108,7 +109,7 @@ def test_charts_are_as_they_were(browser: Browser, charts: Path, width: int, sch
     with watched(browser, viewport={"width": width, "height": 800}, color_scheme=scheme) as seen:
         seen.page.goto(charts.as_uri())
         png = seen.page.screenshot(full_page=True)
-    _require_as_stored(_small(png), f"charts-{width}-{scheme}.png", CHARTS)
+    _require_as_stored(small(png), f"charts-{width}-{scheme}.png", CHARTS)
 
 
 def _require_as_stored(ours: NDArray[np.float64], name: str, most: tuple[float, float]) -> None:
@@ -116,7 +117,7 @@ def _require_as_stored(ours: NDArray[np.float64], name: str, most: tuple[float, 
     if os.environ.get("DPPCA_STORE_PICTURES"):
         path.parent.mkdir(exist_ok=True)
         Image.fromarray((ours * 255).round().astype(np.uint8)).save(path, optimize=True)
-    mean, worst = _differences(ours, _stored(name))
+    mean, worst = differences(ours, _stored(name))
     assert mean < most[0]
     assert worst < most[1]
 
@@ -172,7 +173,7 @@ class _Pages:
         window.emulate_media(color_scheme=scheme)
         window.reload()
         window.evaluate(_EIGHTS)
-        return _small(window.screenshot(full_page=True))
+        return small(window.screenshot(full_page=True))
 
 
 @pytest.fixture(scope="module")

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from dppca.common.errors import SettingError
+from tests.support.sites import make_proved_site
 from tools.audit import UNKNOWN, WEAK, verdict
 from tools.lock import FOLDER, LOCKS, ROOT, read_pins, requirements_digest
 from tools.sbom import document
@@ -43,8 +48,11 @@ def test_every_pin_has_digests_and_nothing_names_a_registry(lock: str) -> None:
 @pytest.mark.parametrize("python", PYTHONS)
 def test_what_is_deployed_is_pinned_within_its_bounds_and_is_what_is_tested(python: str) -> None:
     whole, deployed = pins_for("dev", python), pins_for("runtime", python)
-    assert deployed.items() <= whole.items()
-    assert pins_for("build", python).items() <= whole.items()
+    for lock in ("runtime", "site", "verify", "build"):
+        assert pins_for(lock, python).items() <= whole.items()
+    extras = PROJECT["project"]["optional-dependencies"]
+    for wanted in map(Requirement, extras["page"] + extras["plots"]):
+        assert canonicalize_name(wanted.name) in pins_for("site", python)
     for wanted in map(Requirement, PROJECT["project"]["dependencies"]):
         assert deployed[canonicalize_name(wanted.name)][0] in wanted.specifier
     assert {*PROJECT["build-system"]["requires"]} <= {*PROJECT["dependency-groups"]["build"]}
@@ -102,3 +110,51 @@ def test_an_audit_that_could_not_ask_does_not_pass_for_a_good_one() -> None:
         code, lines = verdict(answer, "no network\n")
         assert code == UNKNOWN
         assert lines == ["NOT AUDITED: no package could be looked up (no network)"]
+
+
+_ONLY = """
+import sys
+from importlib.metadata import packages_distributions
+from packaging.utils import canonicalize_name
+
+allowed = set(sys.argv.pop(1).split())
+homes = packages_distributions()
+
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        homes_of = {canonicalize_name(each) for each in homes.get(name.partition(".")[0], ())}
+        if homes_of and not homes_of & allowed:
+            raise ModuleNotFoundError(name=name)
+
+
+sys.meta_path.insert(0, Absent())
+from dppca.owner.cli import main
+main()
+"""
+
+
+def _with_the_verifier_alone(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """`dppca-owner` where the packages of `verify.lock` are installed, and no others."""
+    installed = " ".join(["dppca", *pins_for("verify", "3.11")])
+    line = [sys.executable, "-c", _ONLY, installed, *map(str, arguments)]
+    return subprocess.run(line, capture_output=True, text=True)
+
+
+def test_files_are_verified_with_the_packages_of_the_verifier_alone(tmp_path: Path) -> None:
+    made = make_proved_site(tmp_path / "site")
+    assert made.site.run("synthesize", "site-test", "--rows", "20")[0] == 0
+    (tmp_path / "ca.pem").write_bytes(made.ca)
+    files = sorted(each for each in made.components.parent.iterdir() if each.suffix != ".json")
+    assert {each.suffix for each in files} == {".npz", ".parquet"}
+    for file in files:
+        done = _with_the_verifier_alone("verify", file, "--ca", tmp_path / "ca.pem")
+        assert done.stdout.startswith("VERIFIED"), done.stderr
+        assert done.returncode == 0
+
+
+def test_a_command_that_the_verifier_has_no_packages_for_names_one(tmp_path: Path) -> None:
+    done = _with_the_verifier_alone("--site", tmp_path, "doctor")
+    assert done.returncode == SettingError.exit_code
+    assert "is not installed here" in done.stderr
+    assert "Traceback" not in done.stderr
