@@ -28,22 +28,27 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One attribute in two tables; ``left_out`` labels are rarer than those shown."""
+    """One attribute in two tables; ``left_out`` labels are rarer than those shown.
+
+    ``edges`` are those of a number's cells, one more than there are intervals; empty for others.
+    """
 
     name: str
     numeric: bool
     cells: tuple[Cell, ...]
     left_out: int = 0
+    edges: tuple[float, ...] = ()
 
 
 def make_panel(schema: Schema, index: int, ours: ValueCounts, theirs: ValueCounts) -> Panel:
     """Compare one attribute of two tables, each with at least one row; at most 12 labels."""
     attribute = schema.attributes[index]
     first, second = ours.cells / ours.n_rows, theirs.cells / theirs.n_rows
+    edges: list[float] = []
     if isinstance(attribute, Numeric):
         cells = schema.cells[index]
-        edges = cell_edges(attribute, cells)
-        names = _cell_names(attribute, cells, edges.tolist())
+        edges = cell_edges(attribute, cells).tolist()
+        names = _cell_names(attribute, cells, edges)
         if cells is not None:
             spikes = cells.names[cells.n_intervals :][: len(cells.spikes)]
             names += [f"= {spike}" for spike in spikes]
@@ -54,7 +59,8 @@ def make_panel(schema: Schema, index: int, ours: ValueCounts, theirs: ValueCount
     found = [Cell(names[i], float(first[i]), float(second[i])) for i in shown]
     found += _extra_cells(ours, theirs)
     numeric = isinstance(attribute, Numeric)
-    return Panel(attribute.name, numeric, tuple(found), len(names) - len(shown))
+    edges = edges if type(attribute) is Numeric else []  # not days, not ordered labels
+    return Panel(attribute.name, numeric, tuple(found), len(names) - len(shown), tuple(edges))
 
 
 def _extra_cells(ours: ValueCounts, theirs: ValueCounts) -> list[Cell]:

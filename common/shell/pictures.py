@@ -17,7 +17,7 @@ from dppca.common.numerics.comparison import Variation
 from dppca.common.numerics.loadings import Loading, column_labels, largest_loadings
 from dppca.common.schema import Schema
 from dppca.common.shell.panels import Panel
-from dppca.common.shell.plotting import BLUE, GREY, ORANGE, WARNING_RED, new_figure, shortened
+from dppca.common.shell.plotting import BLUE, GREY, INK, ORANGE, WARNING_RED, new_figure, shortened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +31,8 @@ _MOST_TICKS = 12
 _MOST_WRITTEN = 12  # largest number of attributes for which the heat map shows numbers
 _MOST_NAMED = 60
 _PER_ROW = 3
-_PANELS_PER_ROW = 4
+_PANELS_PER_ROW = (4, 5, 3)  # the first that leaves least of the last row empty
+_MOST_LETTERS = 36  # of all labels under a panel that do not touch each other
 _NAME_LENGTH = 28
 _LABEL_LENGTH = 14
 
@@ -42,7 +43,7 @@ def marginals_figure(panels: Sequence[Panel], names: tuple[str, str], *, notice:
     ``names`` denote the real and the synthetic rows in the legend; ``notice``, at the top,
     says where the picture may go.
     """
-    columns = min(_PANELS_PER_ROW, len(panels))
+    columns = min(len(panels), min(_PANELS_PER_ROW, key=lambda each: -len(panels) % each))
     rows = -(-len(panels) // columns)
     figure = new_figure(max(6.0, 3.0 * columns), 2.5 * rows + 0.5)
     figure.suptitle(notice, color=WARNING_RED, fontsize=10, fontweight="bold")
@@ -65,7 +66,19 @@ def _draw_panel(axes: Any, panel: Panel, names: tuple[str, str]) -> None:
     # Some of a numeric's intervals have a tick; so have all other cells, such as "(above)".
     step = -(-len(places) // _MOST_TICKS) if panel.numeric else 1
     beside = [i for i, cell in enumerate(panel.cells) if panel.numeric and cell.name[0] in "(="]
-    ticks = [i for i in places.tolist() if i in beside or not i % step]
+    named = {
+        float(i): panel.cells[i].name
+        for i in places.tolist()
+        if i in beside or (not i % step and not panel.edges)
+    }
+    if panel.edges:  # round numbers, wherever the edges of cells are
+        from matplotlib.ticker import MaxNLocator
+
+        low, high = panel.edges[0], panel.edges[-1]
+        for value in MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high):
+            place = float(np.interp(value, panel.edges, np.arange(len(panel.edges)) - 0.5))
+            if low <= value <= high and all(abs(place - i) > len(places) / 12 for i in beside):
+                named[place] = f"{value:g}"
     top = 1.4 * float(np.delete(np.maximum(first, second), beside).max(initial=0.0))
     cut = [i for i in beside if max(first[i], second[i]) > 2 * top > 0]
     if cut:
@@ -73,8 +86,9 @@ def _draw_panel(axes: Any, panel: Panel, names: tuple[str, str]) -> None:
         for i in cut:
             label = f"{first[i]:.0%}, {second[i]:.0%}"
             axes.text(i, 0.97 * top, label, rotation=90, fontsize=6, ha="right", va="top")
-    labels = [shortened(panel.cells[i].name, _LABEL_LENGTH) for i in ticks]
-    axes.set_xticks(ticks, labels, rotation=90 if len(labels) > 4 else 0)
+    labels = [shortened(name, _LABEL_LENGTH) for name in named.values()]
+    upright = sum(map(len, labels)) > _MOST_LETTERS
+    axes.set_xticks([*named], labels, rotation=90 if upright else 0)
     axes.tick_params(labelsize=6)
     axes.set_title(shortened(panel.name, _NAME_LENGTH), fontsize=9)
     if panel.left_out:
@@ -106,7 +120,7 @@ def variation_figure(
         axes.set_yticks(range(n), names, fontsize=7)
     if n <= _MOST_WRITTEN:
         for (i, j), value in np.ndenumerate(matrix):
-            colour = "black" if value > most / 2 else "white"
+            colour = "#000000" if value > most / 2 else "#fefefe"
             axes.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=7, color=colour)
     figure.colorbar(image, ax=axes, label="total variation", fraction=0.05)
     return figure
@@ -170,6 +184,7 @@ def biplot_figure(
             linewidths=0.7,
             alpha=0.35,
             label=name,
+            rasterized=True,
         )
     axes.axhline(0, color=GREY, linewidth=0.5)
     axes.axvline(0, color=GREY, linewidth=0.5)
@@ -194,7 +209,7 @@ def _draw_bars(axes: Any, loadings: Sequence[Loading]) -> None:
         )
     axes.set_yticks(places, [shortened(each.name, _NAME_LENGTH) for each in loadings], fontsize=7)
     axes.tick_params(axis="x", labelsize=7)
-    axes.axvline(0, color="black", linewidth=0.6)
+    axes.axvline(0, color=GREY, linewidth=0.8)
     axes.set_xlim(-1, 1)
     axes.set_xticks([-1, -0.5, 0, 0.5, 1])
 
@@ -228,5 +243,5 @@ def _draw_arrows(axes: Any, schema: Schema, plane: NDArray[np.float64], most: fl
             continue
         taken.append(box)
         axes.annotate(
-            "", xy=ends[index], xytext=(0, 0), arrowprops={"arrowstyle": "->", "color": "black"}
+            "", xy=ends[index], xytext=(0, 0), arrowprops={"arrowstyle": "->", "color": INK}
         )

@@ -1,7 +1,8 @@
 """Shared parts of all plots: a canvas without a display, and two distinguishable colours.
 
-The two colours are from the Okabe-Ito palette and differ in lightness too; a plot always adds a
-second sign: filled and hollow, hatched and plain, dashed and solid. matplotlib is optional (the
+Colours and font are those of the pages (`common/pages/static/page.css`, light). The two colours
+differ in lightness too, and a plot always adds a second sign: filled and hollow, hatched and plain,
+dashed and solid. matplotlib is optional (the
 extra ``simulate``) and is imported when something is drawn.
 
 Names of attributes and labels are drawn literally: no text is read as mathematics (``$...$``),
@@ -22,8 +23,18 @@ from dppca.common.shell.packages import require_package
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#555555"
-WARNING_RED = "#B00020"
+BLUE, ORANGE, GREY = "#0B5CAD", "#B35900", "#7C858E"
+INK, WARNING_RED = "#1C2024", "#B42318"
+_DARK = {
+    "#ffffff": "#16181b",
+    INK: "#e6e8eb",
+    GREY: "#89929b",
+    BLUE: "#6ab0f3",
+    ORANGE: "#f0a04b",
+    WARNING_RED: "#ff8f83",
+}
+"""Colours of a plot where a page is dark; #fefefe and #000000 stay, for text on a filled cell."""
+_FONTS = ("Segoe UI", "Roboto", "Noto Sans", "DejaVu Sans")
 DPI = 150
 
 
@@ -37,6 +48,7 @@ def new_figure(width: float, height: float) -> Figure:
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.font_manager import fontManager
 
     class Picture(Figure):
         """A figure that notebooks show as an image."""
@@ -46,7 +58,16 @@ def new_figure(width: float, height: float) -> Figure:
             self.savefig(buffer, format="png", dpi=DPI)
             return buffer.getvalue()
 
-    mpl.rcParams["text.parse_math"] = False  # also for texts that are made later, such as ticks'
+    installed = {font.name for font in fontManager.ttflist}
+    mpl.rcParams |= {
+        "text.parse_math": False,  # also for texts that are made later, such as ticks'
+        "font.family": next(font for font in _FONTS if font in installed),
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), GREY),
+        **dict.fromkeys(("text.color", "axes.labelcolor", "axes.titlecolor"), INK),
+        **dict.fromkeys(("xtick.labelcolor", "ytick.labelcolor"), INK),
+    }
     figure = Picture(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
@@ -56,9 +77,22 @@ def write_figures(folder: Path, figures: Mapping[str, Figure]) -> dict[str, str]
     """Write each figure as PNG and SVG; return the paths of the PNG files by name."""
     paths = {name: folder / f"{name}.png" for name in figures}
     for name, figure in figures.items():
-        for path in (paths[name], paths[name].with_suffix(".svg")):
-            figure.savefig(path, dpi=DPI)
+        figure.savefig(paths[name], dpi=DPI)
+        paths[name].with_suffix(".svg").write_bytes(make_svg(figure))
     return {name: str(path) for name, path in paths.items()}
+
+
+def make_svg(figure: Figure, **metadata: str) -> bytes:
+    """Return a figure as SVG, dark where its reader prefers that; metadata are Dublin Core's."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="svg", dpi=DPI, metadata=metadata)
+    rules = "".join(
+        f'[style*="{kind}: {light.lower()}"]{{{kind}:{dark}!important}}'
+        for light, dark in _DARK.items()
+        for kind in ("fill", "stroke")
+    )
+    style = f"<style>@media(prefers-color-scheme:dark){{{rules}}}</style>"
+    return buffer.getvalue().replace(b"<defs>", f"{style}<defs>".encode(), 1)
 
 
 def shortened(name: str, most: int) -> str:

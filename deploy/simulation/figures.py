@@ -82,7 +82,7 @@ def scree_figure(
         linewidth=2,
         label="noise edge: largest eigenvalue of noise alone, 95 % of draws",
     )
-    axes.axhline(0, color="black", linewidth=0.6)
+    axes.axhline(0, color=GREY, linewidth=0.8)
     axes.set_xlabel("component")
     whole_numbers(axes.xaxis)
     axes.set_ylabel("eigenvalue (coded units)")

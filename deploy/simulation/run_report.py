@@ -160,7 +160,16 @@ class SimulationReport:
 
 
 def make_markdown(report: SimulationReport) -> str:
-    """Return the report as Markdown."""
+    """Return the report as Markdown: the answer first, then how it came about, then conditions."""
+    return _rendered("simulation.md", report, answer=_answer(report))
+
+
+def _answer(report: SimulationReport) -> list[str]:
+    """Return in sentences what was found, what it is good for, how sure it is, and its price."""
+    return _rendered("answer.txt", report).splitlines()
+
+
+def _rendered(template: str, report: SimulationReport, **values: object) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -172,10 +181,11 @@ def make_markdown(report: SimulationReport) -> str:
     )
     environment.filters |= {
         "code": _code,
+        "line": one_line,
         "prose": lambda text: one_line(text).replace("<", "&lt;"),
     }
-    return environment.get_template("simulation.md").render(
-        report=report, pair_cells=PAIR_CELLS, tree_rows=TREE_ROWS
+    return environment.get_template(template).render(
+        report=report, pair_cells=PAIR_CELLS, tree_rows=TREE_ROWS, **values
     )
 
 
@@ -197,7 +207,7 @@ def make_page(report: SimulationReport) -> str:
         ("Digest", report.digest),
     ]
     pictures = [
-        (text, base64.b64encode(Path(report.plots[name]).read_bytes()).decode())
+        (text, base64.b64encode(Path(report.plots[name]).with_suffix(".svg").read_bytes()).decode())
         for name, text in _PICTURES.items()
         if name in report.plots
     ]
@@ -207,6 +217,7 @@ def make_page(report: SimulationReport) -> str:
         who="simulation",
         now=utc_now(),
         report=report,
+        answer=_answer(report),
         face=face,
         pictures=pictures,
         tree_rows=TREE_ROWS,

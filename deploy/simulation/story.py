@@ -27,42 +27,40 @@ def make_story(report: SimulationReport, draws: Sequence[Draw], *, width: int | 
     holdings = ", ".join(f"{owner.name} {owner.rows:,}" for owner in owners)
     sent = next(step.bytes for step in report.steps if step.name == "contribute")
     worst = max(owner.epsilon for owner in owners)
-    parts = [
+    found = [
         f"{len(owners)} owners, one question, no row shown",
-        f"WHO HELD WHAT. The rows of the RAND Health Insurance Experiment, one per person and "
-        f"year, were divided: {holdings}. Another {report.rows.held_out:,} were held out "
-        "and reached nobody. Each owner was a process of its own with a folder of its own; a "
-        "curator was another; they talked over mutual TLS.",
-        f"WHAT LEFT EACH SITE. One message of {privacy.entries} sums of {first.rows:,} "
-        f"rows, each sum with {privacy.mechanism} noise drawn from the operating system "
-        f"({sent:,} bytes from all owners together), and the number of rows. No row, no model.",
-        f"WHAT IT COST. Each owner's ledger was charged epsilon {worst:g}, delta "
-        f"{first.delta:g}: {_promise(privacy)}",
         f"WHAT WAS FOUND. {components.count} joint components of "
-        f"{len(components.eigenvalues)} columns. Noise alone would reach an eigenvalue of "
-        f"{components.noise_edge:.4g}, the noise edge; "
+        f"{len(components.eigenvalues)} columns. They capture "
+        f"{100 * components.captured_variance:.1f} % of the variance that the best possible ones "
+        "would; only a simulation can know that. Noise alone would reach an eigenvalue of "
+        f"{components.noise_edge:.4g}, the noise edge: "
         f"{_counted(components.above_noise, 'eigenvalue')} above it, and "
-        f"{_counted(components.negative, 'eigenvalue')} negative, which only noise can be. "
-        f"The components capture {100 * components.captured_variance:.1f} % of the variance "
-        "that the best possible ones would (which only a simulation can know).",
-        "WHAT IT IS GOOD FOR. From the components each owner made synthetic rows and published "
-        "them. Each also trained a classifier at home, on its own rows in the joint components; "
-        "that one is site-only: it was made from raw rows and never left. Classifiers of "
+        f"{_counted(components.negative, 'eigenvalue')} negative, which only noise can be.",
+        "WHAT IT IS GOOD FOR. Each owner drew synthetic rows from the components and published "
+        "them. Each also trained a classifier at home, on its own rows in the joint components. "
+        "That one is site-only: it was made from raw rows and never left. Classifiers of "
         f"{report.target}, linear ones and boosted trees, tried on the held-out real rows:",
     ]
-    chance = (
-        f"WHAT IS CHANCE. The same study was then repeated {len(draws)} times in one process: the "
-        "same rows, fresh noise, and so other synthetic rows. The last column has the smallest and "
-        f"the largest accuracy of all {len(draws) + 1} draws. Within a line they differ by noise "
-        "alone. A real study is run once; its accuracies may lie outside of what was drawn here."
-    )
+    how = [
+        f"WHAT TABLES OF THE ROWS ARE WORTH. {report.tables.summary}",
+        f"HOW SURE THAT IS. The same study was repeated {len(draws)} times in one process, on the "
+        "same rows with fresh noise. The last column has the smallest and the largest accuracy of "
+        f"all {len(draws) + 1} draws. Within a line they differ by noise alone. A real study is "
+        "run once; its accuracies may lie outside of what was drawn here.",
+        f"HOW IT WAS DONE. The rows of the RAND Health Insurance Experiment, one per person and "
+        f"year, were divided: {holdings}. Nobody got another {report.rows.held_out:,}. Each owner "
+        "was a process with a folder of its own, and the curator another; they talked over mutual "
+        f"TLS. Each owner sent one message: {privacy.entries} sums of {first.rows:,} rows, each "
+        f"with {privacy.mechanism} noise from the operating system ({sent:,} bytes from all owners "
+        "together), and the number of its rows. No row left, and no model.",
+        f"WHAT IT COST, AND WHAT THAT MEANS. Each owner's ledger was charged epsilon {worst:g}, "
+        f"delta {first.delta:g}: {_promise(privacy)}",
+    ]
     table = _accuracies(report.owners, utility, draws, width=width)
     paths = {**report.plots, **report.files}
     listed = "\n".join(text_table(("what", "file"), list(paths.items()), width=width))
     columns = min(_WIDTH, width or _WIDTH)
-    tables = f"WHAT TABLES OF THE ROWS ARE WORTH. {report.tables.summary}"
-    told = [*(fill(part, columns) for part in parts), table]
-    told += [fill(part, columns) for part in (tables, chance)]
+    told = [*(fill(part, columns) for part in found), table, *(fill(part, columns) for part in how)]
     return "\n\n".join(
         [*told, f"SEE FOR YOURSELF (this run took {report.seconds:.0f} s)\n{listed}"]
     )

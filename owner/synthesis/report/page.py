@@ -7,7 +7,6 @@ comparison without the pictures.
 from __future__ import annotations
 
 import base64
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +24,7 @@ from dppca.common.schema import Schema
 from dppca.common.shell.clock import utc_now
 from dppca.common.shell.panels import Panel, make_panel
 from dppca.common.shell.pictures import biplot_figure, variation_figure
-from dppca.common.shell.plotting import DPI, WARNING_RED
+from dppca.common.shell.plotting import WARNING_RED, make_svg
 from dppca.owner.records import CheckReport
 from dppca.owner.synthesis.report.comparison import QUANTILES, CodedTable, Quality
 
@@ -85,7 +84,7 @@ def quality_page(
 ) -> str:
     """HTML page of a comparison.
 
-    ``face`` describes the study (`dppca.common.pages.study_header`); ``pictures`` are PNG, by their
+    ``face`` describes the study (`dppca.common.pages.study_header`); ``pictures`` are SVG, by their
     captions.
     """
     return render_file(
@@ -94,7 +93,7 @@ def quality_page(
         who="",
         now=utc_now(),
         face=face,
-        pictures=[(text, base64.b64encode(png).decode()) for text, png in pictures.items()],
+        pictures=[(text, base64.b64encode(svg).decode()) for text, svg in pictures.items()],
         **compared.values(),
     )
 
@@ -105,7 +104,7 @@ def _worst(found: Sequence[Variation]) -> list[Variation]:
 
 def pair_plot(quality: Quality) -> bytes:
     """Plot of the total variation of every pair."""
-    return _png(variation_figure(quality.marginals, quality.pairs, notice=NOTICE))
+    return _svg(variation_figure(quality.marginals, quality.pairs, notice=NOTICE))
 
 
 def biplot(
@@ -117,12 +116,10 @@ def biplot(
     """
     tables = [(_NAMES[0], real.sample / float(1 << schema.resolution_bits))]
     tables += [] if coded is None else [(f"{_NAMES[1]} (coded)", coded)]
-    return _png(biplot_figure(schema, result.vectors, result.mean, tables))
+    return _svg(biplot_figure(schema, result.vectors, result.mean, tables))
 
 
-def _png(figure: Figure) -> bytes:
-    """PNG of a figure; both picture and file carry the notice that they must not leave."""
+def _svg(figure: Figure) -> bytes:
+    """SVG of a figure; both picture and file carry the notice that they must not leave."""
     figure.suptitle(NOTICE, color=WARNING_RED, fontsize=10, fontweight="bold")
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=DPI, metadata={"Comment": NOTICE})
-    return buffer.getvalue()
+    return make_svg(figure, Description=NOTICE)

@@ -174,6 +174,24 @@ def test_the_report_says_what_the_document_says_and_first_what_an_owner_would_be
     assert "other values as: `cost`: the middle." in make_markdown(document)
 
 
+def test_the_answer_comes_first_then_how_then_conditions(report: SimulationReport) -> None:
+    text, page, story = (
+        make_markdown(report),
+        unescape(make_page(report)),
+        make_story(report, DRAWS),
+    )
+    answer = "is right on 91.0 % of held-out real rows. Trained on real rows, it is right on 98.0 %"
+    assert answer in text
+    assert answer in page
+    for shown, places in (
+        (text, (answer, "## Utility", "## Components", "## What each owner gave", report.digest)),
+        (page, (answer, "<h2>Utility", "<h2>Components", "What each owner gave", report.digest)),
+        (story, ("WHAT WAS FOUND", "WHAT IT IS GOOD FOR", "HOW SURE", "HOW IT WAS", "COST")),
+    ):
+        found = [shown.index(each) for each in places]
+        assert found == sorted(found)
+
+
 def test_the_report_has_the_keys_that_were_promised(document: Any) -> None:
     assert set(document["owners"][0]) >= {"name", "rows", "epsilon", "delta"}
     assert set(document["components"]) >= {
@@ -327,7 +345,7 @@ HOSTILE = "<script>alert(1)</script>"
 def hostile(report: SimulationReport, tmp_path: Path) -> SimulationReport:
     """The report with repeats, with pictures, and with script wherever a name may stand."""
     for name in ("marginals", "scree", "pairs"):
-        (tmp_path / f"{name}.png").write_bytes(f"\x89PNG {name}".encode("latin-1"))
+        (tmp_path / f"{name}.svg").write_text(f"<svg>{name}</svg>")
     first, *others = report.components.kept
     first = replace(first, loadings=(Loading(HOSTILE, HOSTILE, -0.625),))
     (counts,) = report.coded_by_rule.attributes.values()
@@ -352,7 +370,7 @@ first|0.4321|0.1543|98.7%|-0.625|0.9800|0.9700|0.9100|0.7400|0.0456|0.789|
     found = [" ".join(text.split()) for text in [*said.split("|"), hostile.digest]]
     assert [text for text in found if text not in page] == []
     assert page.index("NOT READ: no value of") < page.index("epsilon 1, delta 0")
-    assert page.count('src="data:image/png;base64,') == 2  # eigenvalues are drawn by the page
+    assert page.count('src="data:image/svg+xml;base64,') == 2  # eigenvalues are drawn by the page
     owners = page[page.index("its own DPPCA-SVM") :]
     beside = owners.index("commonest class would be right on 0.740 of the held-out rows")
     assert owners.index("0.920") < beside < owners.index("</h2>")

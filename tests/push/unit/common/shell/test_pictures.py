@@ -99,6 +99,26 @@ def test_each_attribute_has_the_shares_of_both_tables_under_their_names() -> Non
     assert "90%, 80%" in {text.get_text() for text in numeric.texts}
 
 
+def test_numbers_have_round_ticks_that_do_not_touch_those_beside_them() -> None:
+    edges = tuple(np.linspace(0.0, 8.3, 41))
+    cells = [Cell("some", 0.02, 0.03) for _ in range(40)]
+    panel = Panel("cost", True, (*cells, Cell("= 0", 0.2, 0.2)), edges=edges)
+    (axes,) = marginals_figure([panel], NAMES, notice=NOTICE).axes
+    ticks = {
+        tick.get_text(): place
+        for place, tick in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
+    }
+    assert [*ticks] == ["= 0", "0", "2", "4", "6"]  # 8 would touch the value that lies apart
+    assert ticks["4"] == pytest.approx(4 / 8.3 * 40 - 0.5)
+
+
+@pytest.mark.parametrize(("n", "columns"), [(1, 1), (3, 3), (4, 4), (9, 3), (10, 5), (11, 4)])
+def test_panels_leave_as_little_of_the_last_row_empty_as_can_be(n: int, columns: int) -> None:
+    panel = Panel("sex", False, (Cell("f", 0.5, 0.4), Cell("m", 0.5, 0.6)))
+    figure = marginals_figure([panel] * n, NAMES, notice=NOTICE)
+    assert figure.axes[0].get_gridspec().ncols == columns
+
+
 @pytest.mark.parametrize("n", [1, 2, 5, 40])
 def test_the_heat_map_has_every_pair_and_every_attribute(n: int) -> None:
     marginals = [Variation((f"a{i}",), i / 100, 0.0) for i in range(n)]

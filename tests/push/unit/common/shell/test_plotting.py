@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dppca.common.shell.plotting import (
+    INK,
     new_figure,
     shortened,
     write_figures,
@@ -22,6 +23,9 @@ def test_a_figure_is_written_as_png_and_as_svg(tmp_path: Path) -> None:
     drawn = (tmp_path / "one.svg").read_text()
     assert "<svg" in drawn
     assert "<script" not in drawn
+    assert drawn.count("prefers-color-scheme:dark") == 1
+    assert f'[style*="fill: {INK.lower()}"]' in drawn
+    assert f'"fill: {INK.lower()}"' in drawn, "there is text in this colour, which changes"
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_a_report_is_a_page_at_the_site_and_charges_nothing(site: OwnerSite) -> 
     assert "colour=red" in text
     assert document["relations"]["pairs"] == 15
     assert document["relations"]["summary"] in text
-    assert text.count('src="data:image/png;base64,') == 2
+    assert text.count('src="data:image/svg+xml;base64,') == 2
     assert not (site.folder / "ledger.sqlite").exists()
 
 
