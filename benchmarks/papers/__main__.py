@@ -20,7 +20,7 @@ from dppca.common.shell.console import emit, prints, run
 @click.argument("name")
 @click.option(
     "--data",
-    help="Run on this CSV file, or this table of the data folder, instead of the paper's.",
+    help="Run on this CSV file, or table of the data folder; gu-* on nltcs or adult alone.",
 )
 @click.option("--label", help="Column of the file to predict; the last one if not given.")
 @click.option(

@@ -6,8 +6,7 @@ Named tables
     schema, 103 columns, income) and ``adult-numeric`` (its six numbers); ``nltcs``.
 Files
     CSV files have a line of names; the label is the column that ``--label`` names, else the last.
-    For support vector machines numbers stay numbers and text becomes indicators; for a study a
-    column with two values is a binary, other numbers are numerics and other text is a categorical.
+    They are for support vector machines: numbers stay numbers and text becomes indicators.
 Bounds
     The norm of a row of ``a1a``, ``mushrooms``, ``splice``, ``adult`` and ``nltcs`` is bounded by
     how they are coded. Columns of ``musk``, ``sensorless`` and of files are brought into [-1, 1] by
@@ -23,7 +22,6 @@ import hashlib
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,14 +35,13 @@ from benchmarks.papers.rows import (
     ranged,
     read_libsvm,
 )
-from benchmarks.studies import PublicData, adult, data_folder, nltcs
+from benchmarks.studies import adult, data_folder, nltcs
 from dppca.common.errors import DataError, SettingError
 from dppca.common.schema import Numeric
 from dppca.common.schema.columns import cell_texts
 from dppca.owner.records.files import read_by_suffix
 from dppca.owner.records.stored_files import StoredFile
 
-_CONTRIBUTION_RATE = 0.90
 _MOST_LABELS = 64
 _BATCH_ROWS = 1 << 16
 
@@ -88,14 +85,12 @@ def load_table(source: PaperSource) -> PaperTable:
 
 @lru_cache(maxsize=4)
 def encode_table(source: PaperSource) -> Coded:
-    """The coded rows of a source, read once per process; errors as `load_table`."""
-    if source.path is not None:
-        return _coded_from_file(source, source.path)
-    if source.name == "nltcs":
-        return coded_from(nltcs(data_folder()), _NLTCS_TARGETS)
-    if source.name == "adult":
-        return coded_from(adult(data_folder()), _ADULT_TARGETS)
-    return _coded_from_numbers(load_table(source))
+    """The coded rows of a source, read once per process; `SettingError` without a schema."""
+    if source.path is not None or source.name not in _CODED:
+        names = " and ".join(_CODED)
+        raise SettingError(f"schemas are known of {names}, not of {source.path or source.name}")
+    read, targets = _CODED[source.name]
+    return coded_from(read(data_folder()), targets)
 
 
 _NLTCS_TARGETS = (PaperTarget("outside", "outside"), PaperTarget("money", "money"))
@@ -108,6 +103,7 @@ _ADULT_TARGETS = (
     ),
     PaperTarget("income", "income"),
 )
+_CODED = {"nltcs": (nltcs, _NLTCS_TARGETS), "adult": (adult, _ADULT_TARGETS)}
 
 
 def _schema_coded_table(coded: Coded, target: str, *, numeric_only: bool = False) -> PaperTable:
@@ -201,62 +197,6 @@ def _table_from_file(source: PaperSource, path: Path) -> PaperTable:
     if not parts:
         raise DataError(f"{source.name} has no column beside the label")
     return ranged(source.name, np.hstack(parts), np.asarray(columns[goal]))
-
-
-def _coded_from_file(source: PaperSource, path: Path) -> Coded:
-    """Rows for a study, with the label as its target."""
-    names, columns = _csv_columns(source, path)
-    if len(names) < 2:
-        raise DataError(f"{source.name} has no column beside the label")
-    goal = source.label if source.label is not None else names[-1]
-    attributes = [
-        _attribute(source, name, text, label=name == goal)
-        for name, text in zip(names, columns, strict=True)
-    ]
-    rows = [list(row) for row in zip(*columns, strict=True)]
-    return coded_from(
-        PublicData(source.name, attributes, rows, _CONTRIBUTION_RATE, goal),
-        (PaperTarget(goal, goal),),
-    )
-
-
-def _coded_from_numbers(table: PaperTable) -> Coded:
-    """Rows in [-1, 1] for a study, without constant columns, and numbers as labels."""
-    names = [f"column{index}" for index in range(1, table.rows.shape[1] + 1)]
-    varying = [index for index in range(len(names)) if np.ptp(table.rows[:, index]) > 0]
-    labels = sorted({f"{label:g}" for label in table.labels})
-    kind = {"type": "binary", "values": labels}
-    if len(labels) != 2:
-        kind = {"type": "categorical", "categories": labels}
-    attributes: list[dict[str, Any]] = [
-        {"name": names[index], "type": "numeric", "lower": -1.0, "upper": 1.0} for index in varying
-    ]
-    attributes.append({"name": "label", **kind})
-    rows = [
-        [*map(str, row), f"{label:g}"]
-        for row, label in zip(table.rows[:, varying], table.labels, strict=True)
-    ]
-    return coded_from(
-        PublicData(table.name, attributes, rows, _CONTRIBUTION_RATE, "label"),
-        (PaperTarget("label", "label"),),
-    )
-
-
-def _attribute(source: PaperSource, name: str, text: list[str], *, label: bool) -> dict[str, Any]:
-    values = sorted(set(text))
-    if len(values) == 2:
-        return {"name": name, "type": "binary", "values": values}
-    numbers = None if label else _numbers(source, name, text)
-    if numbers is not None and numbers.max() > numbers.min():
-        bounds = {"lower": float(numbers.min()), "upper": float(numbers.max())}
-        return {"name": name, "type": "numeric", **bounds}
-    if len(values) < 2:
-        what = (
-            "has 1 class only: a classifier needs two or more" if label else "is constant: drop it"
-        )
-        raise DataError(f"column {name} of {source.name} {what}")
-    _check_labels(source, name, values)
-    return {"name": name, "type": "categorical", "categories": values}
 
 
 def _check_labels(source: PaperSource, name: str, values: list[str]) -> None:

@@ -166,11 +166,6 @@ def _forms(scope: Scope) -> tuple[GridForm, ...]:
     )
 
 
-def _targets(source: PaperSource, wanted: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """Targets by name of the table; those of a file are its own."""
-    return wanted.get(source.name) or tuple(t.name for t in encode_table(source).targets)
-
-
 def _cells(
     scope: Scope,
     wanted: Mapping[str, tuple[str, ...]],
@@ -182,7 +177,8 @@ def _cells(
 ) -> tuple[Trial, ...]:
     cells: list[Trial] = []
     for source in scope.sources(*wanted):
-        for target in _targets(source, wanted):
+        known = tuple(each.name for each in encode_table(source).targets)
+        for target in wanted.get(source.name, known):
             shared: dict[str, Any] = {
                 "seeds": scope.seeds(_PAPER_RUNS),
                 "epsilons": epsilons,
@@ -200,10 +196,7 @@ def _cells(
 def _counts(
     source: PaperSource, counts: Mapping[str, tuple[int, ...]], *, quick: bool
 ) -> tuple[int, ...]:
-    known = counts.get(source.name)
-    if known is None:
-        largest = encode_table(source).coded.shape[1] - 1
-        known = tuple(sorted({max(1, round(largest * share / 8)) for share in range(1, 9)}))
+    known = counts[source.name]
     return known[::3] if quick else known
 
 

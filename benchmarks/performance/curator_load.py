@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.performance.crowd import await_components, make_senders, send_all, throw_all
 from benchmarks.performance.federation import CuratorProcess, make_study
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
-from benchmarks.performance.round_party import started
+from benchmarks.performance.round_party import started_sink
 
 TITLE = "The curator under load"
 ABOUT = """
@@ -47,7 +47,7 @@ def _crowd(plan: BenchmarkPlan, owners: int, columns: int, at_once: int) -> tupl
         federation.create(study)
         senders = make_senders(federation, study, folder / "releases")
         port_file, credentials = folder / "bare", federation.curator.credentials
-        with started("sink", credentials, port_file) as address:
+        with started_sink(credentials, port_file) as address:
             floor = throw_all(address, senders, at_once=at_once)
             taken = send_all(federation.address, senders, at_once=at_once)
             progress, decomposed = await_components(federation.address, study, senders[0])

@@ -1,21 +1,18 @@
-"""The pass over all rows on Dask workers, beside one process, a bare scan, and other PCAs."""
+"""The pass over all rows on Dask workers, beside one process and a bare scan."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from typing import Any
 
 import distributed
-import pyarrow.parquet as pq
 
-from benchmarks.environments import Ask, GuestError, open_guest
-from benchmarks.performance.registry import BenchmarkPlan, Cell, Cpu, FigureTable, Run, Timing
+from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable, Run
 from benchmarks.performance.tables import numeric_schema, scan_parquet, write_folder
 from dppca.owner.engines.engine import Engine, LocalEngine
 from dppca.owner.engines.selection import open_engine
@@ -25,10 +22,8 @@ from dppca.owner.records.file_locations import local_files
 TITLE = "A pass on a Dask cluster"
 ABOUT = """
 Exact moments of Parquet files on a Dask cluster of two worker processes of one thread each, all on
-this machine, beside the same pass in one process with two threads, beside workers of the same
-cluster that read the same files by pyarrow into NumPy arrays and do nothing with them, and beside
-what a user would take instead: Dask-ML's PCA on two workers of its own, in an environment that the
-benchmark makes, and scikit-learn's IncrementalPCA in batches of 65,536 rows. Ten components; the
+this machine, beside the same pass in one process with two threads, and beside workers of the same
+cluster that read the same files by pyarrow into NumPy arrays and do nothing with them. The
 cluster's start and its check are not counted, and given apart. Processor seconds are those of all
 processes that read rows: on a busy machine they say what was worked. Ratios are DPPCA's on Dask:
 above 1 it is the faster, and by processor time it has less to do.
@@ -39,46 +34,35 @@ and disks and network deliver what the last column says. Parquet of 8 bytes a nu
 """
 
 WORKERS = 2
-COMPONENTS = 10
 FILES = 16
 IDLE_S = 3.0
 """How long it is measured what workers take that do nothing."""
-BATCH = 65_536
 BILLION = 1_000_000_000
-_SHAPES = ((8_000_000, 20, True), (400_000, 200, False))
-"""Rows, columns, and whether other libraries run too."""
-_TINY = ((4000, 20, False), (1000, 200, False))
+_SHAPES = ((8_000_000, 20), (400_000, 200))
+_TINY = ((4000, 20), (1000, 200))
 _SLOTS = (1, 8, 32, 128, 512)
-_GUEST = Path(__file__).with_name("engines_guest.py")
-PATIENCE_S = 900.0
 _OURS, _BARE = "DPPCA on Dask", "pyarrow alone, on the same workers"
 
 
 def measure(plan: BenchmarkPlan) -> list[FigureTable]:
     """A table for each shape, and what follows for a large one."""
     tables, wide = [], 0.0
-    packages = ["dask-ml", "dask[dataframe]", "distributed"]
-    python = plan.environment("dask-ml", "dask-ml-distributed", packages)
-    for n, d, others in _TINY if plan.quick else _SHAPES:
+    for n, d in _TINY if plan.quick else _SHAPES:
         folder = plan.scratch / f"rows-{d}"
         write_folder(folder, d, n, files=FILES)
-        table, per_row = _race(plan, folder, d, python if others else None, others=others)
+        table, per_row = _race(plan, folder, d)
         tables.append(table)
         wide = per_row if d == 200 else wide
     return [*tables, _sizing(wide)]
 
 
-def _race(
-    plan: BenchmarkPlan, folder: Path, d: int, python: Path | None, *, others: bool
-) -> tuple[FigureTable, float]:
+def _race(plan: BenchmarkPlan, folder: Path, d: int) -> tuple[FigureTable, float]:
     schema = numeric_schema(d)
     table = open_table(local_files(folder), schema)
     begin = time.perf_counter()
-    notes: list[str] = []
     with (
         _cluster(plan.scratch) as (address, client),
         open_engine(address, folder) as engine,
-        ExitStack() as own,
     ):
         start = time.perf_counter() - begin
         files = sorted(map(str, folder.glob("*.parquet")))
@@ -99,23 +83,6 @@ def _race(
         peak = max(each.ru_maxrss for each in client.run(getrusage, RUSAGE_SELF).values()) / 1024
         plan.say(f"d = {d}")
         timings = plan.race(subjects, cpu=dict.fromkeys((_OURS, _BARE), workers_cpu))
-        slow: dict[str, tuple[Run, Cpu]] = {}  # as long as all of these together: once
-        if others:
-            name = f"scikit-learn {version('scikit-learn')} IncrementalPCA"
-            slow[name] = (lambda: _incremental(files), time.process_time)
-        if python is not None:
-            given = (str(folder), str(COMPONENTS), str(WORKERS))
-            ask = own.enter_context(open_guest(python, _GUEST, *given, threads=1))
-            slow["Dask-ML PCA"] = _guest(ask)
-        for name, each in slow.items():
-            plan.say(f"{name}, d = {d}")
-            timing = Timing()
-            try:
-                timing.add_round(*each)
-            except GuestError as error:
-                notes.append(f"{name} failed: {error}")
-            else:
-                timings[name] = timing
         before, begin = workers_cpu(), time.perf_counter()
         time.sleep(IDLE_S)
         idle = (workers_cpu() - before) / (time.perf_counter() - begin)
@@ -127,7 +94,7 @@ def _race(
     caption = (
         f"n = {table.n_rows:,}, d = {d}, {FILES} files; cluster and check took {start:.1f} s; "
         f"largest peak of a worker {peak:.0f} MiB; workers that wait take {idle:.2g} processor "
-        "seconds a second." + "".join(f" {note}." for note in notes)
+        "seconds a second."
     )
     columns = ("contestant", "rounds", "seconds", "processor s", "ratio", "by processor time")
     return FigureTable(caption, columns, tuple(rows)), mine_cpu / table.n_rows
@@ -145,28 +112,6 @@ def _sizing(seconds_per_row: float) -> FigureTable:
         ("threads", "seconds", "hours", "MB/s to be read"),
         rows,
     )
-
-
-def _incremental(files: list[str]) -> None:
-    import numpy as np
-    from sklearn.decomposition import IncrementalPCA
-
-    fit = IncrementalPCA(n_components=COMPONENTS)
-    for path in files:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=BATCH):
-                if batch.num_rows >= COMPONENTS:
-                    fit.partial_fit(np.column_stack([c.to_numpy() for c in batch.columns]))
-
-
-def _guest(ask: Ask) -> tuple[Run, Cpu]:
-    spent = [0.0]
-
-    def run() -> None:
-        ask("fit", PATIENCE_S)
-        spent[0] += ask("cpu")
-
-    return run, lambda: spent[0]
 
 
 @contextmanager

@@ -138,7 +138,7 @@ class CuratorProcess(LocalFederation):
         """Largest resident memory of the daemon so far."""
         return read_peak_mib(self.curator.process.pid)
 
-    def go(self, kind: str, study: Study, run: int, secrets: Mapping[str, bytes]) -> float:
+    def go(self, study: Study, run: int, secrets: Mapping[str, bytes]) -> float:
         """Seconds of a round of a study's owners, who are processes of `round_party`.
 
         Parameters
@@ -155,7 +155,9 @@ class CuratorProcess(LocalFederation):
         for number, name in enumerate(study.owners):
             secret = document.with_suffix(f".{number}")
             secret.write_bytes(secrets.get(name, b""))
-            commands.append([kind, self.address, self.enrol(name), document, number, run, secret])
+            commands.append(
+                ["owner", self.address, self.enrol(name), document, number, run, secret]
+            )
         return Children(commands).go()
 
 

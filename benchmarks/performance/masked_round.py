@@ -89,7 +89,7 @@ def _run_round(
     secrets: dict[str, bytes] = {}
     if trust is Trust.AGGREGATE:
         study, secrets = _mask_study(federation, study)
-    return federation.go(trust.value, study, run, secrets)
+    return federation.go(study, run, secrets)
 
 
 def _mask_study(federation: CuratorProcess, study: Study) -> tuple[Study, dict[str, bytes]]:

@@ -16,7 +16,7 @@ from dppca.common.errors import SettingError
 
 BENCHMARKS = (
     *("dense", "labels", "files", "databases", "engines", "spark", "libraries", "resolution"),
-    *("noise", "synthesis", "curator_load", "ledger", "whole_round", "masked_round", "secagg"),
+    *("noise", "curator_load", "ledger", "masked_round", "secagg"),
     "sizing",
 )
 """Modules of this package, in the order of the page."""

@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from benchmarks.environments import Ask, find_environment, open_guest
 from benchmarks.experiment import Found
 from benchmarks.performance.registry import GUEST
-from benchmarks.performance.synthesis import ENVIRONMENTS, PGM, SDV, write_table
 from benchmarks.rivals.cells import RivalRun, cross
 from benchmarks.rivals.neighbours import Neighbours, make_study
 from benchmarks.studies import value_columns
@@ -44,10 +43,21 @@ from benchmarks.synthesis.subjects import Subject, load_subject
 from benchmarks.synthesis.trials import REAL
 from dppca.common.schema import Column, Numeric
 
+SDV, PGM = "SDV", "Private-PGM"
+_SDV_NEEDS = (
+    *("copulas==0.14.1", "rdt==2.0.0", "sdmetrics==0.32.0", "pandas==2.3.3", "numpy==2.4.6"),
+    *("boto3==1.44.5", "cloudpickle==3.1.2", "graphviz==0.21", "platformdirs==4.14.7"),
+    *("plotly==7.1.0", "tqdm==4.70.1", "Faker==40.54.0", "PyYAML==6.0.3"),
+)
+ENVIRONMENTS = {
+    SDV: ("sdv-2.0.0", (_SDV_NEEDS, ("--no-deps", "sdv==2.0.0"))),
+    PGM: ("dpmm-0.1.9", (("dpmm==0.1.9",),)),
+}
 SUBJECTS = ("nltcs", "demo", "adult")
 BY = ("subject", "contestant", "owners", "neighbours", "epsilon")
 OURS, OURS_PURE = "DPPCA", "DPPCA, δ = 0"
 PRIVBAYES, SUBN3 = "PrivBayes, δ = 0", "DP-SUBN3, δ = 0"
+AIM = "AIM, 4 MB (dpmm)"
 HERE = (OURS, OURS_PURE, PRIVBAYES, SUBN3)
 """Made by this software; the last two are its estimators of other papers' methods."""
 OWNERS = (1, 3, 10)
@@ -66,7 +76,7 @@ class Contestant:
     neighbours
         Empty where nothing is private.
     environment
-        One of those of `benchmarks.performance.synthesis`; empty for ours and for real rows.
+        One of `ENVIRONMENTS`; empty for ours and for real rows.
     owners
         Who hold the rows.
     patience_s
@@ -89,7 +99,7 @@ CONTESTANTS = (
     *(Contestant(SUBN3, Neighbours.REPLACED, owners=owners) for owners in OWNERS[1:]),
     Contestant("PrivBayes (dpmm)", Neighbours.ADDED, PGM),
     Contestant("MST (dpmm)", Neighbours.ADDED, PGM, patience_s=1800.0),
-    Contestant("AIM (dpmm)", Neighbours.ADDED, PGM, patience_s=720.0),
+    Contestant(AIM, Neighbours.ADDED, PGM, patience_s=7200.0),
 )
 """Those that take the least time first."""
 
@@ -130,7 +140,13 @@ def run_contestant(name: str, who: Contestant, epsilon: str, split: int) -> Foun
     with tempfile.TemporaryDirectory(prefix="dppca-rivals-") as scratch:
         folder = Path(scratch)
         codes, sizes = attribute_cells(subject.schema, columns, subject.edges)
-        write_table(folder / "table.npz", subject.schema, columns, codes, sizes)
+        np.savez(
+            folder / "table.npz",
+            values=np.column_stack(columns),
+            codes=np.column_stack(codes),
+            sizes=sizes,
+            numeric=[isinstance(each, Numeric) for each in subject.schema.attributes],
+        )
         open_one = _open_ours if who.name in HERE else _open_other
         with open_one(name, who, epsilon, split, n_rows, folder) as ask:
             seconds = sum(ask(word, who.patience_s) for word in ("fit", "rows"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,8 +24,7 @@ from benchmarks.papers.trials import (
     Trial,
     TrialOutcome,
 )
-from dppca.common.errors import DataError
-from dppca.common.schema import Binary, Categorical, Numeric
+from dppca.common.errors import DataError, SettingError
 
 CSV = "age,colour,y\n" + "".join(
     f"{n},{['red', 'green', 'blue'][n % 3]},{n % 2}\n" for n in range(30)
@@ -68,21 +66,9 @@ def test_a_file_of_text_becomes_numbers_and_indicators(csv: Path) -> None:
     assert table.rows.max() == 1
 
 
-def test_a_file_of_text_becomes_a_schema(csv: Path) -> None:
-    coded = encode_table(find_source(str(csv), "colour"))
-    kinds = [type(attribute) for attribute in coded.schema.attributes]
-    assert kinds == [Numeric, Categorical, Binary]
-    target = coded.targets[0]
-    assert target.name == "colour"
-    assert target.features(coded.schema, coded.coded).shape == (30, 2)
-    labels = target.labels(coded.schema, coded.coded)
-    assert np.array_equal(labels, coded.values[:, 1])
-
-
 GOOD = "".join(f"{n},{n % 3},{'pq'[n % 2]}\n" for n in range(20))
 
 
-@pytest.mark.parametrize("read", [load_table, encode_table], ids=["table", "coded"])
 @pytest.mark.parametrize(
     ("content", "says"),
     [
@@ -99,35 +85,18 @@ GOOD = "".join(f"{n},{n % 3},{'pq'[n % 2]}\n" for n in range(20))
     ids=lambda value: "" if callable(value) else value.replace("\n", " ")[-24:],
 )
 def test_a_file_that_no_method_could_use_is_a_named_error(
-    read: Callable[[PaperSource], object], content: str, says: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_text(content)
-    with pytest.raises(DataError, match=says):
-        read(find_source(str(path), None))
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        ("a,b,y\n1,2,0\n1,3,1\n1,4,0\n", r"column a of .* is constant"),
-        ("a,y\n1,p\n2,p\n3,p\n", r"column y of .* has 1 class only"),
-    ],
-)
-def test_a_column_that_tells_nothing_is_a_named_error_of_a_study(
     content: str, says: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(content)
     with pytest.raises(DataError, match=says):
-        encode_table(find_source(str(path), "y"))
+        load_table(find_source(str(path), None))
 
 
-def test_a_named_table_of_numbers_can_be_coded(data_folder: Path) -> None:
-    coded = encode_table(PaperSource("splice"))
-    assert coded.coded.shape == (1000, 61)
-    labels = coded.targets[0].labels(coded.schema, coded.coded)
-    assert labels.sum() == (load_table(PaperSource("splice")).labels > 0).sum()
+def test_a_table_without_a_schema_is_a_named_error_of_a_study(csv: Path) -> None:
+    for source in (find_source(str(csv), "colour"), PaperSource("splice")):
+        with pytest.raises(SettingError, match="known of nltcs and adult, not of"):
+            encode_table(source)
 
 
 def test_methods_are_compared_on_the_same_rows(csv: Path) -> None:
