@@ -9,8 +9,10 @@ share,
 
 where s_a is the noise of the numbers from which a's own shares are known (sums, or a histogram),
 and c is how much a table feels the noise: ``sqrt(K (m - 1))`` for K labels or bins, of which m are
-told apart (all, but of a histogram's at most `JUDGED_CELLS`); 2 for a binary, whose product is
-±1/4; 3 for a numeric that is one column, which has ``E|x| / E x^2 = 3`` on [-1/2, 1/2].
+told apart (all; of the cells of a histogram `SMOOTHED`, as it is smoothed before rows are drawn of
+it: `dppca.common.numerics.synthesis.smoothing` has what a normal law and two humps then keep of the
+noise); 2 for a binary, whose product is ±1/4; 3 for a numeric that is one column, which has
+``E|x| / E x^2 = 3`` on [-1/2, 1/2].
 
 Shares are not negative and add up to 1. The nearest ones to noised shares ``p (1 + r Z)`` are
 ``p (1 + r Z - t)_+`` with t such that they add up, and their total variation from p is ::
@@ -22,8 +24,8 @@ for Z a standard normal: about ``0.4 r`` for little noise, and never more than 1
 What is not in it: values that are not spread evenly (rare labels lose less, and numbers that fill a
 small part of their bounds more), relations that products of pairs do not hold, and the chance with
 which rows are drawn. The field takes relations that the noise could explain to be none, so much
-noise costs what the relations were worth, which may be less. ``docs/reference/synthesis.md`` has
-forecasts beside what was measured.
+noise costs what the relations were worth, which may be far less: a large figure is a bound.
+``docs/reference/synthesis.md`` has forecasts beside what was measured.
 """
 
 from __future__ import annotations
@@ -35,9 +37,9 @@ from math import exp, hypot, pi, sqrt
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from dppca.common.numerics.comparison import JUDGED_CELLS
 from dppca.common.schema.layout import ColumnKind, Layout
 
+SMOOTHED = 10
 _LITTLE, _MUCH = 1e-4, 1e6  # times a cell's share; beyond both, (2) has reached its limits
 
 
@@ -95,4 +97,4 @@ def _felt(kind: ColumnKind, n_columns: int) -> float:
 
 
 def _felt_in_cells(n_cells: int) -> float:
-    return sqrt(n_cells * (min(n_cells, JUDGED_CELLS) - 1))
+    return sqrt(n_cells * (min(n_cells, SMOOTHED) - 1))

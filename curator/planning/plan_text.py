@@ -109,8 +109,8 @@ def _plain(plan: StudyPlan) -> list[str]:
 
 def _rows(tables: float) -> str:
     return (
-        f"Rows: two-way tables will be off by about {tables:.2g} (total variation), from noise; "
-        "less where a few labels are common, and what pairs cannot hold comes on top"
+        f"Rows: two-way tables will be off by up to about {tables:.2g} (total variation), from "
+        "noise: by less where a few labels are common; what pairs cannot hold comes on top"
     )
 
 
