@@ -1,8 +1,8 @@
 """Public data sets as studies: ``python -m benchmarks.studies nltcs|adult``.
 
-Makes one CSV and one study file of a named data set and hands them to ``dppca-simulate run``, once
-per seed: real processes, real mutual TLS, noise from the operating system. Prints one row per
-seed and their mean. The data sets lie in the folder that ``DPPCA_DATA`` names.
+Makes one CSV and one study file of a named data set and hands them to ``dppca-simulate run``: real
+processes, real mutual TLS, noise from the operating system. The data sets lie in the folder that
+``DPPCA_DATA`` names.
 
 NLTCS
     National Long Term Care Survey, 21,574 people, 16 binary disabilities; all three files of the
@@ -23,14 +23,12 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import click
@@ -39,7 +37,6 @@ import pyarrow as pa
 import yaml
 from numpy.typing import NDArray
 
-from benchmarks.experiment import markdown_table
 from benchmarks.releases import BITS, state_privacy
 from dppca.common.errors import DataError
 from dppca.common.schema import Column, Numeric, Schema, encode
@@ -178,30 +175,6 @@ def data_folder() -> Path:
     return folder
 
 
-MEASURES = ("tstr_accuracy", "tstr_accuracy_decoded", "trtr_accuracy", "majority")
-
-
-def table(reports: Sequence[dict[str, Any]]) -> str:
-    """One Markdown row per report, and their mean."""
-    header = ["seed", "k", "captured", *MEASURES, "seconds"]
-    numbers = [
-        [
-            report["components"]["count"],
-            report["components"]["captured_variance"],
-            *(report["utility"][name] for name in MEASURES),
-            report["seconds"],
-        ]
-        for report in reports
-    ]
-    named = [(str(report["seed"]), row) for report, row in zip(reports, numbers, strict=True)]
-    mean = [fmean(column) for column in zip(*numbers, strict=True)]
-    rows = [
-        [name, f"{count:.1f}", *(f"{share:.3f}" for share in shares), f"{seconds:.0f}"]
-        for name, (count, *shares, seconds) in [*named, ("mean", mean)]
-    ]
-    return markdown_table(header, rows, words=range(len(header))).rstrip("\n")
-
-
 def _fields(path: Path) -> Iterator[list[str]]:
     with gzip.open(path, "rt") as file:
         for line in file:
@@ -247,7 +220,7 @@ def cli(
     target: str | None,
     output: Path,
 ) -> None:
-    """Simulate a study on a public data set, once per seed.
+    """Simulate a study on a public data set, once per seed: a report with means over them.
 
     \b
     Example:
@@ -259,20 +232,11 @@ def cli(
     write_csv(data, rows_path)
     document = study_document(data, owners=owners, epsilon=epsilon, delta=delta)
     study_path.write_text(yaml.safe_dump(document, sort_keys=False))
-    target = target or data.target
-    click.echo(f"{name}: {len(data.rows)} rows, target {target}, {owners} owners, ", nl=False)
-    click.echo(", ".join(f"{key} {value}" for key, value in document["privacy"].items()))
-    reports = []
-    for seed in range(1, seeds + 1):
-        command = [sys.executable, "-m", "dppca.deploy.simulation.cli", "run", "--json"]
-        command += ["--study", str(study_path), "--data", str(rows_path), "--target", target]
-        command += ["--owners", str(owners), "--seed", str(seed)]
-        command += ["--output", str(output / f"seed-{seed}"), "--replace"]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-        if done.returncode:
-            raise SystemExit(done.returncode)
-        reports.append(json.loads(done.stdout))
-    click.echo(table(reports))
+    command = [sys.executable, "-m", "dppca.deploy.simulation.cli", "run", "--replace"]
+    command += ["--study", str(study_path), "--data", str(rows_path), "--owners", str(owners)]
+    command += ["--target", target or data.target, "--seed", "1", "--repeats", str(seeds)]
+    command += ["--output", str(output / name)]
+    raise SystemExit(subprocess.run(command, check=False).returncode)
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ def _summarise_tables(made: TableErrors, real: TableErrors | None) -> str:
         return ""
     beside = ["", ""]
     if real is not None:
-        beside = [f"; those of held-out real rows by {real.three_way:.3f}, as they are fewer"]
+        beside = [f"; those of held-out real rows, which are fewer, by {real.three_way:.3f}"]
         beside.append(f"; of held-out real rows {real.workload:.3f}")
     return (
         f"Tables of three attributes are off by {made.three_way:.3f} (total variation between "
