@@ -128,7 +128,7 @@ def _pgm(
     domain = {name: int(size) for name, size in zip(names, table["sizes"], strict=True)}
     made: list[Any] = []
     # Its paper's workload, with models and steps that take minutes where its own take hours.
-    settings = {"degree": 3, "max_model_size": 4, "n_iters": 50} if "4 MB" in name else {}
+    settings = {"degree": 3, "max_model_size": 4, "n_iters": 250} if "4 MB" in name else {}
 
     def fit() -> None:
         generator = model(epsilon=epsilon, delta=delta, n_jobs=1, **settings)
