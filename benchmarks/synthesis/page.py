@@ -49,10 +49,11 @@ beforehand, from noise alone. Behind ± is the standard error of a mean, most of
 
 *Plain* is a release without histograms, scores or targets, *shaped* has what is known of each
 numeric, with sums of half weight, *targets* weights what is predicted twice, *random trees* counts
-the leaves of 20 trees of the public schema. *8 bins* and *16 bins* are plain but for a few
-numerics, which have `products: bins` ([130](../explanation/synthetic-rows.md)). *40 bins* are
-shaped, with targets, and `products: bins` for the same few numerics, whose bins are those of their
-shape, or 40. The data sets, their public bounds and where they are from are in
+the leaves of 20 trees of the public schema. *Two rounds* are a release with half of the budget (of
+ρ) and one of the counts of trees that are grown on its rows. *8 bins* and *16 bins* are plain but
+for a few numerics, which have `products: bins` ([130](../explanation/synthetic-rows.md)). *40 bins*
+are shaped, with targets, and `products: bins` for the same few numerics, whose bins are those of
+their shape, or 40. The data sets, their public bounds and where they are from are in
 `benchmarks/synthesis/subjects.py`, the forms of a release in `forms.py`. A row that says a number
 of runs has fewer than six: so many splits and draws were made. Seconds are of a machine that was
 more or less busy: `make bench` has timings.

@@ -9,7 +9,8 @@ of that width and rounded: it is drawn in a fraction of the time, and measures t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from decimal import ROUND_DOWN, Decimal
 from functools import lru_cache
 from time import perf_counter
 from typing import Any
@@ -31,23 +32,28 @@ from benchmarks.synthesis.forms import (
 )
 from benchmarks.synthesis.judging import CELLS, equal_cells, find_reference, judge_rows, split_rows
 from benchmarks.synthesis.subjects import load_subject
-from dppca.common.attestation.results import Result
+from dppca.common.attestation.results import Published, Result
 from dppca.common.documents.messages import Form
 from dppca.common.numerics.comparison import total_variation
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.numerics.table_forecast import forecast_tables
+from dppca.common.privacy.accounting import epsilon_from_rho, rho_from_epsilon_delta
+from dppca.common.privacy.composition import Round
 from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import Column, Numeric, Schema
 from dppca.common.study import Study
 from dppca.common.synthesis.rows import SyntheticRows, synthesize
+from dppca.deploy.simulation.aggregation import Refinement
+from dppca.deploy.simulation.in_memory import Parties, continue_study
 
 OWNERS = 3
 DELTA = "1e-9"
 OWN_NOISE, ONE_NOISE = "each owner's", "once"
-FIELD, REAL = "field", "real rows"
+FIELD, ROUNDS, REAL = "field", "two rounds", "real rows"
 MECHANISMS = ("gaussian", "laplace")
 EPSILONS = ("0.1", "0.2", "0.5", "1")
 SPLITS, DRAWS = 3, 2
@@ -60,7 +66,7 @@ ONE_NOISE_FORMS = {
 """Data sets that are also released with one noise for all owners, and what of them: these go on
 to more epsilon, where what a release leaves out costs more than its noise."""
 LATER_EPSILONS = ("3", "8")
-TREE_EPSILONS = ("1", "8")
+TREE_EPSILONS, ROUND_EPSILONS = ("1", "8"), ("1", "3", "8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +117,8 @@ def _cells(subject: str) -> Iterator[tuple[str, str, str, str, str]]:
                 yield form, FIELD, mechanism, epsilon, ONE_NOISE
     if TREES in list_forms(subject):
         yield from ((TREES, FIELD, MECHANISMS[0], each, ONE_NOISE) for each in TREE_EPSILONS)
+        for form in ONE_NOISE_FORMS[subject]:
+            yield from ((form, ROUNDS, MECHANISMS[0], each, ONE_NOISE) for each in ROUND_EPSILONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,23 +157,50 @@ def run_trial(trial: GridTrial) -> Found:
 
 def make_field_rows(trial: GridTrial) -> MadeRows:
     """Rows of one study."""
-    name, split = trial.subject, trial.split
+    rng = np.random.default_rng([trial.split, trial.draw, 1])
+    return _draw_rows(trial, publish(trial, trial.epsilon, rng=rng))
+
+
+def make_refined_rows(trial: GridTrial) -> MadeRows:
+    """Rows of a study and of one that continues it, each with half of the rho of the epsilon."""
+    rng = np.random.default_rng([trial.split, trial.draw, 1])
+    rho = rho_from_epsilon_delta(Decimal(trial.epsilon), Decimal(DELTA)) / 2
+    half = epsilon_from_rho(rho, Decimal(DELTA)).quantize(Decimal("0.0001"), ROUND_DOWN)
+    first = publish(trial, str(half), rng=rng)
+    target = load_subject(trial.subject).targets[0].attribute
+    parties, entropy = Parties(first.study, {}, {}), SeededEntropy(trial.draw)
+    study = continue_study(parties, first.result, Refinement(target, half), entropy=entropy).study
+    calibration, before = calibrate(study), Round(first.study, calibrate(first.study))
+    moments = sum_parts(trial.subject, study.table, trial.split, len(study.owners))
+    result = release(study, calibration, moments, rng=rng, first=before)
+    return _draw_rows(trial, Published(study, replace(result, first=first)))
+
+
+MAKERS: Mapping[str, Callable[[GridTrial], MadeRows]] = {
+    FIELD: make_field_rows,
+    ROUNDS: make_refined_rows,
+}
+
+
+def publish(trial: GridTrial, epsilon: str, *, rng: np.random.Generator) -> Published:
+    """The study of a trial at some epsilon, and its result."""
     owners = OWNERS if trial.noise == OWN_NOISE else 1  # once: as one owner with all rows
-    form = find_form(load_subject(name), trial.form)
-    study = make_study(form, trial.mechanism, trial.epsilon, owners=owners)
-    calibration = calibrate(study)
-    moments = cached_moments(name, trial.form, split, owners)
-    counts = [each.n_rows for each in moments]
-    result = release(study, calibration, moments, rng=np.random.default_rng([split, trial.draw, 1]))
-    rng = np.random.default_rng([split, trial.draw, 2])
+    form = find_form(load_subject(trial.subject), trial.form)
+    study = make_study(form, trial.mechanism, epsilon, owners=owners)
+    moments = cached_moments(trial.subject, trial.form, trial.split, owners)
+    return Published(study, release(study, calibrate(study), moments, rng=rng))
+
+
+def _draw_rows(trial: GridTrial, published: Published) -> MadeRows:
+    study, result = published.study, published.result
+    counts = [share.n_rows for share in result.header.shares]
+    rng = np.random.default_rng([trial.split, trial.draw, 2])
     made = synthesize(result, study, Form.DECODED, n_rows=sum(counts), rng=rng)
-    layout, deviation = study.table.layout, calibration.law.deviation
+    first = result.rounds(study)[0].study
+    layout, deviation = first.table.layout, calibrate(first).law.deviation
     noise = entry_noise(layout, deviation=deviation, owner_rows=counts)
     columns = row_columns(made, study.table)
     return MadeRows(columns, str(made.method), forecast_tables(layout, noise))
-
-
-MAKERS: Mapping[str, Callable[[GridTrial], MadeRows]] = {FIELD: make_field_rows}
 
 
 def make_study(form: Mapping[str, Any], mechanism: str, epsilon: str, *, owners: int) -> Study:
@@ -180,14 +215,15 @@ def release(
     moments: Sequence[Moments],
     *,
     rng: np.random.Generator,
+    first: Round | None = None,
 ) -> Result:
-    """Every owner's noise, and what the curator makes of it."""
+    """Every owner's noise, and what the curator makes of it; ``first`` is what is continued."""
     law = calibration.law
     vectors = [
         each.packed + np.rint(law.width * law.standard(len(each.packed), rng)).astype(np.int64)
         for each in moments
     ]
-    return pool(study, calibration, [each.n_rows for each in moments], vectors)
+    return pool(study, calibration, [each.n_rows for each in moments], vectors, first)
 
 
 def row_columns(rows: SyntheticRows, schema: Schema) -> list[Column]:
@@ -216,8 +252,14 @@ def judge(name: str, columns: Sequence[Column], split: int) -> Found:
 @lru_cache(16)
 def cached_moments(name: str, form: str, split: int, owners: int) -> tuple[Moments, ...]:
     """Each owner's exact moments of a split."""
+    document = find_form(load_subject(name), form)
+    schema = Schema.from_document({"resolution_bits": BITS, **document})
+    return sum_parts(name, schema, split, owners)
+
+
+def sum_parts(name: str, schema: Schema, split: int, owners: int) -> tuple[Moments, ...]:
+    """Each owner's exact moments of a split, by any schema of the data set's attributes."""
     subject = load_subject(name)
-    schema = Schema.from_document({"resolution_bits": BITS, **find_form(subject, form)})
     parts = np.array_split(split_rows(subject.n_rows, split)[0], owners)
     return tuple(accumulate_moments(schema, [c[part] for c in subject.columns]) for part in parts)
 

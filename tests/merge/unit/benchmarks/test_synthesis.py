@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.synthesis import page
+from benchmarks.synthesis import page, trials
 from benchmarks.synthesis.forms import (
     BINS,
     BINS_TARGETED,
@@ -25,6 +25,7 @@ from benchmarks.synthesis.trials import (
     OWN_NOISE,
     OWNERS,
     REAL,
+    ROUNDS,
     GridTrial,
     judge,
     list_trials,
@@ -33,8 +34,10 @@ from benchmarks.synthesis.trials import (
     run_trial,
 )
 from dppca.common.numerics.moments.moments import empty_moments
+from dppca.common.privacy.composition import Round, compose_guarantee
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import Schema, find_faults
+from dppca.common.study import Study
 from tests.support.studies import numeric_of
 
 
@@ -137,11 +140,31 @@ def test_a_trial_gives_rows_and_repeats_itself(form: str) -> None:
     assert (max(first["marginals"].values()) < 0.1) == (form == SHAPED)
 
 
+def test_two_rounds_cost_what_one_would_and_see_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    studies: list[Study] = []
+    made = trials.release
+
+    def watched(study: Study, *given: Any, **named: Any) -> Any:
+        studies.append(study)
+        return made(study, *given, **named)
+
+    monkeypatch.setattr(trials, "release", watched)
+    found = run_trial(GridTrial("rule", TARGETED, ROUNDS, "gaussian", "8", ONE_NOISE, 0, 0))
+    first, second = studies
+    assert second.table.targets == ()
+    assert second.continues is not None
+    together = compose_guarantee(second, calibrate(second), first=Round(first, calibrate(first)))
+    assert 7.9 < float(together.epsilon) <= 8
+    assert together.delta == "0.000000001"
+    assert found["trees"]["granted"] > 0.97
+
+
 def test_every_kind_of_trial_is_listed_once_and_random_trees_are_written_out() -> None:
     keys = [trial.key for trial in list_trials("rule", splits=2, draws=2)]
     assert len(set(keys)) == len(keys)
     kinds = {(trial.form, trial.rows) for trial in list_trials("rule", splits=1, draws=1)}
-    assert kinds == {(PLAIN, REAL), (TARGETED, FIELD), (BINS_TARGETED, FIELD), (TREES, FIELD)}
+    once = {(form, rows) for form in (TARGETED, BINS_TARGETED) for rows in (FIELD, ROUNDS)}
+    assert kinds == {(PLAIN, REAL), (TREES, FIELD), *once}
     schema = Schema.from_document(find_form(load_subject("rule"), TREES))
     assert len(schema.tables) == 20
 
