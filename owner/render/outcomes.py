@@ -96,19 +96,28 @@ def contribution_text(document: ContributionDocument) -> str:
     )
 
 
+_COUNTS = "the counts of its tables, of which `synthesize` makes rows with the study before it"
+
+
 def components_text(document: ComponentsDocument) -> str:
     """Return a summary of the result."""
     values = document.eigenvalues
     above = sum(value > document.noise_edge for value in values)
+    found = f"{document.count} components of {len(values)}"
     lines = [
-        f"Study {document.study} is {document.state}: {document.count} components of "
-        f"{len(values)}, from {document.rows} rows of {', '.join(document.contributed)}",
-        f"  largest eigenvalues: {'  '.join(f'{value:.4g}' for value in values[:8])}",
-        f"  noise edge: {document.noise_edge:.4g}; eigenvalues above it: {above}; negative, "
-        f"which only noise can be: {sum(value < 0 for value in values)}",
-        *(f"  {line}" for line in component_lines(document.components)),
-        "  (largest loadings; a numeric counts in widths of its bounds; the sign of a whole "
-        "component means nothing)",
+        f"Study {document.study} is {document.state}: {found if values else _COUNTS}, from "
+        f"{document.rows} rows of {', '.join(document.contributed)}",
+    ]
+    if values:
+        lines += [
+            f"  largest eigenvalues: {'  '.join(f'{value:.4g}' for value in values[:8])}",
+            f"  noise edge: {document.noise_edge:.4g}; eigenvalues above it: {above}; negative, "
+            f"which only noise can be: {sum(value < 0 for value in values)}",
+            *(f"  {line}" for line in component_lines(document.components)),
+            "  (largest loadings; a numeric counts in widths of its bounds; the sign of a whole "
+            "component means nothing)",
+        ]
+    lines += [
         f"  guarantee: epsilon {document.epsilon}, delta {document.delta}, provided that:",
         *(f"    {assumption}" for assumption in document.assumptions),
         f"  saved (released, may go anywhere): {document.path}",
