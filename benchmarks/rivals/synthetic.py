@@ -1,10 +1,11 @@
 """Synthetic rows side by side: who takes part, and one contestant's run.
 
-Ours is what a study releases of the data set in the last of the forms that `benchmarks.synthesis`
-tries (Adult with histograms and targets, the demo as it is shipped, NLTCS plain), each owner with
-noise of its own, for neighbours of either kind (`benchmarks.rivals.neighbours`). The others are
-given the cells of the tables that all are judged by, so that none loses by a coarser cut than its
-judge's; their values are spread evenly over a cell. Every run is a process of its own.
+Ours is what a study releases of the data set in the last of the forms without bins and trees that
+`benchmarks.synthesis` tries (Adult with histograms and targets, the demo as it is shipped, NLTCS
+plain), each owner with noise of its own, for neighbours of either kind
+(`benchmarks.rivals.neighbours`). The others are given the cells of the tables that all are judged
+by, so that none loses by a coarser cut than its judge's; their values are spread evenly over a
+cell. Every run is a process of its own.
 
 Rows are judged as in `benchmarks.synthesis.judging`; beside its linear machine stands libsvm's with
 an RBF kernel (C = 1, gamma "scale", standardised columns) on the first 5,000 rows, for its time
@@ -31,7 +32,7 @@ from benchmarks.performance.registry import GUEST
 from benchmarks.rivals.cells import RivalRun, cross
 from benchmarks.rivals.neighbours import Neighbours, make_study
 from benchmarks.studies import value_columns
-from benchmarks.synthesis.forms import find_form, list_forms
+from benchmarks.synthesis.forms import BINS, TREES, find_form, list_forms
 from benchmarks.synthesis.judging import (
     CELLS,
     attribute_cells,
@@ -159,7 +160,7 @@ def run_contestant(name: str, who: Contestant, epsilon: str, split: int) -> Foun
 def _open_ours(
     name: str, who: Contestant, epsilon: str, split: int, n_rows: int, folder: Path
 ) -> AbstractContextManager[Ask]:
-    form = [each for each in list_forms(name) if not each.endswith("bins")][-1]
+    form = [each for each in list_forms(name) if each not in (TREES, *BINS)][-1]
     study = make_study(
         find_form(load_subject(name), form),
         epsilon=epsilon,
