@@ -33,8 +33,8 @@ def cli(
       python -m benchmarks.synthesis adult --only once --splits 1 --draws 1
       python -m benchmarks.synthesis --write
     """
-    if write and (splits, draws, only) != (SPLITS, DRAWS, ""):
-        raise SettingError("the page is of all trials: leave out --splits, --draws and --only")
+    if write and (splits, draws) != (SPLITS, DRAWS):
+        raise SettingError("the page is of all splits and draws: leave out --splits and --draws")
     cells = []
     for name in names or SUBJECTS:
         found = list_trials(name, splits=splits, draws=draws)

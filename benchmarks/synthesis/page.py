@@ -88,10 +88,10 @@ def summarize(results: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def keep(cells: list[dict[str, Any]]) -> None:
-    """Put cells into the committed file in place of older ones, and make the page again."""
+    """Put cells into the committed file in place of the same older ones; make the page again."""
     subjects = list(SUBJECTS)
     together = keep_cells(
-        JSON_FILE, cells, known_by=("subject",), order=lambda cell: subjects.index(cell["subject"])
+        JSON_FILE, cells, known_by=_CELL, order=lambda cell: subjects.index(cell["subject"])
     )
     PAGE.write_text(page(together))
 
@@ -115,11 +115,10 @@ _COLUMNS = {
 
 
 def subject_table(cells: Sequence[Mapping[str, Any]]) -> str:
-    """All cells of one data set, with the figures that all of them have."""
+    """All cells of one data set, with the figures that any of them has."""
     targets = list(cells[0]["accuracy"])
-    trees = targets if all("trees" in cell for cell in cells) else []
-    made = [cell for cell in cells if cell["rows"] != REAL]
-    tables = [name for name in _COLUMNS if all(name in cell for cell in made)]
+    trees = targets if any("trees" in cell for cell in cells) else []
+    tables = [name for name in _COLUMNS if any(name in cell for cell in cells)]
     header = [
         "release",
         "rows",
@@ -154,7 +153,7 @@ def subject_table(cells: Sequence[Mapping[str, Any]]) -> str:
                 notes.append(f"{cell['not_converged']} of {cell['runs']} not converged")
             row[1] += f" ({', '.join(notes)})" if notes else ""
         row += [shown(cell["accuracy"][name]) for name in targets]
-        row += [shown(cell["trees"][name]) for name in trees]
+        row += [shown(cell["trees"][name]) if "trees" in cell else "" for name in trees]
         row += [shown(cell[name]) if name in cell else "" for name in tables]
         if numerics:
             name, worst = max(cell["marginals"].items(), key=lambda item: item[1][0])
