@@ -45,11 +45,17 @@ def quality_text(report: QualityReport) -> str:
         lines.append(
             f"  two attributes: {pairs.mean:.3f} on average ({pairs.by_chance:.3f} by chance)"
         )
+    if found.tables.three_way is not None:
+        lines.append(
+            f"  three attributes: {found.tables.three_way:.3f} on average "
+            f"({found.tables_by_chance.three_way:.3f} between two halves of this site's rows)"
+        )
     if report.relations is not None:
         lines.append(f"  {report.relations.summary}")
     lines += [
         f"  {each.target}: right on {each.trained_on_synthetic:.1%} when trained on synthetic "
-        f"rows, {each.trained_on_real:.1%} on real ones, {each.majority:.1%} by majority"
+        f"rows, {each.trained_on_real:.1%} on real ones, {each.majority:.1%} by majority; trees on "
+        f"{each.trees_on_synthetic:.1%} and {each.trees_on_real:.1%}"
         for each in found.accuracies
     ]
     lines += [

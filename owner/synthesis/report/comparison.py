@@ -17,7 +17,9 @@ pMSE
 Train on synthetic, test on real
     `dppca.common.estimators.utility`, tested on the site's rows whose target is known. Beside it:
     training on four fifths of those rows and testing on the fifth, in turn, and always answering
-    the commonest class.
+    the commonest class; and boosted trees, those of the real rows on one fifth.
+Tables of three, workload
+    `compare_rows` of the samples, beside the same of two halves of the real one.
 Distances
     From a synthetic row to the nearest real one, in coded units, beside the distance from a real
     row to the nearest other real one. Synthetic rows much nearer to real rows than these are to
@@ -44,11 +46,14 @@ from dppca.common.estimators.utility import (
     extract_labels,
     svm_accuracy,
     synthetic_labels,
+    trees_accuracy,
 )
 from dppca.common.numerics.comparison import (
     PairSummary,
     TableCounts,
+    TableErrors,
     Variation,
+    compare_rows,
     count_cells,
     merge_counts,
     summarise_pairs,
@@ -56,7 +61,7 @@ from dppca.common.numerics.comparison import (
 )
 from dppca.common.numerics.values import ValueCounts, count_values, known_cells
 from dppca.common.privacy.labels import Label
-from dppca.common.schema import ColumnKind, Numeric, Schema, encode
+from dppca.common.schema import Column, ColumnKind, Numeric, Schema, encode
 from dppca.owner.records import CheckReport, FaultCounts, Table
 
 SAMPLE_ROWS = 20_000
@@ -82,6 +87,8 @@ class CodedTable:
         Counts of coding faults.
     sample
         int32, shape (at most `SAMPLE_ROWS`, p), units of ``2**-g``; drawn without replacement.
+    columns
+        The sampled rows uncoded, an array for each attribute.
     known
         True for each value of the sampled rows that no rule of coding put in, shape (rows, A).
     """
@@ -90,6 +97,7 @@ class CodedTable:
     values: tuple[ValueCounts, ...]
     faults: CheckReport
     sample: NDArray[np.int32]
+    columns: tuple[Column, ...]
     known: NDArray[np.bool_]
 
     @property
@@ -117,6 +125,8 @@ class Accuracy:
     trained_on_real: Annotated[float, "trained on the site's rows, tested on others of them"]
     trained_on_synthetic: Annotated[float, "trained on decoded synthetic rows"]
     trained_on_coded: Annotated[float | None, "trained on coded synthetic rows; null without any"]
+    trees_on_real: Annotated[float, "boosted trees, trained on the site's rows"]
+    trees_on_synthetic: Annotated[float, "boosted trees, trained on decoded synthetic rows"]
     majority: Annotated[float, "always the commonest class"]
 
 
@@ -139,6 +149,8 @@ class Quality:
     marginals: Annotated[tuple[Variation, ...], "one entry for each attribute"]
     pairs: Annotated[tuple[Variation, ...], "one entry for each pair of attributes"]
     pair_summary: Annotated[PairSummary, "the pairs in short"]
+    tables: Annotated[TableErrors, "tables of up to three attributes, of samples of both"]
+    tables_by_chance: Annotated[TableErrors, "the same of two halves of the site's sample"]
     propensity: Annotated[Propensity, "how well the two can be told apart"]
     accuracies: Annotated[tuple[Accuracy, ...], "one entry for each target"]
     distances: Annotated[Distances, "distances to the nearest record"]
@@ -153,7 +165,7 @@ def code_table(
         raise DataError(f"{table.title} has {table.n_rows} rows; a comparison needs {_LEAST_ROWS}")
     size = min(SAMPLE_ROWS, table.n_rows)
     sampled = np.sort(rng.choice(table.n_rows, size, replace=False))
-    counts, values, kept, known, seen = [], [], [], [], 0
+    counts, values, kept, own, known, seen = [], [], [], [], [], 0
     tally = FaultCounts(table.schema)
     for columns in table.batches():
         tally.add(columns)
@@ -164,6 +176,7 @@ def code_table(
             counts = [merge_counts(counts)]
         here = sampled[(sampled >= seen) & (sampled < seen + len(rows))] - seen
         kept.append(rows[here])
+        own.append([column[here] for column in columns])
         known.append(
             np.column_stack(
                 [
@@ -180,6 +193,7 @@ def code_table(
         values=tuple(reduce(ValueCounts.merge, each) for each in zip(*values, strict=True)),
         faults=tally.report(table),
         sample=np.concatenate(kept),
+        columns=tuple(np.concatenate(parts) for parts in zip(*own, strict=True)),
         known=np.concatenate(known),
     )
 
@@ -215,12 +229,16 @@ def compare(
         Draws samples; protects nothing.
     """
     marginals, pairs = variations(schema, real.counts, synthetic.counts)
+    order = rng.permutation(len(real.sample))
+    halves = [[column[half] for column in real.columns] for half in np.array_split(order, 2)]
     return Quality(
         n_real=real.n_rows,
         n_synthetic=synthetic.n_rows,
         marginals=marginals,
         pairs=pairs,
         pair_summary=summarise_pairs(pairs),
+        tables=compare_rows(schema, real.columns, synthetic.columns),
+        tables_by_chance=compare_rows(schema, *halves),
         propensity=propensity(schema, real.sample, synthetic.sample),
         accuracies=tuple(
             _accuracy(schema, target, rows, synthetic.sample, coded, released_mean, rng)
@@ -285,6 +303,8 @@ def _accuracy(
         extract_features(schema, target, real) / unit,
         extract_labels(schema, target, real),
     )
+    made = extract_features(schema, target, synthetic) / unit
+    answers = extract_labels(schema, target, synthetic)
     fold = rng.permutation(len(real)) % _FOLDS
     correct = 0.0
     for number in range(_FOLDS):
@@ -306,13 +326,12 @@ def _accuracy(
     return Accuracy(
         target=target,
         trained_on_real=correct / len(real),
-        trained_on_synthetic=svm_accuracy(
-            extract_features(schema, target, synthetic) / unit,
-            extract_labels(schema, target, synthetic),
-            test=features,
-            truth=labels,
-        ),
+        trained_on_synthetic=svm_accuracy(made, answers, test=features, truth=labels),
         trained_on_coded=from_coded,
+        trees_on_real=trees_accuracy(
+            features[fold > 0], labels[fold > 0], test=features[fold == 0], truth=labels[fold == 0]
+        ),
+        trees_on_synthetic=trees_accuracy(made, answers, test=features, truth=labels),
         majority=float(np.bincount(labels).max() / len(labels)),
     )
 

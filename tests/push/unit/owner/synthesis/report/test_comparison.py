@@ -86,7 +86,8 @@ def _of_rows(table: CodedTable, rows: NDArray[np.int32]) -> CodedTable:
     """Other coded rows of the same table, all of them known."""
     counts = count_cells(SCHEMA, _columns(rows), rows)
     known = np.ones((len(rows), len(SCHEMA.attributes)), dtype=bool)
-    return replace(table, counts=counts, sample=rows, known=known)
+    columns = tuple(_columns(rows))
+    return replace(table, counts=counts, sample=rows, columns=columns, known=known)
 
 
 def test_counts_of_parts_add_up_to_those_of_the_whole() -> None:
@@ -118,6 +119,8 @@ def test_rows_of_one_distribution_cannot_be_told_apart(tmp_path: Path) -> None:
     quality = _quality(real, synthetic)
     for each in (*quality.marginals, *quality.pairs):
         assert each.found < 2.5 * each.by_chance
+    tables, chance = quality.tables, quality.tables_by_chance
+    assert 0.5 * chance.three_way < tables.three_way < 1.5 * chance.three_way
     assert quality.label is Label.SITE_ONLY
     assert quality.pair_summary.mean == pytest.approx(np.mean([p.found for p in quality.pairs]))
     assert quality.pair_summary.by_chance == pytest.approx(
@@ -138,6 +141,9 @@ def test_rows_without_their_relations_are_told_apart_by_everything_but_marginals
     for each in quality.accuracies:
         assert each.trained_on_synthetic < each.trained_on_real - 0.2
         assert each.trained_on_real > 0.9
+        assert each.trees_on_synthetic < each.trees_on_real - 0.2
+    for name in ("three_way", "workload"):
+        assert getattr(quality.tables, name) > 1.2 * getattr(quality.tables_by_chance, name)
 
 
 def test_accuracies_of_good_rows_are_those_of_real_ones(tmp_path: Path) -> None:
@@ -147,6 +153,7 @@ def test_accuracies_of_good_rows_are_those_of_real_ones(tmp_path: Path) -> None:
     for each in quality.accuracies:
         assert each.trained_on_synthetic == pytest.approx(each.trained_on_real, abs=0.03)
         assert each.trained_on_coded == pytest.approx(each.trained_on_synthetic, abs=0.02)
+        assert each.trees_on_synthetic > each.trees_on_real > each.majority
         assert each.majority < 0.7
 
 
