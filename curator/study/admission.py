@@ -161,6 +161,8 @@ def admit_publication(record: StudyRecord, owner: str, header: SyntheticHeader) 
         raise UploadError(f"the rows of {owner} were drawn from other components than this study's")
     if header.n_rows < 1:
         raise UploadError(f"{owner} announces no synthetic row")
+    if header.form is Form.CODED and record.study.continues is not None:
+        raise UploadError(f"study {record.study.name} has no coded rows: it continues another")
     return UploadDecision.ACCEPT
 
 

@@ -22,6 +22,7 @@ from dppca.common.errors import (
     UploadError,
 )
 from dppca.common.privacy.release import Release, calibrate
+from dppca.common.study import Continued
 from dppca.curator.study import admission, lifecycle
 from dppca.curator.study.admission import (
     SyntheticHeader,
@@ -243,6 +244,16 @@ def test_rows_that_break_a_rule_are_refused(
 ) -> None:
     with pytest.raises(error, match=says):
         publish(decomposed(), owner, rows_header(**changes), now=NOW)
+
+
+def test_a_study_that_continues_another_has_decoded_rows_alone() -> None:
+    continues = Continued(study="0" * 64, result="0" * 64)
+    further = STUDY.model_copy(update={"continues": continues})
+    record = replace(decomposed(), study=further)
+    with pytest.raises(UploadError, match="no coded rows"):
+        admit_publication(record, "owner-1", rows_header())
+    decoded = rows_header(form=Form.DECODED)
+    assert admit_publication(record, "owner-1", decoded) is UploadDecision.ACCEPT
 
 
 @pytest.mark.parametrize("state", sorted(set(StudyState) - {StudyState.DECOMPOSED}))
