@@ -125,6 +125,20 @@ def _measure(
     return TreeSize(trees, leaves, n_rows / leaves, deviation)
 
 
+def require_refinable(first: Study, target: str, delta: Decimal | None) -> None:
+    """Raise `SettingError` if a study cannot be continued with these trees and this noise.
+
+    The target is no attribute, the noise needs a delta or has none, or the study continues another.
+    """
+    if first.continues is not None:
+        raise SettingError(f"study {first.name} continues another itself: refine that one")
+    if target not in (attribute.name for attribute in first.table.attributes):
+        raise SettingError(f"{target} is no attribute of study {first.name}")
+    if LAWS[first.privacy.mechanism].needs_delta != (delta is not None):
+        needs = "no delta" if delta is not None else "a delta"
+        raise SettingError(f"study {first.name} has {first.privacy.mechanism} noise: give {needs}")
+
+
 def write_rows(path: Path, result: Result, study: Study, *, sha256: bytes, mode: int) -> None:
     """Write the rows that trees are grown on; the SHA-256 of the result file decides them.
 
@@ -194,19 +208,9 @@ def refine(
     changes
         Other fields that differ from the first study's: its name, its times.
 
-    Raises
-    ------
-    SettingError
-        The target is no attribute, the noise needs a delta or has none, or the first study
-        continues another itself.
+    Raise as `require_refinable`.
     """
-    if first.continues is not None:
-        raise SettingError(f"study {first.name} continues another itself: refine that one")
-    if target not in (attribute.name for attribute in first.table.attributes):
-        raise SettingError(f"{target} is no attribute of study {first.name}")
-    if LAWS[first.privacy.mechanism].needs_delta != (delta is not None):
-        needs = "no delta" if delta is not None else "a delta"
-        raise SettingError(f"study {first.name} has {first.privacy.mechanism} noise: give {needs}")
+    require_refinable(first, target, delta)
     grown = GrownTrees(
         rows=digest_file(rows),
         target=target,

@@ -87,7 +87,13 @@ def command(
     from dppca.common.attestation.parties import KnownParties
     from dppca.common.attestation.verify import read_authority, verify_result
     from dppca.common.shell.files import SHARED
-    from dppca.common.synthesis.refinement import choose_size, draft_text, refine, write_rows
+    from dppca.common.synthesis.refinement import (
+        choose_size,
+        draft_text,
+        refine,
+        require_refinable,
+        write_rows,
+    )
 
     if (trees is None) != (leaves is None):
         raise SettingError("--trees and --leaves belong together")
@@ -96,6 +102,7 @@ def command(
     signed = read_signed(result)
     checked, published = verify_result(signed, KnownParties(read_authority(ca)))
     first, rows = checked.study, output.with_name(f"{output.stem}-rows.parquet")
+    require_refinable(first, target, delta)
     size = choose_size(first, epsilon=epsilon, delta=delta, n_rows=published.header.n_rows)
     with progress("Drawing rows and growing trees", enabled=not as_json):
         write_rows(rows, published, first, sha256=signed.sha256, mode=SHARED)

@@ -1,0 +1,62 @@
+"""``study refine``: a draft from a published result, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dppca.common.study import study_from_yaml
+from dppca.common.synthesis.refinement import Regrown, compare_grown
+from dppca.curator.cli import cli
+from tests.support.commands import answer_of
+from tests.support.sites import ProvedSite
+
+
+def _refine(proved: ProvedSite, output: Path, *more: str) -> tuple[int, Any]:
+    ca = output.with_name("authority.pem")
+    ca.write_bytes(proved.ca)
+    line = ["study", "refine", str(proved.components), "--target", "ill", "--name", "second"]
+    line += ["--epsilon", "0.5", "--ca", str(ca), "--output", str(output), *more]
+    return answer_of("dppca-curator", cli, *line)
+
+
+def test_a_draft_and_its_rows_are_what_the_result_gives(proved: ProvedSite, tmp_path: Path) -> None:
+    output = tmp_path / "second.yaml"
+    code, said = _refine(proved, output, "--trees", "2", "--leaves", "4")
+    assert (code, said["trees"], said["leaves"], said["continues"]) == (0, 2, 4, proved.study.name)
+    assert said["hidden"] is True, "800 rows are few"
+    study = study_from_yaml(output)
+    assert compare_grown(study, Path(said["rows"])) is Regrown.SAME
+    assert study.continues is not None
+    assert study.continues.result == proved.signed.sha256.hex()
+    other = tmp_path / "again.yaml"
+    assert _refine(proved, other, "--trees", "2", "--leaves", "4")[0] == 0
+    assert other.read_text() == output.read_text(), "the same result and rule, the same draft"
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (("--trees", "3"), "belong together"),
+        (("--delta", "1e-9"), "give no delta"),
+        (("--target", "nothing"), "is no attribute"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    proved: ProvedSite, tmp_path: Path, more: tuple[str, ...], told: str
+) -> None:
+    code, refused = _refine(proved, tmp_path / "second.yaml", *more)
+    assert code != 0
+    assert told in refused["error"]["message"]
+    assert not list(tmp_path.glob("second*"))
+
+
+def test_a_draft_is_never_written_over(proved: ProvedSite, tmp_path: Path) -> None:
+    output = tmp_path / "second.yaml"
+    output.write_text("kept")
+    code, refused = _refine(proved, output)
+    assert code != 0
+    assert "cannot write the new file" in refused["error"]["message"]
+    assert output.read_text() == "kept"
