@@ -178,7 +178,7 @@ class PrivacyError(DppcaError):
 class NoPolicyError(PrivacyError):
     """There is no policy for this data set, so there is no release."""
 
-    public = "There is no policy for this data set."
+    public = "This data set has no policy."
     exit_code = 20
 
 

@@ -193,7 +193,7 @@ def _check_numbers(terms: Terms) -> None:
     if not 1 <= terms.n_entries <= MAX_ENTRIES:
         raise StudyError(f"n_entries is {terms.n_entries}; it must be in 1..{MAX_ENTRIES}")
     if owners > MAX_OWNERS:
-        raise StudyError(f"there are {owners} owners; {MAX_OWNERS} are allowed")
+        raise StudyError(f"{owners} owners are named; {MAX_OWNERS} are allowed")
     if terms.colluders < 1:
         raise StudyError(f"colluders is {terms.colluders}; it must be at least 1")
     if terms.spares < 0:
@@ -205,7 +205,7 @@ def _check_numbers(terms: Terms) -> None:
         )
     if terms.tolerated < terms.colluders:
         raise StudyError(
-            f"there are {openers} openers; {terms.colluders} colluders and {terms.spares} spares "
+            f"{openers} openers are named; {terms.colluders} colluders and {terms.spares} spares "
             f"need {terms.colluders + 1 + 2 * terms.spares}"
         )
     streams = math.comb(openers, 2 * terms.spares + 1)

@@ -138,7 +138,7 @@ def _describe(
     if kind == "value_error":
         return parts, str(context["error"])
     if _value(parts, document) is None:
-        return parts, "is blank: it has to be said"
+        return parts, "is blank: fill it in"
     return parts, _words(kind, context)
 
 
@@ -247,9 +247,9 @@ def _unknown(name: str, known: Sequence[str]) -> str:
     """That a field is not known; ``password:secret`` is a key to YAML, and not repeated."""
     begin = _begin(name)
     if begin != name:
-        return f"there must be a colon and a blank behind `{begin[:_MOST_CHARACTERS]}`"
+        return f"put a colon and a blank behind `{begin[:_MOST_CHARACTERS]}`"
     near, name = _near(name, known), name[:_MOST_CHARACTERS]
-    return f"there is no field `{name}`" + (near or f"; there are {', '.join(known)}")
+    return f"`{name}` is no field" + (near or f"; the fields are {', '.join(known)}")
 
 
 def _begin(key: str) -> str:

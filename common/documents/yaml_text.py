@@ -101,7 +101,7 @@ class _Loader(yaml.SafeLoader):
         try:
             return super().construct_yaml_timestamp(node)
         except ValueError:
-            words = "there is no such day: correct the date, or put a label into quotes"
+            words = "no calendar has this day: correct the date, or put a label into quotes"
             raise _OursError(None, None, words, node.start_mark) from None
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -135,10 +135,10 @@ def _explain(error: Exception) -> str:
     if isinstance(error, _OursError):
         words = str(error.problem)
     elif isinstance(error, yaml.constructor.ConstructorError | yaml.composer.ComposerError):
-        words = "put text that begins with * & or ! into quotes; a key has to be a text or a number"
+        words = "put text that begins with * & or ! into quotes; a key must be a text or a number"
     else:
         words = (
-            "look there and just above for a quote or bracket that is not closed, a tab, a colon "
+            "look here and just above for a quote or bracket that is not closed, a tab, a colon "
             "with no blank behind it, or lines of one list that begin at different columns"
         )
     mark = getattr(error, "problem_mark", None)

@@ -76,7 +76,9 @@ class ComposedGuarantee:
 
     epsilon: Annotated[DecimalText, "epsilon of all releases together"]
     delta: Annotated[DecimalText, "delta of all releases together"]
-    assumptions: Annotated[tuple[str, ...], "what has to hold for it; printed with it, always"]
+    assumptions: Annotated[
+        tuple[str, ...], "conditions under which it holds; printed with it, always"
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,7 @@ def describe_trust(study: Study) -> tuple[str, ...]:
         f"The figures hold against the curator together with {others}, as long as {honest} owners "
         "of those that were added up, the person's own among them, run this software as it is.",
         "The owners that the study names are different institutions, and each key is its owner's. "
-        "Their stewards compared the study's digest with each other; no software can check it.",
+        "Their stewards compared the study's digest among themselves; no software can check it.",
         _COMPUTATIONAL,
     )
 

@@ -26,9 +26,9 @@ def require_released(label: Label, artefact: str) -> None:
         return
     if label is Label.SITE_ONLY:
         message = (
-            f"{artefact} is {label}: it was computed from raw rows without noise, so anybody who "
-            "holds it can learn about single rows. Use it at this site; to share, publish "
-            "synthetic rows or train a model on them"
+            f"{artefact} is {label}: it was computed from raw rows without noise. Anybody who "
+            "holds it can learn about single rows. Use it at this site. To share something, "
+            "publish synthetic rows or train a model on them"
         )
     elif label is Label.MASKED:
         message = (

@@ -74,7 +74,7 @@ def load_credentials(folder: CredentialFolder) -> Credentials:
     }
     contents = []
     if not folder.folder.is_dir():
-        raise IdentityError(f"there is no folder {folder.folder} with certificate.pem and key.pem")
+        raise IdentityError(f"no folder {folder.folder} holds certificate.pem and key.pem")
     for path, origin in origins.items():
         try:
             contents.append(path.read_bytes())

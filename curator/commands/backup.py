@@ -64,7 +64,7 @@ def restore(backup: Path, state: Path, *, as_json: bool) -> None:
     """Make a state folder from BACKUP; every byte is compared with its digest.
 
     Afterwards, start the daemon with this folder as --state. It does not hold what owners sent
-    after the backup: they have to run their commands again.
+    after the backup: they must run their commands again.
 
     \b
     Example:

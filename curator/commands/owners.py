@@ -45,7 +45,7 @@ def show(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
 @connection
 @prints(SettledLedger)
 def settle(name: str, reason: str, curator: str, credentials: Path, *, as_json: bool) -> None:
-    """Set aside the ledger that was seen of owner NAME, so that its next contribution is taken.
+    """Set aside the ledger that owner NAME has shown, and take its next contribution.
 
     For a site whose key was stolen: revoke the old certificate first. Contributions stay in their
     studies; abort a study whose contribution is a stranger's. A site that lost its ledger needs no

@@ -65,7 +65,7 @@ _DEFAULT_SPECTRUM = "power:1"
 @click.option(
     "--colluders",
     type=click.IntRange(min=1),
-    help="Show `trust: aggregate` beside the study, with so many owners that may collude.",
+    help="Show `trust: aggregate` beside the study, with this number of owners that may collude.",
 )
 @click.option(
     "--bandwidth",
@@ -102,9 +102,9 @@ def plan(
     Without --spectrum they are the best that the schema allows: then "cannot work" is certain, and
     "works" is not.
 
-    Beside that: what choices of the schema (sum_weight, histograms, products of bins, targets)
-    cost and gain, and a warning where the noise would hide the relations between attributes from
-    synthetic rows, or where bins of whole numbers would lose heaps.
+    It also says what choices of the schema (sum_weight, histograms, products of bins, targets) cost
+    and gain. It warns where noise would hide relations between attributes from synthetic rows, and
+    where bins of whole numbers would lose heaps.
 
     \b
     Example:

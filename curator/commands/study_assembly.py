@@ -72,8 +72,8 @@ def command(study_file: Path, identities: tuple[Path, ...], output: Path, *, as_
         openers=openers,
     )
     text = (
-        f"{output}: {len(study.owners)} owners; openers: {', '.join(openers)}\n"
-        f"next: dppca-curator study create {output}\n"
-        "The stewards compare the study's digest with each other, not with you."
+        f"{output}: {len(study.owners)} owners; openers: {', '.join(openers)}\nnext: dppca-curator "
+        f"study create {output}\nThe stewards compare the study's digest among themselves, not "
+        "with you."
     )
     emit(assembled, text, as_json=as_json)

@@ -65,7 +65,7 @@ class CheckedStudyDocument:
     type=click.IntRange(min=1),
     help="The most rows that one person may have at one owner.",
 )
-@click.option("--target", help="Column that is to be predicted: half the noise on it.")
+@click.option("--target", help="Column to predict: half the noise on it.")
 @click.option("--histograms", is_flag=True, help="Release histograms of numbers and dates, too.")
 @prints(DraftDocument)
 def new(

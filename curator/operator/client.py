@@ -62,7 +62,7 @@ class OperatorClient(CuratorConnection):
         except ConflictError as error:
             there = study_from_canonical(self.show(study.name).document)
             raise ConflictError(
-                f"there is another study called {study.name}; it differs in: "
+                f"another study is called {study.name}; it differs in: "
                 f"{differences(study, there)}. Nothing was changed: choose another name, or look "
                 f"at `dppca-curator study show {study.name}`"
             ) from error

@@ -110,7 +110,7 @@ class StudyPlan:
         beside = f"of 100 parts of variance {' and '.join(parts)}"
         if self.recommended == better.mechanism:
             return f"{beside}; its price is the delta"
-        return f"{beside}; so a delta would buy less than one part more"
+        return f"{beside}; a delta would buy less than one part more"
 
     def __repr__(self) -> str:
         most = 8

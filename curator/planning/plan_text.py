@@ -78,19 +78,19 @@ def _head(plan: StudyPlan) -> list[str]:
         f"{p} coded columns",
         f"Assumed, not measured: {plan.assumption.source}",
         f"  {values}{'  ...' if p > _SHOWN else ''}",
-        f"Forecast from {plan.draws} rehearsals; captured is the share of the variance that as "
-        "many best components would capture",
+        f"Forecast from {plan.draws} rehearsals; captured is the share of what the best components "
+        "of this number would hold",
     ]
 
 
 _BEST_CASE = (
-    "  this is the best case: no table has more variance than is assumed, and most have much less; "
-    "--spectrum says what you expect"
+    "  this is the best case: most tables have much less variance than is assumed; say with "
+    "--spectrum what you expect"
 )
 
 
 def _plain(plan: StudyPlan) -> list[str]:
-    """Forecast of the study as it stands, in whole parts of a hundred."""
+    """Forecast of the study as it stands, in whole percent."""
     requested, forecast = plan.requested, plan.requested.forecast
     if forecast is None:
         return []
@@ -99,9 +99,8 @@ def _plain(plan: StudyPlan) -> list[str]:
         f"In plain numbers, at epsilon {decimal_text(requested.epsilon)} ({requested.mechanism}):",
         f"  {forecast.above} of {p} components would stand above the noise; "
         f"{forecast.count} would be kept",
-        "  of each 100 parts of variance that as many components can hold at best, those kept "
-        f"would hold {_spread(forecast)}; directions drawn at random would hold "
-        f"{_parts(forecast.chance)}",
+        f"  these would hold {_spread(forecast)} of the variance that the best {forecast.count} "
+        f"could hold; random directions, {_percent(forecast.chance)} %",
         *([_BEST_CASE] if plan.assumption.is_best_case else []),
         *([] if requested.tables is None else [_rows(requested.tables)]),
     ]
@@ -110,7 +109,7 @@ def _plain(plan: StudyPlan) -> list[str]:
 def _rows(tables: float) -> str:
     return (
         f"Rows: two-way tables will be off by up to about {tables:.2g} (total variation), from "
-        "noise: by less where a few labels are common; what pairs cannot hold comes on top"
+        "noise; less where a few labels are common; what pairs cannot hold comes on top"
     )
 
 
@@ -133,14 +132,14 @@ def _rounds(plan: StudyPlan, rounds: PlannedRounds) -> list[str]:
 
 def _spread(forecast: UtilityForecast) -> str:
     """Captured share, and the range of nine runs of ten if it differs."""
-    least, most = _parts(forecast.captured_low), _parts(forecast.captured_high)
-    found = _parts(forecast.captured)
+    least, most = _percent(forecast.captured_low), _percent(forecast.captured_high)
+    found = _percent(forecast.captured)
     if least == found == most:
-        return f"{found}, as in nine runs of ten"
-    return f"{found} ({least} to {most} in nine runs of ten)"
+        return f"{found} %"
+    return f"{found} % ({least} to {most} in nine runs of ten)"
 
 
-def _parts(share: float) -> str:
+def _percent(share: float) -> str:
     return f"{100 * share:.0f}"
 
 
@@ -220,16 +219,16 @@ def _verdict(plan: StudyPlan) -> str:
 
 
 def _need(plan: StudyPlan, need: PlanNeed) -> list[str]:
-    start = f"{need.mechanism.capitalize()}: {plan.k} components are captured to {GOOD:g}"
+    start, good = need.mechanism.capitalize(), f"captures {GOOD:g} of {plan.k} components"
     if need.epsilon is None or need.rows_per_owner is None or need.owners is None:
-        return [f"{start} at no epsilon within reach"]
+        return [f"{start}: no epsilon within reach {good}"]
     mean_rows = sum(plan.rows.values()) / len(plan.rows)
-    lines = [f"{start} from epsilon {decimal_text(need.epsilon)} on"]
+    lines = [f"{start}: epsilon {decimal_text(need.epsilon)} or more {good}"]
     if need.rows_per_owner > mean_rows:
         requested = decimal_text(plan.requested.epsilon)
         lines.append(
-            f"  at epsilon {requested} it takes about {need.rows_per_owner} rows of each owner, or "
-            f"{need.owners} owners of {mean_rows:.0f} rows"
+            f"  at epsilon {requested}, about {need.rows_per_owner} rows of each owner are needed, "
+            f"or {need.owners} owners of {mean_rows:.0f} rows"
         )
     return lines
 
@@ -258,7 +257,7 @@ def _trusts(plan: StudyPlan, width: int | None) -> list[str]:
         if each.if_more_collude is not None
     ]
     lines.append(
-        "  aggregate: the curator sees one sum; the figure is computational, and holds while so "
+        "  aggregate: the curator sees one sum; the figure is computational, and holds while that "
         "many owners are honest"
     )
     return lines

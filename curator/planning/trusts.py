@@ -100,7 +100,7 @@ def _check_colluders(study: Study, colluders: int) -> None:
         )
     if study.covariance is Covariance.WITHIN:
         raise SettingError(
-            "--colluders: covariance within owners needs each owner's own sums, so trust: owner"
+            "--colluders: covariance within owners needs each owner's own sums: choose trust: owner"
         )
     if not 1 <= colluders <= most:
         raise SettingError(

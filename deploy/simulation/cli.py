@@ -102,7 +102,9 @@ def _trust_options(command: Callable[..., None]) -> Callable[..., None]:
             "--colluders", type=number, help="With aggregate: owners that may help the curator."
         ),
         click.option(
-            "--openers", type=number, help="With aggregate: so many of the first owners open it."
+            "--openers",
+            type=number,
+            help="With aggregate: number of the first owners that open it.",
         ),
         click.option(
             "--spares", type=number, help="With aggregate: openers that may be gone for good."
@@ -163,7 +165,7 @@ def cli() -> None:
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Run the study so often, with new noise and held-out rows; the report has means and "
+    help="Number of runs of the study, with new noise and held-out rows; the report has means and "
     "standard errors.",
 )
 @click.option(
@@ -210,12 +212,11 @@ def run_command(
 ) -> None:
     """Run a study on files of your own: a file for each owner, or one that is divided.
 
-    A fifth of the rows is held out and reaches no owner; with --test no row is, and models are
-    tried on those of another file. The seed decides which, and who holds which row of --data; the
+    A fifth of the rows is held out and reaches no owner. With --test no row is held out, and models
+    are tried on another file's rows. The seed decides which, and who holds which row of --data; the
     noise is never seeded. With --refine a second study continues the first: decoded rows are made
-    of both, and both costs add up. With --runtime containers, each of 2 to 20
-    owners runs as a host of its own on a Docker engine; everything that was made for them is
-    removed at the end.
+    of both, and both costs add up. With --runtime containers, each of 2 to 20 owners runs as a host
+    of its own on a Docker engine; everything that was made for them is removed at the end.
 
     \b
     Example:
@@ -339,9 +340,9 @@ def compose_command(
 ) -> None:
     """Write a folder in which `docker compose up` runs a study, every party a container.
 
-    There are 2 to 20 owners, each with a file of its own or a part of --data. The folder holds
+    It takes 2 to 20 owners, each with a file of its own or a part of --data. The folder holds
     docker-compose.yml, .env with what may be changed, the study, each owner's rows and a README,
-    which says what a run leaves and where. `dppca-simulate report` then makes the answer of it.
+    which says what a run leaves and where. `dppca-simulate report` then makes the report.
 
     \b
     Example:

@@ -39,5 +39,5 @@ def telling_full_disk(folder: Path, *, instead: str) -> Iterator[None]:
         if not full:
             raise
         raise SettingError(
-            f"the disk is full: no space is left in {folder}; free space there, or {instead}"
+            f"the disk is full: no space is left in {folder}; free some, or {instead}"
         ) from error

@@ -80,9 +80,8 @@ def require_newest_ledger(site: Site) -> None:
     except (UnreachableError, IdentityError) as error:
         raise type(error)(
             "run the same command again while the curator can be reached; this is needed once. A "
-            "ledger that is new, restored or moved may be an old copy, so "
-            "it is compared with the curator before anything is charged to it. Nothing was drawn "
-            f"or charged ({error})"
+            "ledger that is new, restored or moved may be an old copy: the curator is asked before "
+            f"anything is charged to it. Nothing was drawn or charged ({error})"
         ) from error
 
 

@@ -28,8 +28,8 @@ _NOTED = re.compile(r"([1-9][0-9]{0,15}):([0-9a-f]{64})")
 def export(folder: Path, output: Path | None, *, as_json: bool) -> None:
     """Verify the whole ledger, then write out every entry.
 
-    Each entry carries its SHA-256, which the next one repeats, so anybody who has the export can
-    check the chain. It holds no row and no payload.
+    Each entry carries its SHA-256, which the next one repeats: anybody who has the export can check
+    the chain. It holds no row and no payload.
 
     \b
     Example:

@@ -43,7 +43,7 @@ def command(
     an earlier attempt was interrupted, this command continues it: it sends the same bytes and
     charges nothing twice.
 
-    A study with trust: aggregate has the keys of all owners in its document, so it needs --digest,
+    A study with trust: aggregate has the keys of all owners in its document. It needs --digest,
     unless this site has verified these keys before (peers.yaml). The sums leave masked: the curator
     can add them up once enough openers have come, and see no owner's sums.
 

@@ -193,7 +193,7 @@ def _connection(
 ) -> tuple[list[Diagnosis], dict[str, _Waiting], CuratorView]:
     """Examine the connection; return studies that wait for this owner and the curator's record."""
     if offline or not accepted:
-        why = "asked to stay offline" if offline else "what is broken above has to be mended first"
+        why = "asked to stay offline" if offline else "mend what is broken above first"
         return [Diagnosis("connection", State.SKIPPED, why)], {}, CuratorView()
     awaited: dict[str, _Waiting] = {}
     refused: list[Diagnosis] = []
@@ -227,7 +227,7 @@ def _policy(site: Site) -> tuple[list[Diagnosis], Policy | None]:
         return [_broken("policy", error)], None
     if not policy.data_sets:
         message = (
-            "policy.yaml names no data set, so nothing can be released: enter one with its path "
+            "policy.yaml names no data set, and nothing can be released: enter one with its path "
             "and its population"
         )
         return [Diagnosis("policy", State.WARNING, message)], policy
@@ -340,8 +340,8 @@ def _ledger(site: Site, view: CuratorView) -> tuple[list[Diagnosis], History | N
     ]
     if history.reservations and not newest:
         message = (
-            "ledger.sqlite was restored or moved: the next command that charges something compares "
-            "it with the curator first, so the curator must be reachable"
+            "ledger.sqlite was restored or moved: the next command that charges something "
+            "compares it with the curator first, and the curator must be reachable"
         )
         findings.append(Diagnosis("ledger", State.WARNING, message))
     reserved = history.reservations

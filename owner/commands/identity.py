@@ -44,13 +44,13 @@ class IdentityDocument:
 def command(folder: Path, study_name: str, *, opener: bool, as_json: bool) -> None:
     """Print this site's public key, for the study file of a study with trust: aggregate.
 
-    Send the lines to the operator. They are public, and need not be kept secret; what has to be
-    checked is the digest of the finished study, with another owner's steward.
+    Send the lines to the operator. They are public. Compare the digest of the finished study with
+    another owner's steward.
 
     With --opener it makes a key for this study, keeps it in the folder `openers`, and enters it in
-    the ledger, at no charge. Asked again, it prints the same key until it was used. An opener has
-    to come back once, after the deadline: `dppca-owner open STUDY`. Leave the folder `openers` out
-    of backups. No curator is asked, and no certificate needed yet.
+    the ledger, at no charge. Run again, it prints the same key until that key was used. An opener
+    must come back once, after the deadline: `dppca-owner open STUDY`. Leave the folder `openers`
+    out of backups. The command needs no curator and no certificate yet.
 
     \b
     Example:

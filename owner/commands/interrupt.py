@@ -17,8 +17,7 @@ from dppca.owner.ledger.reading import read_history
 from dppca.owner.site.config import Site
 
 _UNREADABLE = (
-    "the ledger cannot be read, so it is not known whether anything was charged: run "
-    "`dppca-owner doctor`"
+    "the ledger cannot be read. Nobody knows whether anything was charged: run `dppca-owner doctor`"
 )
 
 

@@ -162,7 +162,7 @@ def _agreed_terms(site: Site, study: Study, digest: str | None) -> Terms:
 
 def _masked_terms(study: Study) -> Terms:
     if study.trust is not Trust.AGGREGATE:
-        raise SettingError(f"study {study.name} has trust: owner: there is nothing to open")
+        raise SettingError(f"study {study.name} has trust: owner, and nothing to open")
     return Terms.from_study(study)
 
 

@@ -31,7 +31,7 @@ data_set_option = click.option(
     "--data-set",
     "data_set_name",
     metavar="NAME",
-    help="Data set of policy.yaml; not needed if there is only one.",
+    help="Data set of policy.yaml; not needed if it names only one.",
 )
 
 study_file_option = click.option(

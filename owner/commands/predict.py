@@ -20,7 +20,7 @@ def command(model_path: Path, data: Path, output: Path, *, as_json: bool) -> Non
 
     The data need not hold the target. If they do, the share of right predictions is printed. A CSV
     file holds labels unchanged. A spreadsheet may read a label that begins with = + - or @ as a
-    formula, so import labels as text.
+    formula: import labels as text.
 
     \b
     Example:

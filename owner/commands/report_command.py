@@ -45,10 +45,10 @@ def command(
 ) -> None:
     """Compare synthetic rows with this site's own, on one page that stays at this site.
 
-    Compares single attributes and pairs of them, tests how well a classifier tells the two tables
-    apart and how well one that is trained on synthetic rows does on real rows, and measures
-    distances to the nearest record. All of it is computed from raw rows, so the page is site-only
-    and says so.
+    The page begins with how well a classifier does on real rows that was trained on synthetic ones.
+    Then it says how well a classifier tells the two tables apart, compares single attributes and
+    pairs of them, and measures distances to the nearest record. All of it is computed from raw
+    rows: the page is site-only.
 
     \b
     Example:
@@ -80,8 +80,8 @@ def command(
     source = synthetic_path or decoded_path(site, study_name)
     if not source.is_file():
         raise NotReadyError(
-            f"there are no synthetic rows at {source}: run `dppca-owner synthesize {study_name}`, "
-            "or name a file with --synthetic"
+            f"{source} holds no synthetic rows: run `dppca-owner synthesize {study_name}`, or name "
+            "a file with --synthetic"
         )
     check_report()
     with report_charges_on_interrupt(site, study.name):

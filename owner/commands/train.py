@@ -94,7 +94,7 @@ def command(
     charges nothing.
       dp-svm        noised weights on the study's components
     \b
-    site-only: for use here, with `predict`; nothing is charged, since
+    site-only: for use here, with `predict`; nothing is charged, because
     nothing leaves; no part of the file may leave.
       dppca-svm     own rows in the study's components
 

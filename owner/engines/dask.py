@@ -203,8 +203,8 @@ class DaskEngine(ClusterEngine):
             parts = urlsplit(address)
             if parts.scheme != "tls" and not is_loopback(parts.hostname or ""):
                 raise SettingError(
-                    f"{self._title} has workers on other machines that do not use TLS, so that "
-                    "sums without noise could be read on the way: start scheduler and workers with "
+                    f"{self._title} has workers on other machines that do not use TLS, and sums "
+                    "without noise could be read on the way: start scheduler and workers with "
                     "TLS, and name it tls://HOST:PORT"
                 )
 

@@ -264,7 +264,7 @@ def _require_same(before: ReleaseRequest, request: ReleaseRequest) -> None:
     if before.query_sha256 != request.query_sha256:
         raise SettingError(
             f"the query of data set {request.data_set} has changed since {request.title} was "
-            "reserved: put it back as it was, so that the ledger says what is released"
+            "reserved: put it back as it was, for the ledger must say what is released"
         )
 
 
@@ -276,8 +276,8 @@ def require_unsettled(history: History, study: str, request_digest: str) -> None
     if isinstance(settled, Recovery):
         message = (
             f"this site has contributed to study {study}: the curator holds its contribution, "
-            f"which entry {settled.sequence} of the ledger recovered. There is nothing left to do, "
-            "and nothing was drawn or charged"
+            f"which entry {settled.sequence} of the ledger recovered. Nothing is left to do, and "
+            "nothing was drawn or charged"
         )
     else:
         message = (

@@ -181,7 +181,7 @@ def _choose_kernel(method: Method, kernel: str | None) -> str:
         return method.kernels[0]
     if kernel in method.kernels:
         return kernel
-    reason = ": an rbf machine is made of rows, so it cannot leave" if kernel == RBF else ""
+    reason = ": an rbf machine is made of rows and cannot leave" if kernel == RBF else ""
     raise SettingError(
         f"kernel is {kernel}, and {method.name} is {' or '.join(method.kernels)}{reason}; "
         f"use --kernel {method.kernels[0]}"

@@ -80,7 +80,7 @@ def find_target(schema: Schema, target: str) -> Binary | Categorical:
         + (
             f"a target can be {', '.join(choice)}"
             if choice
-            else "the study has no binary or categorical attribute, so nothing can be a target"
+            else "the study has no binary or categorical attribute that could be a target"
         )
     )
 

@@ -239,7 +239,7 @@ def require_rows(n_rows: int, n_features: int, what: str) -> None:
 def require_features(columns: NDArray[np.int64], target: str) -> NDArray[np.int64]:
     """Return the columns of all attributes but the target; refuse if there are none."""
     if len(columns) == 0:
-        raise SettingError(f"{target} is the only attribute: there is nothing to predict it from")
+        raise SettingError(f"{target} is the only attribute: no other can predict it")
     return columns
 
 
@@ -247,7 +247,7 @@ def require_two_labels(target: str, codes: NDArray[np.int64]) -> None:
     """Refuse rows with fewer than two known labels; only for models that stay, as it reads rows."""
     if len(np.unique(codes[codes >= 0])) < 2:
         raise DataError(
-            f"fewer than two labels of {target} occur in the rows: there is nothing to learn; add "
+            f"fewer than two labels of {target} occur in the rows, and nothing can be learned; add "
             "rows with another label, or choose another target"
         )
 

@@ -39,13 +39,15 @@ _BATCH_BYTES: Final = 1 << 20
 
 _STATES: Final = {
     "42501": "its role may not read them: grant it SELECT on the table, or on what the query reads",
-    "42P01": "there is no such table, or the role may not see it: correct policy.yaml or the query",
-    "42703": "a column that the query names is not there: correct the query or the view",
+    "42P01": (
+        "the table does not exist, or the role may not see it: correct policy.yaml or the query"
+    ),
+    "42703": "a column that the query names does not exist: correct the query or the view",
     "42601": "the query is no SQL that the database takes as one statement: run it in a client",
     "25006": "the query would write, and only reading is allowed",
     "57014": "it was cancelled, or took longer than the role's statement_timeout",
     "28": "it refuses the role: check its name, and its password where the driver looks for it",
-    "3D": "there is no such database: correct the service or the address",
+    "3D": "the database does not exist: correct the service or the address",
     "22": "the query itself fails on a row: let it give the column as it is, without a conversion",
     "40": "it ended the transaction because others were writing: run the command again",
     "53": "it has no room or connection left: try again later, or ask its administrator",
@@ -68,7 +70,7 @@ _WORDS: Final = (
     ),
     (r"FATAL: +database ", _STATES["3D"]),
     (r"too many connections|connection slots", _STATES["53"]),
-    (r"definition of service|service file", "there is no such service in ~/.pg_service.conf"),
+    (r"definition of service|service file", "~/.pg_service.conf does not name the service"),
     (r"certificate|SSL|TLS", "it does not speak TLS as asked: check sslmode and the certificates"),
     (r"starting up|shutting down|terminating connection", _STATES["57"]),
     (r"read-only transaction", _STATES["25006"]),

@@ -77,7 +77,7 @@ class AttributeReport:
 
     missing_allowed: Annotated[bool, "whether the schema says what a missing value counts as"]
     coded_as: Annotated[str, "what takes the place of a value that is not known"]
-    form: Annotated[str, "what a value has to be, in words"]
+    form: Annotated[str, "what a value must be, in words"]
     found: Annotated[
         Mapping[FaultKind, FaultCount],
         "such values by kind: `missing` (null, empty or NaN), `text` (no number in a numeric "

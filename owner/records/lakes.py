@@ -73,7 +73,7 @@ class LakeLocation(Location):
         n_repeats = count_repeats(self.title, [file.path for file in files], system)
         if n_repeats:
             raise DataError(
-                f"{self.title} lists {n_repeats} files a second time, so their rows would count "
+                f"{self.title} lists {n_repeats} files a second time, and their rows would count "
                 "twice: write the table again with each file once"
             )
         if not files:

@@ -111,7 +111,7 @@ class Secret:
             except (OSError, UnicodeDecodeError):
                 text = ""
         if not text.strip():
-            raise SettingError(f"{where}, with {what}, is not there or is empty")
+            raise SettingError(f"{where}, with {what}, does not exist or is empty")
         return text.strip()
 
 

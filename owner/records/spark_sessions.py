@@ -52,10 +52,10 @@ _JAVA_ENDS_S: Final = 30.0
 _NOISY_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Loggers of pyspark that print errors, with a row's value, on standard error."""
 _REASONS: Final = {
-    "42P01": "there is no such table or view, or this user may not see it: correct policy.yaml",
-    "42P08": "there is no such catalogue: correct policy.yaml",
-    "42704": "there is no such catalogue or schema: correct policy.yaml",
-    "42703": "a column is not there: correct the view, or the study's schema",
+    "42P01": "the table or view does not exist, or this user may not see it: correct policy.yaml",
+    "42P08": "the catalogue does not exist: correct policy.yaml",
+    "42704": "the catalogue or schema does not exist: correct policy.yaml",
+    "42703": "a column does not exist: correct the view, or the study's schema",
     "42501": "this user may not read it: ask for SELECT on it",
     "0A000": "it has no versions, or not this one: correct version, or leave it out",
     "22": "a view fails on a row: let it give the column as it is, without a conversion",

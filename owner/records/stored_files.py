@@ -293,8 +293,8 @@ def _require_once(title: str, kinds: Mapping[str, pa.fs.FileType]) -> None:
     n_repeats = count_repeats(title, [*kinds])
     if n_repeats:
         raise DataError(
-            f"{title} holds {n_repeats} links to files that it holds already, so "
-            "their rows would count twice: remove the links, or name the files by a pattern"
+            f"{title} holds {n_repeats} links to files that it holds already, and their rows would "
+            "count twice: remove the links, or name the files by a pattern"
         )
 
 

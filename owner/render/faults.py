@@ -58,8 +58,8 @@ def alarm_lines(report: CheckReport) -> list[str]:
     lines = []
     if encoding is not None:
         lines.append(
-            f"NOT UTF-8: {_share(encoding.count, report.rows)} rows hold bytes that are not "
-            "UTF-8, so labels with such letters are not known: save the data as CSV in UTF-8"
+            f"NOT UTF-8: {_share(encoding.count, report.rows)} rows hold bytes that are not UTF-8, "
+            "and labels with such letters are not known: save the data as CSV in UTF-8"
         )
     for name, attribute in report.attributes.items():
         n_wrong = attribute.count(FaultKind.TEXT)

@@ -47,7 +47,7 @@ class ComponentsDocument:
     components: Annotated[tuple[KeptComponent, ...], "each that was kept, by attribute and label"]
     epsilon: Annotated[DecimalText, "epsilon of the guarantee over all owners"]
     delta: Annotated[DecimalText, "delta of the guarantee over all owners"]
-    assumptions: Annotated[tuple[str, ...], "what has to hold for the guarantee"]
+    assumptions: Annotated[tuple[str, ...], "conditions under which the guarantee holds"]
     contributed: Annotated[list[str], "owners that took part"]
     missing: Annotated[tuple[str, ...], "owners that took no part"]
     disowned: Annotated[str | None, "why this site disowned the contribution under its name"]

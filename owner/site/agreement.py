@@ -216,11 +216,11 @@ def require_sending_key(site: Site, study: Study) -> None:
         own_key(site).public_key()
     ):
         raise IdentityError(
-            "this contribution was charged and signed before the site's key was renewed, and the "
-            f"curator takes it with the key that study {study.name} names alone: put key.pem and "
+            "this contribution was charged and signed before the site's key was renewed. The "
+            f"curator takes it only with the key that study {study.name} names: put key.pem and "
             "certificate.pem of the folder `previous` back, send it with this command, then put "
-            "the new ones in again. If the old key was stolen, do not: ask the operator to abort "
-            "the study. What was charged stays charged"
+            "the new ones in again. Was the old key stolen? Then ask the operator to abort the "
+            "study. What was charged stays charged"
         )
 
 

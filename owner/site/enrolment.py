@@ -36,7 +36,7 @@ proxy: "{proxy}"  # HOST:PORT of the HTTP proxy on the way; proxy_login: {{env: 
 """
 
 _POLICY_TEMPLATE = """\
-# What may be released from this site. Without an entry here there is no release.
+# What may be released from this site. Without an entry here nothing is released.
 #
 # A population is people: who they are, in one line, and the lifetime budget that all releases from
 # their rows share. Decimals are text. A population whose delta is "0" takes part in no study with

@@ -88,7 +88,7 @@ class Policy:
         subject = "a data set" if name is None else f"data set {name}"
         raise NoPolicyError(
             f"{POLICY_FILE} does not name {subject} (it names: {names}): enter it with its path "
-            "and the population whose rows they are; without a policy there is no release"
+            "and the population whose rows they are; without a policy nothing is released"
         )
 
 
@@ -103,7 +103,7 @@ def load_policy(site: Site) -> Policy:
     except (OSError, UnicodeDecodeError) as error:
         raise NoPolicyError(
             f"no {POLICY_FILE} can be read in {site.folder}: enter the data sets and the lifetime "
-            "budgets of their populations; without a policy there is no release"
+            "budgets of their populations; without a policy nothing is released"
         ) from error
     document = parse_document(text, PolicyDocument, POLICY_FILE)
     sets, stated = document.data_sets or {}, document.populations or {}

@@ -115,13 +115,12 @@ def _sentences(pairs: int, above: int, attributes: Sequence[VisibleAttribute]) -
         return sentences
     if len(alone) == len(attributes):
         sentences.append(
-            "THE NOISE HIDES RELATIONS: rows that are drawn from the field have each attribute on "
-            "its own."
+            "THE NOISE HIDES RELATIONS: in synthetic rows each attribute varies independently."
         )
     else:
         sentences.append(
-            "The release shows no relation of these with others, and rows that are drawn from the "
-            f"field have them on their own: {_names([each.attribute for each in alone])}."
+            "Noise hides how these relate to the rest. In synthetic rows they vary independently: "
+            f"{_names([each.attribute for each in alone])}."
         )
     narrow = [
         each.attribute
@@ -130,8 +129,8 @@ def _sentences(pairs: int, above: int, attributes: Sequence[VisibleAttribute]) -
     ]
     if narrow:
         sentences.append(
-            f"The values of these fill little of their bounds: {_names(narrow)}. In another study, "
-            "`score: log` or closer bounds, if such are known, would show more."
+            f"These use little of their range: {_names(narrow)}. In another study, `score: log` or "
+            "tighter bounds, if you know some, would show more."
         )
     return sentences
 

@@ -86,7 +86,7 @@ def test_a_login_that_others_may_read_or_that_is_none_is_refused(
         said = error_of(site.run("components", "x"))[1]
         assert "must be NAME:PASSWORD" in said
         kept.unlink()
-        assert "is not there or is empty" in error_of(site.run("components", "x"))[1]
+        assert "does not exist or is empty" in error_of(site.run("components", "x"))[1]
     assert proxy.asked == []
 
 

@@ -112,8 +112,8 @@ def test_what_would_write_is_refused(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("SELECT age, town FROM nowhere", "there is no such table"),
-        ("SELECT years AS age, town FROM {rows}", "a column that the query names is not there"),
+        ("SELECT age, town FROM nowhere", "the table does not exist"),
+        ("SELECT years AS age, town FROM {rows}", "a column that the query names does not exist"),
         ("SELECT age town FROM FROM {rows}", "no SQL that the database takes"),
         ("DELETE FROM {rows}", "no SQL that the database takes"),
         ("SELECT secret::int AS age, town FROM {rows}", "it stopped in the middle"),
@@ -306,12 +306,12 @@ def test_why_a_connection_is_refused_is_said(monkeypatch: pytest.MonkeyPatch) ->
             (server.address("nobody"), "it refuses the role"),
             (server.address("closed"), "it refuses the role"),
             (server.address("full_up"), "no room or connection left"),
-            (server.address(database="nowhere"), "there is no such database"),
+            (server.address(database="nowhere"), "the database does not exist"),
             (f"postgresql://known:{MARKED}@{tcp}", "it refuses the role"),
             (f"postgresql://known@{tcp}?passfile=/dev/null", "it refuses the role"),
             (f"postgresql://postgres:{MARKED}@{tcp}", "it refuses the role"),
             (f"postgresql://known:{MARKED}@{tcp}?sslmode=verify-full", "speak TLS as asked"),
-            ("postgresql:///?service=nowhere", "no such service"),
+            ("postgresql:///?service=nowhere", "does not name the service"),
             (f"postgresql://known:{MARKED}@127.0.0.1:1/x", "cannot be reached"),
         ):
             monkeypatch.setenv("DSN", address)
@@ -380,8 +380,8 @@ def test_sqlite_is_read_at_one_moment_and_never_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("SELECT age, town FROM nowhere", "there is no such table"),
-        ("SELECT password AS age, town FROM rows", "a column that the query names is not there"),
+        ("SELECT age, town FROM nowhere", "the table does not exist"),
+        ("SELECT password AS age, town FROM rows", "a column that the query names does not exist"),
         ("SELECT age town FRM rows", "no SQL that the database takes"),
     ],
 )
@@ -442,7 +442,7 @@ def test_an_address_is_kept_where_others_cannot_read_it(
     kept.chmod(0o600)
     assert "cannot be reached" in _refusal(place)
     kept.write_text("\n")
-    with pytest.raises(SettingError, match="is not there or is empty"):
+    with pytest.raises(SettingError, match="does not exist or is empty"):
         open_table(place, SCHEMA)
     monkeypatch.setenv("DSN", f"postgresql://u:{MARKED}@127.0.0.1:9/x")
     assert "cannot be reached" in _refusal(

@@ -137,7 +137,7 @@ def test_a_study_with_few_rows_cannot_work_and_one_with_plenty_wants_no_delta() 
     text = plan_text(plan, SECONDS)
     assert "works at epsilon 1 (laplace)" in text
     assert "as the study has it: of 100 parts of variance" in text
-    assert "so a delta would buy less than one part more" in text
+    assert "a delta would buy less than one part more" in text
 
 
 def test_gaussian_noise_is_recommended_where_it_captures_more() -> None:

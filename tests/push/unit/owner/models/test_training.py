@@ -193,7 +193,7 @@ def test_table_of_another_schema_is_refused(result: Result, study: Study, rows_p
 @pytest.mark.parametrize(
     ("attributes", "more", "says"),
     [
-        ([categorical_of("colour", COLOURS)], {}, "nothing to predict it from"),
+        ([categorical_of("colour", COLOURS)], {}, "no other can predict it"),
         (
             [{"name": f"x{i}", "type": "numeric", "centre": 0, "scale": 4} for i in range(4)],
             {"row_norm": {"include_sums": False}},

@@ -78,7 +78,7 @@ def _raised(module: str, state: str | None) -> Exception:
 @pytest.mark.parametrize(
     ("state", "said"),
     [
-        ("42P01", "no such table"),
+        ("42P01", "the table or view does not exist"),
         ("22018", "a view fails on a row"),
         (None, "no reason"),
         ("XX000", "no reason"),

@@ -55,7 +55,7 @@ def test_one_hot_columns_change_neither_the_place_nor_the_name_of_the_rows(folde
 
 
 def test_a_data_set_is_the_one_that_is_named_or_the_only_one(folder: Path) -> None:
-    with pytest.raises(NoPolicyError, match="without a policy there is no release"):
+    with pytest.raises(NoPolicyError, match="without a policy nothing is released"):
         load_policy(load_site(folder)).data_set(None)
     policy = _policy(folder, GOOD)
     assert policy.data_set(None) == policy.data_set("survey")
@@ -65,7 +65,7 @@ def test_a_data_set_is_the_one_that_is_named_or_the_only_one(folder: Path) -> No
     with pytest.raises(SettingError, match=r"survey, other\): choose with --data-set"):
         two.data_set(None)
     (folder / "policy.yaml").unlink()
-    with pytest.raises(NoPolicyError, match="no release"):
+    with pytest.raises(NoPolicyError, match="nothing is released"):
         load_policy(load_site(folder))
 
 
@@ -133,12 +133,12 @@ def test_two_files_are_two_data_sets_and_one_replaced_stays_what_it_was(folder: 
         (f"{{source: {{mysql: {{service: s}}}}, table: t, {BUDGET}}}", "mysql"),
         (
             f"{{source: {{sqlite: {{service: s}}}}, table: t, {BUDGET}}}",
-            "there is no field `service`",
+            "`service` is no field",
         ),
         (f"{{source: {{sqlite: {{uri: {{env: X}}}}}}, table: t, {BUDGET}}}", "path is missing"),
         (
             f"{{source: {{postgresql: {{path: x.db}}}}, table: t, {BUDGET}}}",
-            "there is no field `path`",
+            "`path` is no field",
         ),
         (f"{{path: a.csv, one_hot: {{a: {{x: n}}}}, {BUDGET}}}", "joins two columns or more"),
         (f"{{path: a.csv, one_hot: {{a: {{x: n, y: n}}}}, {BUDGET}}}", "with a label of its own"),
@@ -167,7 +167,7 @@ def test_a_policy_that_is_no_policy_is_refused(folder: Path, text: str) -> None:
         _policy(folder, text)
 
 
-NO_PASSWORD, NO_BLANK = "holds no password", "there must be a colon and a blank behind `"
+NO_PASSWORD, NO_BLANK = "holds no password", "put a colon and a blank behind `"
 SECRET_SOURCES = {
     "{postgresql: {service: warehouse, password: marked-4711}}": NO_PASSWORD,
     "{postgresql: {host: db, user: marked-4711}}": NO_PASSWORD,

@@ -46,8 +46,8 @@ def test_a_numeric_that_fills_little_of_its_bounds_is_named_with_what_would_help
     assert all(each.above == 3 and each.strongest > 0.3 for each in others)
     assert (found.pairs, found.above) == (10, 6)
     assert "Relations of 6 of 10 pairs" in found.summary
-    assert "have them on their own: balance." in found.summary
-    assert "fill little of their bounds: balance." in found.summary
+    assert "they vary independently: balance." in found.summary
+    assert "use little of their range: balance." in found.summary
 
 
 def test_words_say_where_all_is_hidden_and_where_nothing_is() -> None:
@@ -57,7 +57,7 @@ def test_words_say_where_all_is_hidden_and_where_nothing_is() -> None:
     assert "THE NOISE HIDES RELATIONS" in hidden.summary
     shown = _judge(_study(10, "50"))
     assert shown.above == shown.pairs == 10
-    assert "on their own" not in shown.summary
+    assert "vary independently" not in shown.summary
     assert "little of their bounds" not in shown.summary
 
 
