@@ -107,4 +107,7 @@ def _outside_code(translated: Any, markdown: str) -> str:
 def _draw(match: re.Match[str]) -> str:
     svg = mmdr.render(match[1]).svg()
     encoded = base64.b64encode(svg.encode()).decode()
-    return f'<img alt="Diagram, described by the text" src="data:image/svg+xml;base64,{encoded}">'
+    return (
+        '<img alt="Diagram, described by the text" style="background: white" '
+        f'src="data:image/svg+xml;base64,{encoded}">'
+    )

@@ -175,7 +175,7 @@ def test_dates_of_another_form_and_other_bytes_are_told_first_of_their_owner(
     for name, line in lines.items():
         files[name].write_text(f"day,town\n{line}\n" + f"{line}\n" * 9, encoding="latin-1")
     held = hold_rows(files, list(files), schema=schema, seed=1)
-    assert [line.partition(";")[0].partition(", so")[0] for line in held.alarms] == [
+    assert [line.partition(";")[0].partition(", and")[0] for line in held.alarms] == [
         "b: NOT READ: no value of day is a date as YYYY-MM-DD",
         "c: NOT UTF-8: 10 of 10 (100.00%) rows hold bytes that are not UTF-8",
     ]
