@@ -65,7 +65,7 @@ def test_an_attribute_is_called_by_its_name(changes: dict[str, Any], says: str) 
 def test_what_cannot_be_read_is_named_by_line_and_all_that_is_missing_together() -> None:
     with pytest.raises(StudyError, match="name, owners, privacy, components, schema are missing"):
         study_from_yaml("version: 1\n")
-    with pytest.raises(StudyError, match=r"not YAML: line 2, column 14: look there") as raised:
+    with pytest.raises(StudyError, match=r"not YAML: line 2, column 14: look here") as raised:
         study_from_yaml("name: s\nowners: [a: b: c\n")
     assert "\n" not in str(raised.value)
 
