@@ -212,9 +212,9 @@ def _assumption(excess: float) -> str:
             "skewed amounts do, loses its relations at less noise."
         )
     return (
-        "That synthetic rows show relations takes numerics to fill their bounds. One that fills "
-        f"less than about {_share(excess)} of them, as skewed amounts may, loses its relations: "
-        "`score: log` or closer bounds help. `synthesize` says which were lost."
+        "Synthetic rows will show relations only of numbers that use more than about "
+        f"{_share(excess)} of their range. If one is skewed, such as an amount of money, "
+        "`score: log` or tighter bounds help. `synthesize` says which were lost."
     )
 
 

@@ -21,6 +21,7 @@ from dppca.common.documents.amounts import left_text, spent_text
 from dppca.common.documents.messages import StudyState
 from dppca.common.documents.names import one_line
 from dppca.common.privacy.receipts import SOFTWARE
+from dppca.common.shell.clock import duration_text, utc_now
 from dppca.common.shell.packages import require_package
 
 if TYPE_CHECKING:
@@ -55,13 +56,40 @@ def render_file(folders: Sequence[Path], template: str, **values: Any) -> str:
     return render(folders, template, style=style, policy=policy, **values)
 
 
-def show_time(time: str | datetime) -> str:
-    """Return a time for people, ``2026-11-22 19:30:05 UTC``.
+def exact_time(time: str | datetime) -> str:
+    """Return a time to the second, ``2026-11-22 19:30:05 UTC``.
 
     ``time`` is aware or, as text, in ISO 8601 form.
     """
-    moment = datetime.fromisoformat(time) if isinstance(time, str) else time
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f"{_moment(time).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def show_time(time: str | datetime, now: datetime) -> str:
+    """Return a time as people say it at a moment, in this machine's time zone.
+
+    ``22 November, 19:30``; with the year where that is another one; further than a day ahead, the
+    day and how long that is: ``31 January 2027 (in 69 d)``.
+    """
+    moment, present = _moment(time).astimezone(), now.astimezone()
+    day = f"{moment.day} {moment:%B}" + (f" {moment:%Y}" if moment.year != present.year else "")
+    ahead = moment - present
+    if ahead.days >= 1:
+        return f"{day} (in {duration_text(ahead)})"
+    return f"{day}, {moment:%H:%M}"
+
+
+def _moment(time: str | datetime) -> datetime:
+    return datetime.fromisoformat(time) if isinstance(time, str) else time
+
+
+def _when(time: str | datetime) -> Markup:
+    """Return a time as people say it, exact in its title."""
+    from markupsafe import Markup
+
+    shown, exact = show_time(time, utc_now()), exact_time(time)
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        _moment(time).isoformat(), exact, shown
+    )
 
 
 def show_state(state: StudyState) -> str:
@@ -87,10 +115,11 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         "left": left_text,
         "percent": _percent,
         "count": _count,
-        "when": show_time,
+        "when": _when,
         "sentence": _sentence,
         "coded": _coded,
         "state": show_state,
+        "lasting": duration_text,
     }
     return environment
 

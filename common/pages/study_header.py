@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.messages import StudyState
-from dppca.common.pages.rendering import show_state, show_time
+from dppca.common.pages.rendering import exact_time, show_state
 from dppca.common.privacy.composition import compose_guarantee
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
@@ -23,7 +23,7 @@ def study_header(study: Study, state: StudyState | None = None) -> list[tuple[st
         ),
         ("One person, all owners together", f"epsilon {whole.epsilon}, delta {whole.delta}"),
         ("Owners", ", ".join(study.owners)),
-        ("Deadline", "" if study.deadline is None else show_time(study.deadline)),
+        ("Deadline", "" if study.deadline is None else exact_time(study.deadline)),
         ("Trust", study.trust.value),
         ("Digest", study.digest),
     ]

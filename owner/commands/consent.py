@@ -8,22 +8,11 @@ from typing import Protocol
 
 import click
 
-from dppca.common.documents.messages import StudyState
 from dppca.common.errors import ConsentError
-from dppca.common.numerics.moments.moments import Moments
 from dppca.common.shell.console import Progress, progress, say
-from dppca.owner.release.contribution import Review, forecast
-from dppca.owner.render.review import review_text
-from dppca.owner.site.agreement import Agreement
-
-
-class ShowProgress(Protocol):
-    """Callable that shows the progress of a piece of work while the block runs."""
-
-    def __call__(
-        self, description: str, total: int, *, unit: str
-    ) -> AbstractContextManager[Progress]:
-        """Show the progress; see `dppca.common.shell.console.progress`."""
+from dppca.owner.commands.preview import ContributionPreview
+from dppca.owner.release.contribution import Review
+from dppca.owner.render.faults import counts_text
 
 
 class Dialogue(Protocol):
@@ -32,22 +21,8 @@ class Dialogue(Protocol):
     def begin(self, planned: Review) -> None:
         """Start before a row is read; raise `ConsentError` if no consent can be given."""
 
-    def require_consent(
-        self,
-        planned: Review,
-        moments: Moments,
-        state: StudyState,
-        agreement: Agreement | None,
-        counts: str,
-    ) -> bool:
+    def require_consent(self, preview: ContributionPreview) -> bool:
         """Ask before anything is charged; raise `ConsentError` unless the steward agrees.
-
-        Parameters
-        ----------
-        moments
-            Sums of the rows that were read.
-        counts
-            Values that were coded by rule, in words; for the steward alone.
 
         Returns
         -------
@@ -83,23 +58,16 @@ class Terminal:
         if not self._yes:
             require_terminal(look=f"look at `dppca-owner review {planned.study.name}`")
 
-    def require_consent(
-        self,
-        planned: Review,
-        moments: Moments,
-        state: StudyState,
-        agreement: Agreement | None,
-        counts: str,
-    ) -> bool:
+    def require_consent(self, preview: ContributionPreview) -> bool:
         """See `Dialogue`."""
-        del moments
+        text = f"{preview.text(with_forecast=not self._yes)}\n{counts_text(preview.counted)}"
         if self._yes:
             if not self._quiet:
-                say(f"{review_text(planned, state, None, agreement)}\n{counts}", err=True)
+                say(text, err=True)
             return False
-        expected = forecast(planned.study, planned.calibration, n_rows=planned.n_rows)
-        text = review_text(planned, state, expected, agreement)
-        ask(f"{text}\n{counts}", "Contribute this?")
+        asked = preview.document()
+        asserted = " ".join(asked.asserted)
+        ask(text, f"{asked.question}\nYou assert: {asserted}\nContribute this?")
         return True
 
     def tell(self, text: str) -> None:

@@ -20,6 +20,7 @@ from dppca.owner.client.session import agreed_study, compare_ledger, connect
 from dppca.owner.commands.budget_totals import stored_charge
 from dppca.owner.commands.consent import Dialogue
 from dppca.owner.commands.counting import read_rows
+from dppca.owner.commands.preview import ContributionPreview
 from dppca.owner.engines.addresses import ledger_name
 from dppca.owner.engines.engine import Engine, LocalEngine
 from dppca.owner.engines.selection import open_engine
@@ -37,7 +38,7 @@ from dppca.owner.release.contribution import (
     review,
 )
 from dppca.owner.release.path import ContributionPlan, MaskedPlan, send_release, store_release
-from dppca.owner.render.faults import alarm_lines, counts_text
+from dppca.owner.render.faults import alarm_lines
 from dppca.owner.render.outcomes import ContributionDocument
 from dppca.owner.site.agreement import (
     Agreement,
@@ -153,10 +154,14 @@ def _release(
     with open_engine(engine, site.folder) as used:
         moments, counted = _read(used, table, study, dialogue, seconds)
     # Shown only: no decision may depend on a count of faults, because the release must not.
-    read, faults = replace(planned, n_rows=moments.n_rows), counts_text(counted)
+    read = replace(planned, n_rows=moments.n_rows)
     for line in alarm_lines(counted):
         dialogue.tell(line)
-    asked = dialogue.require_consent(read, moments, state, agreement, faults)
+    asked = dialogue.require_consent(
+        ContributionPreview(
+            site, study, state, read, moments, agreement, (), data_set, counted, None
+        )
+    )
     if asked and planned.is_live:  # a release is of one moment, and that comes after consent
         moments, counted = _read(LocalEngine(), table, study, dialogue, seconds)
     if moments.n_rows != table.n_rows:

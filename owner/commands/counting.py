@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from typing import Protocol
+
 from dppca.common.numerics.moments.moments import Moments
+from dppca.common.shell.console import Progress
 from dppca.common.study import FaultRule
-from dppca.owner.commands.consent import ShowProgress
 from dppca.owner.engines.engine import Engine
 from dppca.owner.records import CheckReport, FaultCounts, Table
+
+
+class ShowProgress(Protocol):
+    """Callable that shows the progress of a piece of work while the block runs."""
+
+    def __call__(
+        self, description: str, total: int, *, unit: str
+    ) -> AbstractContextManager[Progress]:
+        """Show the progress; see `dppca.common.shell.console.progress`."""
 
 
 def read_rows(

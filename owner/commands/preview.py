@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from dppca.common.documents.messages import StudyState
@@ -11,22 +12,20 @@ from dppca.common.numerics.moments.moments import Moments
 from dppca.common.study import Study
 from dppca.common.synthesis.refinement import Regrown, compare_grown
 from dppca.owner.client.session import agreed_study, connect
-from dppca.owner.commands.consent import ShowProgress
-from dppca.owner.commands.counting import read_rows
+from dppca.owner.commands.counting import ShowProgress, read_rows
 from dppca.owner.commands.coverage import find_refusals
 from dppca.owner.engines.addresses import ledger_name
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.records import CheckReport, open_table
 from dppca.owner.release.contribution import Forecast, Review, choose_data_set, forecast, review
-from dppca.owner.render.charges import charged_cost
-from dppca.owner.render.review import ReviewDocument, review_aggregate
+from dppca.owner.render.review import ReviewDocument, review_document, review_text
 from dppca.owner.site.agreement import Agreement, agree
 from dppca.owner.site.config import Site
 from dppca.owner.site.policy import DataSet, load_policy
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ContributionPreview:
     """Information for a steward before consent.
 
@@ -42,45 +41,39 @@ class ContributionPreview:
         Sums and counts of the rows that were read; site-only.
     """
 
+    site: Site
     study: Study
     state: StudyState
     review: Review
     moments: Moments
-    forecast: Forecast | None
     agreement: Agreement | None
     refusals: tuple[DppcaError, ...]
     data_set: DataSet
     counted: CheckReport
     grown: Regrown | None
 
-    def document(self) -> ReviewDocument:
+    @cached_property
+    def forecast(self) -> Forecast | None:
+        """What may be found: from the study and the number of rows alone."""
+        return forecast(self.study, self.review.calibration, n_rows=self.review.n_rows)
+
+    def document(self, *, with_forecast: bool = True) -> ReviewDocument:
         """Return the document that ``review --json`` prints."""
-        found, request, noise = self.review, self.review.request, self.review.calibration
-        return ReviewDocument(
-            study=self.study.name,
-            digest=self.study.digest,
-            state=self.state,
-            data_set=request.data_set,
-            rows=found.n_rows,
-            entries=found.n_entries,
-            counted=found.study.table.counted,
-            bytes=found.n_bytes,
-            mechanism=request.mechanism,
-            **charged_cost(request),
-            nominal_epsilon=noise.nominal,
-            federation=found.federation,
-            aggregate=None if self.agreement is None else review_aggregate(found, self.agreement),
-            relation=noise.sensitivity.relation.value,
-            max_rows_per_person=noise.max_rows_per_person,
-            parameters=noise.law.parameters(),
-            resolution_bits=noise.sensitivity.resolution_bits,
-            budget=found.budget_status,
-            next=found.step,
-            forecast=self.forecast,
-            refused="; ".join(map(str, self.refusals)) or None,
-            coded_by_rule=self.counted,
+        return review_document(
+            self.site,
+            self.review,
+            self.state,
+            self.counted,
+            agreement=self.agreement,
+            expected=self.forecast if with_forecast else None,
+            refused=[*map(str, self.refusals)],
             grown=self.grown,
         )
+
+    def text(self, *, with_forecast: bool = True) -> str:
+        """Return the document as text."""
+        document = self.document(with_forecast=with_forecast)
+        return review_text(document, refusals=[*map(str, self.refusals)])
 
 
 def preview_contribution(
@@ -121,11 +114,11 @@ def preview_contribution(
         moments, counted = read_rows(table, used, study.faults, progress=progress)
     reviewed = replace(reviewed, n_rows=moments.n_rows)  # the number shown is the number read
     return ContributionPreview(
+        site=site,
         study=study,
         state=state,
         review=reviewed,
         moments=moments,
-        forecast=forecast(study, reviewed.calibration, n_rows=reviewed.n_rows),
         agreement=agreement,
         data_set=data_set,
         refusals=find_refusals(reviewed, state, data_set, history),

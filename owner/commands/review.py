@@ -67,7 +67,6 @@ def command(
     from dppca.common.shell.console import progress
     from dppca.owner.commands.preview import preview_contribution
     from dppca.owner.render.faults import with_counts
-    from dppca.owner.render.review import review_text
     from dppca.owner.site.config import load_site
 
     preview = preview_contribution(
@@ -80,15 +79,7 @@ def command(
         grown_on=grown_on,
         progress=partial(progress, enabled=not as_json),
     )
-    text = review_text(
-        preview.review,
-        preview.state,
-        preview.forecast,
-        preview.agreement,
-        refusals=[*map(str, preview.refusals)],
-        grown=preview.grown,
-    )
-    text = with_counts(text, preview.counted)
+    text = with_counts(preview.text(), preview.counted)
     emit(preview.document(), text, as_json=as_json)
     if preview.refusals:
         return preview.refusals[0].exit_code

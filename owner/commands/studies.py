@@ -31,12 +31,15 @@ from dppca.owner.ledger.openers import record_for
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.release.contribution import NextStep, decide_step
 from dppca.owner.render.studies import (
+    Badge,
+    Group,
     OwnStudies,
     OwnStudy,
     Standing,
     advise,
     studies_text,
 )
+from dppca.owner.site.answers import kept_answer
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import components_path
 from dppca.owner.site.policy import Policy, load_policy
@@ -51,11 +54,7 @@ def list_studies(site: Site, client: CuratorQueries, known: dict[str, Study]) ->
         Studies that were fetched before, by digest; new ones are added.
     """
     summaries, history = client.studies(), read_history(site.ledger)
-    policy: Policy | DppcaError
-    try:
-        policy = load_policy(site)
-    except (NoPolicyError, SettingError) as error:
-        policy = error
+    policy = find_policy(site)
     listed = [_list(site, client, each, history, policy, known) for each in summaries]
     return OwnStudies(site.curator, listed)
 
@@ -73,32 +72,68 @@ def _list(
         calibration = calibrate(study)
     except (StudyError, PrivacyError, SettingError, UploadError) as error:
         refused = f"nothing: its document is refused ({error}); tell the operator"
-        return OwnStudy(**asdict(found), next=refused)
-    now, deadline = utc_now(), study.deadline
+        badge = Badge(Group.YOU, "refused here", "bad")
+        return OwnStudy(**asdict(found), badge=badge, next=refused)
+    deadline = study.deadline
+    standing = find_standing(
+        site, study, found.state, history, policy, contributed=found.contributed
+    )
+    left = None if deadline is None else (deadline - utc_now()).total_seconds()
+    return OwnStudy(
+        **asdict(found),
+        deadline=None if deadline is None else deadline.astimezone(UTC),
+        seconds_left=None if left is None else max(0, int(left)),
+        epsilon=calibration.epsilon,
+        delta=calibration.delta,
+        badge=standing.badge,
+        next=advise(study.name, standing),
+    )
+
+
+def find_standing(
+    site: Site,
+    study: Study,
+    state: StudyState,
+    history: History,
+    policy: Policy | DppcaError,
+    *,
+    contributed: bool,
+) -> Standing:
+    """Return where a site stands in a study.
+
+    Parameters
+    ----------
+    policy
+        The site's policy, or the reason why there is none.
+    contributed
+        True if the curator holds a contribution of this site.
+    """
     step, uncovered = decide_step(history, study.digest), ""
-    if found.state is StudyState.OPEN and step is NextStep.RESERVE:
+    if state is StudyState.OPEN and step is NextStep.RESERVE:
         refusals = (
             find_uncovered(study, policy, history) if isinstance(policy, Policy) else [policy]
         )
         uncovered = "; ".join(map(str, refusals))
     record = record_for(history.openers, study, site.name)
-    standing = Standing(
-        state=found.state,
-        is_held=found.contributed,
+    answer = kept_answer(site, study.name)
+    return Standing(
+        state=state,
+        is_held=contributed,
         step=step,
-        is_over=study.deadline_passed(now),
+        is_over=study.deadline_passed(utc_now()),
         opens=site.name in (study.openers or {}) and (record is None or not record.is_done),
         has_components=components_path(site, study.name).exists(),
         uncovered=uncovered,
+        answer=None if answer is None else answer.answer,
     )
-    return OwnStudy(
-        **asdict(found),
-        deadline=None if deadline is None else deadline.astimezone(UTC),
-        seconds_left=None if deadline is None else max(0, int((deadline - now).total_seconds())),
-        epsilon=calibration.epsilon,
-        delta=calibration.delta,
-        next=advise(study.name, standing),
-    )
+
+
+def find_policy(site: Site) -> Policy | DppcaError:
+    """Return the site's policy, or the reason why there is none."""
+    try:
+        return load_policy(site)
+    except (NoPolicyError, SettingError) as error:
+        return error
 
 
 def _fetch(client: CuratorQueries, found: StudySummary, known: dict[str, Study]) -> Study:

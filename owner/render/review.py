@@ -1,4 +1,8 @@
-"""Document and text of `review`; every figure of the text is in the JSON, too."""
+"""The document that a steward consents to, and its text; the page shows the same document.
+
+It is what `review` prints, what `contribute` asks about, and what the page shows: what leaves, of
+which attributes, for whom, at what cost, and what is left.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +11,29 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated
 
-from dppca.common.documents.amounts import decimal_text
+from dppca.common.documents.amounts import decimal_text, left_text
 from dppca.common.documents.messages import StudyState
+from dppca.common.documents.names import one_line
+from dppca.common.documents.tables import text_table
 from dppca.common.documents.values import DigestText, TimeText
 from dppca.common.estimators.relations import relations_lines
 from dppca.common.privacy.collusion import foresee_collusion
 from dppca.common.privacy.composition import ComposedGuarantee, describe_overlap
+from dppca.common.schema.attributes import Date, Numeric, Ordinal, Score
+from dppca.common.schema.document import Schema
+from dppca.common.study import Study
 from dppca.common.synthesis.refinement import Regrown
 from dppca.owner.records import CheckReport
 from dppca.owner.release.contribution import BudgetStatus, Forecast, NextStep, Review
-from dppca.owner.render.charges import ChargedCost, charge_text, other_owners, standing_lines
+from dppca.owner.render.charges import (
+    ChargedCost,
+    charge_text,
+    charged_cost,
+    other_owners,
+    standing_lines,
+)
 from dppca.owner.site.agreement import Agreement
+from dppca.owner.site.config import Site
 
 _NEXT = {
     NextStep.RESERVE: "charge it, then draw the noise and send",
@@ -35,9 +51,20 @@ _GROWN = {
     Regrown.UNCHECKED: "the trees were not compared: give the file of rows with --grown-on",
 }
 _MASKED = (
-    "  masked: random words, of which the openers' answers show the sum over all owners alone; "
-    "this site adds a share of the noise"
+    "They leave masked: only the sum over all owners can be read, once the openers have answered."
 )
+_MOST_NAMED = 4
+_MOST_LABELS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewedAttribute:
+    """Attribute of the rows that a study asks for."""
+
+    name: Annotated[str, "name of the column"]
+    kind: Annotated[str, "what it is, in words"]
+    values: Annotated[tuple[str, ...], "values that count: `LOWER to UPPER`, or all labels"]
+    used_for: Annotated[tuple[str, ...], "what it is used for beside sums and products"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +85,7 @@ class ReviewedAggregate:
     ]
     keys_verified: Annotated[bool, "whether the keys of all owners are verified"]
     unverified: Annotated[tuple[str, ...], "owners whose keys are not"]
+    more: Annotated[str | None, "what is left if more owners collude, in words"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +99,18 @@ class ReviewDocument(ChargedCost):
     rows: Annotated[int, "rows of the data set"]
     entries: Annotated[int, "noised sums that would leave"]
     bytes: Annotated[int, "their size"]
-    counted: Annotated[tuple[str, ...], "what has cells in which the rows are counted"]
+    attributes: Annotated[tuple[ReviewedAttribute, ...], "those that it is computed from, all"]
+    tables: Annotated[tuple[str, ...], "tables and trees in whose cells rows are counted"]
+    curator: Annotated[str, "`HOST:PORT` of the curator, who gets it"]
+    owners: Annotated[tuple[str, ...], "owners of the study, who get the components"]
+    components: Annotated[str, "what comes out, in words"]
+    deadline: Annotated[TimeText | None, "when the study stops waiting for owners; null for never"]
     mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
     nominal_epsilon: Annotated[Decimal | None, "the study's epsilon where the charge differs"]
     federation: Annotated[ComposedGuarantee, "the guarantee over all owners"]
+    overlap: Annotated[str | None, "who may have rows at several owners; null for nobody"]
+    asserted: Annotated[tuple[str, ...], "what the steward asserts: no software can check it"]
+    question: Annotated[str, "what is asked, at what cost, in two sentences"]
     aggregate: Annotated[ReviewedAggregate | None, "with trust: aggregate; null else"]
     relation: Annotated[str, "which tables are neighbours"]
     max_rows_per_person: Annotated[int, "most rows of one person that are protected"]
@@ -82,8 +118,9 @@ class ReviewDocument(ChargedCost):
     resolution_bits: Annotated[int, "binary digits of a coded value"]
     budget: Annotated[BudgetStatus, "the population's lifetime budget"]
     next: Annotated[NextStep, "what `contribute` would do next, where it is not refused"]
+    continues: Annotated[bool, "whether it continues a study that was published"]
     forecast: Annotated[
-        Forecast | None, "what may be found; null for a study that continues another"
+        Forecast | None, "what may be found; null for a study that continues another, or if unasked"
     ]
     grown: Annotated[
         Regrown | None,
@@ -95,7 +132,7 @@ class ReviewDocument(ChargedCost):
     coded_by_rule: Annotated[CheckReport, "values that coding replaced (site-only)"]
 
 
-def review_aggregate(found: Review, agreement: Agreement) -> ReviewedAggregate:
+def _review_aggregate(found: Review, agreement: Agreement) -> ReviewedAggregate:
     """Return the owners of a masked contribution, and its protection against collusion."""
     terms, study = agreement.terms, found.study
     against = foresee_collusion(study, found.calibration)
@@ -110,100 +147,221 @@ def review_aggregate(found: Review, agreement: Agreement) -> ReviewedAggregate:
         epsilon_all_others=None if against is None else against.all_others,
         keys_verified=agreement.is_verified,
         unverified=agreement.unknown,
+        more=None if against is None else against.words,
     )
 
 
-def _aggregate_lines(found: Review, agreement: Agreement) -> list[str]:
-    """Return lines on the protection, its conditions, and the figures if more owners collude."""
-    terms, claim = review_aggregate(found, agreement), found.calibration
-    against = foresee_collusion(found.study, claim)
-    more = [] if against is None else [f"  {against.words}"]
-    spares = f", {terms.spares} of whom may be gone for good" if terms.spares else ""
-    return [
-        "Against whom (trust: aggregate):",
-        f"  epsilon {decimal_text(claim.epsilon)}, delta {decimal_text(claim.delta)} against the "
-        f"curator together with any {other_owners(terms.colluders)}, as long as "
-        f"{terms.honest} owners, this one among them, run this software",
-        *more,
-        "  computational: rests on X25519 or ML-KEM-768, on AES-256, HKDF-SHA256 and ECDSA P-256",
-        f"  openers, who come back once by {terms.open_by}: {', '.join(terms.openers)}{spares}",
-        f"  {_verified_line(agreement)}",
-        "  digest of the document that this site was sent, to be read to other owners' stewards, "
-        f"who compare it with theirs: {found.study.digest}",
-    ]
-
-
-def _verified_line(agreement: Agreement) -> str:
-    if agreement.compared:
-        return "the document has the digest that you gave; the owners' keys are in peers.yaml"
-    if agreement.is_verified:
-        return "the keys of all owners are verified (peers.yaml)"
-    return (
-        f"NOT VERIFIED: the keys of {', '.join(agreement.unknown)}. `contribute` needs --digest, "
-        "64 digits, from another owner's steward; not from the curator or its operator"
-    )
-
-
-def review_text(
+def review_document(
+    site: Site,
     found: Review,
     state: StudyState,
-    expected: Forecast | None,
-    agreement: Agreement | None = None,
+    counted: CheckReport,
     *,
-    refusals: Sequence[str] = (),
+    agreement: Agreement | None,
+    expected: Forecast | None,
+    refused: Sequence[str],
     grown: Regrown | None = None,
-) -> str:
-    """Return what would leave, its cost, the guarantee, and a forecast of its use."""
-    request, study = found.request, found.study
-    person = found.calibration.max_rows_per_person
-    lines = [
-        f"Study {study.name} ({state.value}), data set {request.data_set}, {found.n_rows} rows",
-        "",
-        "What would leave this site, once:",
-        *_content_lines(found),
-        *([] if grown is None else [f"  {_GROWN[grown]}"]),
-        *([] if agreement is None else [_MASKED]),
-        f"  the number of rows, {found.n_rows}, exactly",
-        "  a receipt of the guarantee; the length and last hash of this site's ledger",
-        "What that costs:",
-        f"  {request.mechanism} noise: epsilon {decimal_text(request.epsilon)}, "
-        f"delta {decimal_text(request.delta)}; charged: {charge_text(request.charge)}",
-        *standing_lines(found.budget_status),
-        "The guarantee holds if:",
-        f"  no person has more than {person} row{'s' if person > 1 else ''} in this data set",
-        f"  {describe_overlap(study)}",
-        "  then one person's loss in the whole federation is at most epsilon "
-        f"{found.federation.epsilon}, delta {found.federation.delta}",
-        *([] if agreement is None else _aggregate_lines(found, agreement)),
+) -> ReviewDocument:
+    """Return what a steward is asked.
+
+    Parameters
+    ----------
+    counted
+        Values of the rows that coding replaced; site-only.
+    expected
+        The forecast; None to leave it out.
+    refused
+        Reasons why `contribute` would refuse.
+    grown
+        Whether the study's trees are those of its file of rows.
+    """
+    study, noise, schema = found.study, found.calibration, found.study.table
+    n_named = len(schema.histograms) + len(schema.products_of_bins)
+    return ReviewDocument(
+        study=study.name,
+        digest=study.digest,
+        state=state,
+        data_set=found.request.data_set,
+        rows=found.n_rows,
+        entries=found.n_entries,
+        bytes=found.n_bytes,
+        attributes=_describe_attributes(schema),
+        tables=schema.counted[n_named:],
+        curator=site.curator,
+        owners=study.owners,
+        components=_describe_components(study),
+        deadline=None if study.deadline is None else study.deadline.isoformat(),
+        mechanism=found.request.mechanism,
+        **charged_cost(found.request),
+        nominal_epsilon=noise.nominal,
+        federation=found.federation,
+        overlap=describe_overlap(study) if study.overlap else None,
+        asserted=_list_assertions(study, site.name, noise.max_rows_per_person),
+        question=_question(site, found),
+        aggregate=None if agreement is None else _review_aggregate(found, agreement),
+        relation=noise.sensitivity.relation.value,
+        max_rows_per_person=noise.max_rows_per_person,
+        parameters=noise.law.parameters(),
+        resolution_bits=noise.sensitivity.resolution_bits,
+        budget=found.budget_status,
+        next=found.step,
+        continues=study.continues is not None,
+        forecast=expected,
+        grown=grown,
+        refused="; ".join(refused) or None,
+        coded_by_rule=counted,
+    )
+
+
+def _describe_attributes(schema: Schema) -> tuple[ReviewedAttribute, ...]:
+    used: dict[str, list[str]] = {each.name: [] for each in schema.attributes}
+    for index, cells in schema.histograms:
+        used[schema.attributes[index].name].append(f"histogram of {cells.n_cells} cells")
+    for name in schema.products_of_bins:
+        used[name].append("products by its bins")
+    for name in schema.targets:
+        used[name].append("target")
+    described = []
+    for each in schema.attributes:
+        if isinstance(each, Ordinal) or not isinstance(each, Numeric):
+            ordered = ", in order" if isinstance(each, Ordinal) else ""
+            kind, values = f"one of {len(each.labels)}{ordered}", each.labels
+        elif each.scale is not None:
+            kind, values = "number", (f"about {each.middle:g}, scale {each.scale:g}",)
+        else:
+            kind = "whole number" if each.integer else "number"
+            kind = "date" if isinstance(each, Date) else kind
+            kind += ", on a log scale" if each.score is Score.LOG else ""
+            values = (" to ".join(map(each.format_value, each.bounds)),)
+        described.append(
+            ReviewedAttribute(
+                name=each.name, kind=kind, values=values, used_for=tuple(used[each.name])
+            )
+        )
+    return tuple(described)
+
+
+def _describe_components(study: Study) -> str:
+    rule = study.components
+    if rule is None:
+        return "the joint counts"
+    if rule.count is not None:
+        return f"{rule.count} joint component{'s' if rule.count > 1 else ''}"
+    if rule.contribution_rate is not None:
+        return f"the joint components with {rule.contribution_rate:.3g} of the variance"
+    return "the joint components above the noise"
+
+
+def _list_assertions(study: Study, site: str, most_rows: int) -> tuple[str, ...]:
+    """Return what a site's steward asserts of the rows, each as a sentence."""
+    groups = () if isinstance(study.overlap, bool) else study.overlap
+    own = next((group for group in groups if site in group), (site,))
+    others = () if study.overlap is True else [name for name in study.owners if name not in own]
+    rows = "one row" if most_rows == 1 else f"{most_rows} rows"
+    where = f"any of the {len(others)} other owners"
+    if len(others) <= _MOST_NAMED:
+        where = " or ".join(filter(None, (", ".join(others[:-1]), *others[-1:])))
+    return (
+        *((f"Nobody in these rows is also at {where}.",) if others else ()),
+        f"Nobody has more than {rows} here.",
+    )
+
+
+def _question(site: Site, found: Review) -> str:
+    """Return what would be sent, and what it costs and leaves."""
+    budget = found.budget_status
+    ask = (
+        f"Send {found.n_entries:,} noised numbers on {found.n_rows:,} rows, "
+        f"{len(found.study.table.attributes)} attributes, to the curator at {site.curator}."
+    )
+    if found.step is not NextStep.RESERVE:
+        return f"{ask} It is charged already, and costs nothing more."
+    cost = f"It costs epsilon {decimal_text(found.request.epsilon)}, once"
+    if not budget.admitted:
+        return f"{ask} {cost}, which the lifetime budget does not cover."
+    left = f"{left_text(budget.remaining_after)} of {decimal_text(budget.epsilon)}"
+    return f"{ask} {cost}; {left} are left. It cannot be taken back."
+
+
+def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> str:
+    """Return what is asked, of which attributes, for whom and at what cost; then the rest."""
+    found, owners = document, ", ".join(document.owners)
+    rows = [
+        (each.name, each.kind, _shown(each.values), ", ".join(each.used_for))
+        for each in found.attributes
     ]
+    names = ("attribute", "what it is", "values that count", "also for")
+    answer = "no deadline" if found.deadline is None else f"answer by {found.deadline}"
+    content = "sums of coded columns and of their products"
+    if found.continues:
+        content = (
+            "counts of rows, which continue a study that was published: synthetic rows are made of "
+            "both, and what both cost a person adds up"
+        )
+    masked = [] if found.aggregate is None else [f"  {_MASKED}"]
+    lines = [
+        f"Study {found.study} ({found.state.value}), asked by the curator at {found.curator}; "
+        f"{answer}",
+        "",
+        "What leaves this site, once:",
+        f"  {found.entries} noised numbers, and not one row: {content} ({found.bytes} bytes)",
+        *([] if found.grown is None else [f"  {_GROWN[found.grown]}"]),
+        *masked,
+        f"  the number of rows, {found.rows}, exactly",
+        "  a receipt of the guarantee; the length and last hash of this site's ledger",
+        f"Of {len(found.attributes)} attributes of data set {found.data_set}:",
+        *(f"  {line}" for line in text_table(names, rows, width=None)),
+        *(f"  counted, too: the rows in each cell of {each}" for each in found.tables),
+        f"For the curator, who adds up what all owners send. What comes out, {found.components}, "
+        f"goes to {owners}.",
+        "What that costs:",
+        f"  {found.mechanism} noise: epsilon {decimal_text(found.epsilon)}, "
+        f"delta {decimal_text(found.delta)}; charged: {charge_text(found.charge)}",
+        *standing_lines(found.budget),
+        "You assert, for no software can check it:",
+        *(f"  {each}" for each in found.asserted),
+        f"One person's loss in the whole federation is then at most epsilon "
+        f"{found.federation.epsilon}, delta {found.federation.delta}.",
+        *([] if found.overlap is None else [f"  {found.overlap}"]),
+        *([] if found.aggregate is None else _aggregate_lines(found, found.aggregate)),
+    ]
+    if found.forecast is not None:
+        lines += _forecast_lines(found, found.forecast)
     if refusals:
         lines += ["Next: nothing, `contribute` would refuse:", *(f"  {each}" for each in refusals)]
     else:
-        lines.append(f"Next: {_NEXT[found.step]}")
-    if expected is not None:
-        lines += _forecast_lines(found, expected)
-    return "\n".join(lines)
+        lines.append(f"Next: {_NEXT[found.next]}")
+    return "\n".join(map(one_line, lines))
 
 
-def _content_lines(found: Review) -> list[str]:
-    table = found.study.table
-    if found.study.continues is not None:
-        return [
-            f"  {found.n_entries} noised counts of rows ({found.n_bytes} bytes)",
-            *(f"  the rows in each cell of {each}" for each in table.counted),
-            "  it continues a study that was published: synthetic rows are made of both, and what "
-            "both cost a person adds up",
-        ]
+def _shown(labels: Sequence[str]) -> str:
+    more = f" and {len(labels) - _MOST_LABELS} more" if len(labels) > _MOST_LABELS else ""
+    return ", ".join(labels[:_MOST_LABELS]) + more
+
+
+def _aggregate_lines(document: ReviewDocument, terms: ReviewedAggregate) -> list[str]:
+    """Return lines on the protection, its conditions, and the figures if more owners collude."""
+    spares = f", {terms.spares} of whom may be gone for good" if terms.spares else ""
     return [
-        f"  {found.n_entries} noised sums of coded columns and of their products "
-        f"({found.n_bytes} bytes)",
-        *(f"  among them the rows in each cell of {each}" for each in table.counted),
+        "Against whom (trust: aggregate):",
+        f"  epsilon {decimal_text(document.epsilon)}, delta {decimal_text(document.delta)} against "
+        f"the curator together with any {other_owners(terms.colluders)}, as long as "
+        f"{terms.honest} owners, this one among them, run this software",
+        *([] if terms.more is None else [f"  {terms.more}"]),
+        "  computational: rests on X25519 or ML-KEM-768, on AES-256, HKDF-SHA256 and ECDSA P-256",
+        f"  openers, who come back once by {terms.open_by}: {', '.join(terms.openers)}{spares}",
+        "  the keys of all owners are verified (peers.yaml)"
+        if terms.keys_verified
+        else f"  NOT VERIFIED: the keys of {', '.join(terms.unverified)}. `contribute` needs "
+        "--digest, 64 digits, from another owner's steward; not from the curator or its operator",
+        "  digest of the document that this site was sent, to be read to other owners' stewards, "
+        f"who compare it with theirs: {document.digest}",
     ]
 
 
-def _forecast_lines(found: Review, expected: Forecast) -> list[str]:
+def _forecast_lines(found: ReviewDocument, expected: Forecast) -> list[str]:
     lines = [
-        f"Forecast, if all {len(found.study.owners)} owners bring {found.n_rows} rows each "
+        f"Forecast, if all {len(found.owners)} owners bring {found.rows} rows each "
         "(from the study alone, not from your rows):",
         f"  the noise alone reaches variance {expected.noise_edge:.4g} in some direction; the "
         f"schema allows {expected.largest_variance:.4g} in all",

@@ -6,13 +6,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Annotated
+from enum import StrEnum
+from typing import Annotated, Literal
 
 from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.messages import StudyState
 from dppca.common.documents.values import DigestText
 from dppca.common.shell.clock import duration_text
 from dppca.owner.release.contribution import NextStep
+from dppca.owner.site.answers import AnswerKind
+
+
+class Group(StrEnum):
+    """Whom a study waits for, as a heading of the list."""
+
+    YOU = "Waits for you"
+    OTHERS = "Waits for others"
+    RESULTS = "Results"
+    ENDED = "Ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """Where a study stands for a site."""
+
+    group: Annotated[Group, "whom it waits for"]
+    words: Annotated[str, "its state, in two or three words"]
+    kind: Annotated[Literal["good", "wait", "bad", "idle"], "how it is meant"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +49,7 @@ class OwnStudy:
     seconds_left: Annotated[int | None, "until then, 0 once it has passed; null for never"] = None
     epsilon: Annotated[Decimal | None, "epsilon that a contribution costs this site"] = None
     delta: Annotated[Decimal | None, "its delta; null, as epsilon, if the study is refused"] = None
+    badge: Annotated[Badge, "where it stands for this site, in short"]
     next: Annotated[str, "what to do now, in words"]
 
 
@@ -58,6 +79,8 @@ class Standing:
         True if the components are here.
     uncovered
         Reason why policy.yaml does not cover it, before a charge; empty if it does.
+    answer
+        What the steward has answered in place of contributing; None without an answer.
     """
 
     state: StudyState
@@ -67,6 +90,44 @@ class Standing:
     opens: bool = False
     has_components: bool = False
     uncovered: str = ""
+    answer: AnswerKind | None = None
+
+    @property
+    def may_contribute(self) -> bool:
+        """True if a contribution may still be made, or made again."""
+        return (
+            self.state is StudyState.OPEN
+            and not self.is_held
+            and not (
+                self.step is NextStep.NOTHING or (self.is_over and self.step is not NextStep.SEND)
+            )
+        )
+
+    @property
+    def badge(self) -> Badge:
+        """Whom the study waits for, in two or three words."""
+        if self.state is StudyState.ABORTED:
+            return Badge(Group.ENDED, "ended", "bad")
+        if self.state in (StudyState.DECOMPOSED, StudyState.CLOSED):
+            return Badge(
+                Group.RESULTS, "result here" if self.has_components else "result ready", "good"
+            )
+        if self.state is StudyState.SEALED:
+            if self.opens:
+                return Badge(Group.YOU, "waits for you to open", "wait")
+            return Badge(Group.OTHERS, "waits for openers", "idle")
+        if not self.may_contribute:
+            late = self.is_over and not self.is_held
+            return Badge(Group.OTHERS, "too late" if late else "waits for others", "idle")
+        if self.step is not NextStep.RESERVE:
+            return Badge(Group.YOU, "charged, not sent", "bad")
+        if self.answer == "declined":
+            return Badge(Group.ENDED, "declined", "idle")
+        if self.uncovered:
+            return Badge(Group.YOU, "not covered", "bad")
+        if self.answer == "later":
+            return Badge(Group.YOU, "not now", "idle")
+        return Badge(Group.YOU, "waits for you", "wait")
 
 
 def advise(name: str, standing: Standing) -> str:
@@ -99,6 +160,8 @@ def _advise_open(name: str, standing: Standing) -> str:
         return "nothing: its deadline has passed"
     if standing.step is NextStep.DRAW:
         return f"`dppca-owner contribute {name}`: it is charged and not drawn (no further charge)"
+    if standing.answer == "declined":
+        return f"nothing: this site has declined; `dppca-owner review {name}` shows it all the same"
     if standing.uncovered:
         return f"nothing, it is not covered: {standing.uncovered}"
     return f"look at what would leave: `dppca-owner review {name}`, then `contribute`"

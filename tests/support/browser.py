@@ -156,7 +156,7 @@ def require_told(page: Page) -> None:
 
 _FOCUSED = """(() => {
     const here = document.activeElement;
-    const label = here.labels?.[0]?.textContent;
+    const label = here.labels?.[0]?.textContent.trim();
     return label || here.getAttribute("aria-label") || here.textContent.trim();
 })()"""
 
@@ -202,5 +202,12 @@ def look_again_until(page: Page, text: str) -> None:
 
 def look_at_review(page: Page) -> None:
     """Ask for the review of the page's study, and wait until script has loaded it."""
-    page.get_by_role("link", name="Look at what would leave").click()
-    page.get_by_text("What would leave, once").wait_for()
+    page.get_by_role("link", name="Review what would leave").click()
+    page.get_by_text("What leaves, once").wait_for()
+
+
+def agree(page: Page, button: str = "Contribute") -> None:
+    """Tick all that the page asks the steward to assert, and press the button."""
+    for tick in page.get_by_role("checkbox").all():
+        tick.check()
+    page.get_by_role("button", name=button).click()

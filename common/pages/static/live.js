@@ -28,7 +28,7 @@ async function refresh() {
   const read = live.contains(document.activeElement) || live.querySelector("details[open]");
   if (!read && !document.hidden) {
     try {
-      const answer = await fetch(location.href, { credentials: "same-origin" });
+      const answer = await fetch(live.dataset.from || location.href, { credentials: "same-origin" });
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const next = page.querySelector("[data-live]");
       document.body.toggleAttribute("data-lost", !answer.ok);
@@ -36,7 +36,8 @@ async function refresh() {
         location.reload(); // what was waited for has come
         return;
       }
-      if (answer.ok) {
+      if (answer.ok && !live.dataset.from) {
+        document.title = page.title;
         renew(live, next);
       }
     } catch {

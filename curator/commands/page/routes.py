@@ -18,7 +18,6 @@ from dppca.common.attestation.verify import verified_result
 from dppca.common.documents.messages import StudyState
 from dppca.common.numerics.loadings import KeptComponent
 from dppca.common.pages.guard import LocalSessionMiddleware
-from dppca.common.pages.rendering import show_time
 from dppca.common.pages.server import PageApp
 from dppca.common.pages.study_header import study_header
 from dppca.common.shell.clock import duration_text, utc_now
@@ -54,9 +53,7 @@ class OperatorApp(PageApp):
     """
 
     def __init__(self, client: OperatorClient, address: str, *, ca: bytes) -> None:
-        super().__init__(
-            TEMPLATES, who=f"Operator, curator {address}", links={"Refusals": "/refusals"}
-        )
+        super().__init__(TEMPLATES, who=f"Curator {address}", links={"Refusals": "/refusals"})
         self._client = client
         self._ca = ca
         self._outcomes: dict[str, Outcome] = {}
@@ -79,7 +76,9 @@ class OperatorApp(PageApp):
 
     def _all_refusals(self, request: Request) -> Response:
         del request
-        return self.answer("operator_refusals.html", refused=self._client.refusals())
+        return self.answer(
+            "operator_refusals.html", tab="/refusals", refused=self._client.refusals()
+        )
 
     def _study(self, request: Request) -> Response:
         details = self._client.show(request.path_params["name"])
@@ -135,17 +134,16 @@ def time_left(study: Study, details: StudyDetails, now: datetime) -> str:
 def describe_owner(owner: OwnerStatus, study: Study, details: StudyDetails, now: datetime) -> str:
     """Return the state of an owner's contribution: came, awaited, late or took no part."""
     if owner.received is not None:
-        return f"came {show_time(owner.received)}"
+        return "came"
     if details.summary.state is not StudyState.OPEN:
         return "took no part"
     late = study.deadline is not None and now >= study.deadline
     return "late" if late else "awaited"
 
 
-def describe_opening(owner: OwnerStatus) -> str:
-    """Return the steps of an opener; empty for other owners."""
+def describe_opening(owner: OwnerStatus) -> list[tuple[str, datetime | None]]:
+    """Return the steps of an opener, each with its time; none for other owners."""
     if not owner.opener:
-        return ""
-    steps = (("voted", owner.voted), ("opened", owner.opened))
-    done = [f"{what} {show_time(when)}" for what, when in steps if when is not None]
-    return ", ".join(done) or "awaited"
+        return []
+    steps = [("voted", owner.voted), ("opened", owner.opened)]
+    return [each for each in steps if each[1] is not None] or [("awaited", None)]

@@ -13,18 +13,20 @@ from __future__ import annotations
 import hmac
 import secrets
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 
-from dppca.common.documents.messages import StudyState
 from dppca.common.errors import ConsentError, DppcaError, StudyStateError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.shell.console import Progress, defect_text, say
+from dppca.owner.commands.preview import ContributionPreview
 from dppca.owner.release.contribution import Review
-from dppca.owner.site.agreement import Agreement
 
 _KEY = secrets.token_bytes(32)
+_PACE_S = 1.0
 _STOPPED = "it was stopped. Nothing was drawn, charged or sent"
 
 
@@ -64,6 +66,20 @@ class Job:
     cancellable: bool = True
     stopped: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _began: float = 0.0
+
+    @property
+    def share(self) -> int | None:
+        """Share of the step that is done, in percent; None while it is not known."""
+        return 100 * self.done // self.total if self.total else None
+
+    @property
+    def time_left(self) -> timedelta | None:
+        """Time that the step takes from now on, at its pace so far; None while it is not known."""
+        passed = time.monotonic() - self._began
+        if not self.total or not self.done or passed < _PACE_S:
+            return None
+        return timedelta(seconds=passed * (self.total - self.done) / self.done)
 
     @property
     def runs(self) -> bool:
@@ -104,6 +120,7 @@ class Job:
     def progress(self, description: str, total: int, *, unit: str) -> Iterator[Progress]:
         """Show the progress of a step; `ConsentError` at the next count after it was stopped."""
         self.step, self.done, self.total, self.unit = description, 0, total, unit
+        self._began = time.monotonic()
         yield _Counter(self)
         self.step, self.total = "going on", 0
 
@@ -168,17 +185,9 @@ class PageDialogue:
         if planned.is_live:
             self.tell(f"{planned.request.data_set} has {planned.n_rows} rows now.")
 
-    def require_consent(
-        self,
-        planned: Review,
-        moments: Moments,
-        state: StudyState,
-        agreement: Agreement | None,
-        counts: str,
-    ) -> bool:
+    def require_consent(self, preview: ContributionPreview) -> bool:
         """See `Dialogue`; consent was given on the page, and must fit the current plan and rows."""
-        del state, agreement, counts
-        self._require_agreed(planned, moments)
+        self._require_agreed(preview.review, preview.moments)
         self._job.commit_point()
         return False
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import hmac
-from collections.abc import Callable, Mapping
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,21 @@ from starlette.routing import Route
 
 from dppca.common.aggregation.sum_messages import SealedSet
 from dppca.common.aggregation.terms import Terms
+from dppca.common.documents.amounts import decimal_text
+from dppca.common.documents.messages import StudyState
 from dppca.common.documents.values import to_document
-from dppca.common.errors import CallError, ConsentError, NotReadyError
+from dppca.common.errors import (
+    CallError,
+    ConsentError,
+    NotReadyError,
+    SchemaMismatchError,
+    SettingError,
+)
 from dppca.common.pages.guard import LocalSessionMiddleware, read_form
 from dppca.common.pages.server import PageApp
 from dppca.common.pages.study_header import study_header
+from dppca.common.privacy.release import calibrate
+from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import say
 from dppca.common.study import Study
 from dppca.common.verification.components import kept_components
@@ -32,14 +43,23 @@ from dppca.owner.commands.interrupt import charges_text, known_history
 from dppca.owner.commands.opening import look_at_opening, open_sum
 from dppca.owner.commands.page.artefacts import Artefacts
 from dppca.owner.commands.page.jobs import Job, Jobs, PageDialogue, fingerprint
-from dppca.owner.commands.page.views import contribution_steps, spectrum
+from dppca.owner.commands.page.views import (
+    budget_segments,
+    contribution_steps,
+    find_sent,
+    find_used_up,
+    spectrum,
+)
 from dppca.owner.commands.preview import ContributionPreview, preview_contribution
 from dppca.owner.commands.report import compare_kept
-from dppca.owner.commands.studies import list_studies
+from dppca.owner.commands.studies import find_policy, find_standing, list_studies
+from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.openers import record_for
 from dppca.owner.ledger.reading import read_history
-from dppca.owner.release.contribution import decide_step
 from dppca.owner.render.faults import alarm_lines
+from dppca.owner.render.studies import Badge, Group, OwnStudy
+from dppca.owner.site.agreement import require_digest
+from dppca.owner.site.answers import AnswerKind, keep_answer, kept_answer
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import components_path, kept_result, kept_study
 from dppca.owner.site.opener_keys import list_opener_keys
@@ -58,14 +78,16 @@ class StewardApp(PageApp):
     """Pages of a site."""
 
     def __init__(self, site: Site) -> None:
-        who, links = f"Site {site.name}", {"Ledger": "/ledger"}
-        super().__init__(TEMPLATES, REPORT_TEMPLATES, who=who, links=links)
+        super().__init__(
+            TEMPLATES, REPORT_TEMPLATES, who=site.name, links={"Budget and ledger": "/ledger"}
+        )
         self._site = site
         self._before = known_history(site)
         self._jobs = Jobs()
         self._previews: dict[_PreviewKey, ContributionPreview] = {}
         self._artefacts = Artefacts(site)
         self._known: dict[str, Study] = {}
+        self._seen: tuple[Sequence[OwnStudy], datetime | None] = (), None
         self._comparisons: dict[str, Compared] = {}
 
     def application(self) -> LocalSessionMiddleware:
@@ -76,6 +98,7 @@ class StewardApp(PageApp):
             Route("/study/{name}", self._study),
             Route("/study/{name}/review", self._review),
             Route("/study/{name}/consent", self._consent, methods=["POST"]),
+            Route("/study/{name}/answer", self._answer, methods=["POST"]),
             Route("/study/{name}/stop", self._stop, methods=["POST"]),
             Route("/study/{name}/opening", self._opening),
             Route("/study/{name}/open", self._open, methods=["POST"]),
@@ -103,24 +126,32 @@ class StewardApp(PageApp):
         return charges_text(self._before, known_history(self._site))
 
     def _index(self, request: Request) -> Response:
+        """Show the budgets and all studies; the studies as last seen while the curator is away."""
         del request
-        budget = to_document(site_budgets(self._site.folder, None))
+        budgets, lost = site_budgets(self._site.folder, None), None
         try:
             with connect(self._site) as client:
-                studies, lost = list_studies(self._site, client, self._known).studies, None
+                self._seen = list_studies(self._site, client, self._known).studies, utc_now()
         except CallError as error:
-            studies, lost = [], str(error)
+            lost = str(error)
+        studies, since = self._seen
+        first = next((each.name for each in studies if each.badge.kind == "wait"), None)
         return self.answer(
             "studies.html",
-            budget=budget,
+            budget=to_document(budgets),
+            segments=budget_segments(budgets),
+            used_up=find_used_up(budgets),
             lost=lost,
+            lost_since=since,
             curator=self._site.curator,
             studies=to_document(studies),
+            first=first,
         )
 
     def _ledger(self, request: Request) -> Response:
         del request
-        return self.answer("ledger.html", budget=to_document(site_budgets(self._site.folder, None)))
+        budget = to_document(site_budgets(self._site.folder, None))
+        return self.answer("ledger.html", tab="/ledger", budget=budget)
 
     def _study(self, request: Request) -> Response:
         """Show the state of a study: work under way, its review, its owners, its result."""
@@ -134,14 +165,12 @@ class StewardApp(PageApp):
         history = read_history(self._site.ledger)
         opener = record_for(history.openers, study, self._site.name)
         shown: dict[str, Any] = {
-            "study": study,
-            "face": study_header(study, progress.state),
+            **self._head(study, progress.state, history),
             "found": progress,
             "job": job,
-            "step": decide_step(history, study.digest),
-            "held": history.is_held(study.digest),
+            "sent": find_sent(history, study.digest, find_policy(self._site)),
+            "answer": kept_answer(self._site, name),
             "artefacts": self._artefacts.list(study.name),
-            "opens": self._site.name in (study.openers or {}),
             "opener": opener,
             "key_left": opener is not None
             and opener.offer.key_id in list_opener_keys(self._site.openers),
@@ -158,14 +187,38 @@ class StewardApp(PageApp):
             **shown,
         )
 
+    def _head(self, study: Study, state: StudyState, history: History) -> dict[str, Any]:
+        """Return the values of a study that each of its pages shows.
+
+        ``live`` names where it stands: an open page whose name is no longer that is loaded again.
+        """
+        standing = find_standing(
+            self._site,
+            study,
+            state,
+            history,
+            find_policy(self._site),
+            contributed=history.is_held(study.digest),
+        )
+        code = hashlib.sha256(repr(standing).encode()).hexdigest()[:16]
+        return {
+            "study": study,
+            "site": self._site.name,
+            "face": study_header(study, state),
+            "cost": decimal_text(calibrate(study).epsilon),
+            "standing": standing,
+            "badge": standing.badge,
+            "live": f"live-{code}",
+        }
+
     def _progress(self, job: Job) -> Response:
-        study = kept_study(self._site, job.study)
+        study, history = kept_study(self._site, job.study), read_history(self._site.ledger)
         return self.answer(
             "progress.html",
-            face=study_header(study),
             job=job,
-            study=study,
-            steps=contribution_steps(read_history(self._site.ledger), study.digest, job),
+            steps=contribution_steps(history, study.digest, job),
+            **self._head(study, StudyState.OPEN, history)
+            | {"badge": Badge(Group.YOU, "under way", "wait")},
         )
 
     def _review(self, request: Request) -> Response:
@@ -174,6 +227,8 @@ class StewardApp(PageApp):
         data_set, digest = asked.get("data-set") or None, asked.get("digest", "").strip() or None
         key, job, again = (name, data_set, digest), self._jobs.of(name), "again" in asked
         address = self._place(name, "/review", data_set, digest)
+        if job is not None and job.runs and job.consents:
+            return self._to(name)
         if job is not None and job.review == address and not again:
             if job.runs:
                 return self._progress(job)
@@ -201,39 +256,43 @@ class StewardApp(PageApp):
         return RedirectResponse(address, status_code=HTTPStatus.SEE_OTHER)
 
     def _show_review(
-        self, key: _PreviewKey, *, wrong: str | None = None, typed_digest: str | None = None
+        self,
+        key: _PreviewKey,
+        *,
+        wrong: str | None = None,
+        wrong_field: str = "",
+        typed_digest: str | None = None,
     ) -> Response:
         (_, data_set, digest), seen = key, self._previews[key]
+        history = read_history(self._site.ledger)
         return self.answer(
             "review.html",
             status=HTTPStatus.OK if wrong is None else HTTPStatus.UNPROCESSABLE_ENTITY,
-            study=seen.study,
-            face=study_header(seen.study, seen.state),
-            seen=seen,
             review=to_document(seen.document()),
-            live=seen.review.is_live,
+            live_rows=seen.review.is_live,
             alarms=alarm_lines(seen.counted),
             spectrum=spectrum(seen),
-            refusals=find_refusals(
-                seen.review, seen.state, seen.data_set, read_history(self._site.ledger)
-            ),
+            refusals=find_refusals(seen.review, seen.state, seen.data_set, history),
             data_set=data_set,
             digest=digest,
             agreed=fingerprint(seen.review, seen.moments),
             wrong=wrong,
+            wrong_field=wrong_field,
             typed_digest=typed_digest,
+            **self._head(seen.study, seen.state, history),
         )
 
     def _consent(self, request: Request) -> Response:
-        """Begin a contribution, if the steward has typed the study's name."""
+        """Begin a contribution, if the steward has asserted what the page asks."""
         name, form = _name(request), read_form(request)
         data_set, digest = form.get("data-set") or None, form.get("digest", "").strip() or None
-        if not _is_typed(name, form):
-            key = (name, data_set, form.get("looked-digest") or None)
-            if key not in self._previews:
-                return self._to(name)
-            wrong = f"To agree, type {name}, the name of the study. Nothing was drawn or charged."
-            return self._show_review(key, wrong=wrong, typed_digest=digest)
+        key = (name, data_set, form.get("looked-digest") or None)
+        if key not in self._previews:
+            return self._to(name)
+        seen = self._previews[key]
+        wrong, field = _find_wrong(form, seen, digest)
+        if wrong is not None:
+            return self._show_review(key, wrong=wrong, wrong_field=field, typed_digest=digest)
         agreed = form.get("agreed", "")
 
         def work(job: Job) -> None:
@@ -248,6 +307,14 @@ class StewardApp(PageApp):
         begun = self._begin(Job(name, f"The contribution to {name}", consents=True), work)
         self._previews = {key: seen for key, seen in self._previews.items() if key[0] != name}
         return begun
+
+    def _answer(self, request: Request) -> Response:
+        """Keep the answer that the steward gives in place of contributing, or take it back."""
+        name, said = _name(request), read_form(request).get("answer", "")
+        kept_study(self._site, name)
+        answers: dict[str, AnswerKind] = {"declined": "declined", "later": "later"}
+        keep_answer(self._site, name, answers.get(said), now=utc_now())
+        return self._to(name)
 
     def _begin(self, job: Job, work: Callable[[Job], None]) -> Response:
         """Begin work that a form asks for, if it is not under way: a form may be sent twice."""
@@ -281,9 +348,8 @@ class StewardApp(PageApp):
         return self.answer(
             "opening.html",
             status=HTTPStatus.OK if wrong is None else HTTPStatus.UNPROCESSABLE_ENTITY,
-            study=seen.study,
-            face=study_header(seen.study, seen.found.state),
             seen=seen,
+            **self._head(seen.study, seen.found.state, read_history(self._site.ledger)),
             spares=Terms.from_study(seen.study).votes_needed,
             unverified=() if seen.agreement is None else seen.agreement.unknown,
             wrong=wrong,
@@ -291,11 +357,11 @@ class StewardApp(PageApp):
         )
 
     def _open(self, request: Request) -> Response:
-        """Begin to open, if the steward has typed the study's name."""
+        """Begin to open, if the steward has ticked what the page asks."""
         name, form = _name(request), read_form(request)
         digest, agreed = form.get("digest", "").strip() or None, form.get("agreed", "")
-        if not _is_typed(name, form):
-            wrong = f"To agree, type {name}, the name of the study. Nothing was opened or sent."
+        if not form.get("tick-1"):
+            wrong = "To agree, tick the sentence above. Nothing was opened or sent."
             return self._show_opening(name, None, wrong=wrong, typed_digest=digest)
 
         def work(job: Job) -> None:
@@ -359,6 +425,28 @@ def _name(request: Request) -> str:
     return name
 
 
-def _is_typed(name: str, form: Mapping[str, str]) -> bool:
-    """Return True if the steward has agreed, by typing the study's name."""
-    return hmac.compare_digest(form.get("name", "").strip().encode(), name.encode())
+def _find_wrong(
+    form: Mapping[str, str], seen: ContributionPreview, digest: str | None
+) -> tuple[str | None, str]:
+    """Return what is wrong with an answer, and the field; None if all is asserted."""
+    try:
+        require_digest(seen.study, digest)
+    except SettingError:
+        return (
+            f"The digest has 64 digits, 0 to 9 and a to f. This has {len(digest or '')} "
+            "characters. Nothing was drawn or charged.",
+            "digest",
+        )
+    except SchemaMismatchError:
+        return (
+            "This is the digest of another document than the one that this site was sent. Do not "
+            "contribute; tell the other owners' stewards. Nothing was drawn or charged.",
+            "digest",
+        )
+    if seen.agreement is not None and digest is None and not seen.agreement.is_verified:
+        missing = "Type the digest that another owner's steward has. Nothing was drawn or charged."
+        return missing, "digest"
+    asserted = seen.document(with_forecast=False).asserted
+    if not all(form.get(f"tick-{place}") for place in range(1, len(asserted) + 1)):
+        return "To agree, tick what you assert. Nothing was drawn or charged.", "ticks"
+    return None, ""

@@ -1,25 +1,121 @@
-"""Steps and a spectrum for pages: pure, from values to plain ones."""
+"""Values for pages, from a ledger and a policy: pure, and plain."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from decimal import Decimal
+
+from dppca.common.documents.amounts import decimal_text
+from dppca.common.errors import DppcaError
+from dppca.owner.commands.budget_totals import population_budget
 from dppca.owner.commands.page.jobs import Job
 from dppca.owner.commands.preview import ContributionPreview
 from dppca.owner.ledger.chain import History
 from dppca.owner.release.contribution import NextStep, decide_step
+from dppca.owner.render.ledger import SiteBudgets
+from dppca.owner.site.policy import Policy
 
 _ASSUMED = 24
+_LITTLE = Decimal("0.001")
 
 
-def contribution_steps(history: History, digest: str, job: Job) -> list[tuple[str, bool]]:
-    """Return the steps of a contribution, each with True if the ledger or the job shows it done."""
-    step = decide_step(history, digest)
-    charged = step is not NextStep.RESERVE
-    drawn = history.commitment_for(digest) is not None
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Contribution that was charged.
+
+    Attributes
+    ----------
+    time
+        When it was charged, in ISO 8601 form.
+    n_rows, n_bytes
+        What it was computed from and its size; 0 until it is drawn, or if it was recovered.
+    left, whole
+        Epsilon of the lifetime budget; None if policy.yaml does not state it now.
+    """
+
+    time: str
+    n_rows: int
+    n_bytes: int
+    epsilon: Decimal
+    population: str
+    left: Decimal | None
+    whole: Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Part of a budget that one release has spent; ``width`` is its share of what is spent."""
+
+    name: str
+    epsilon: str
+    width: float
+
+
+def budget_segments(budgets: SiteBudgets) -> dict[str, list[Segment]]:
+    """Return the parts of each population's budget, in the order of their charges.
+
+    Charges in zCDP do not add up as epsilons do: each part is as wide as its epsilon among all, and
+    together they are as wide as what is spent.
+    """
+    parts: dict[str, list[Segment]] = {}
+    for each in budgets.populations:
+        own = [found for found in budgets.releases if found.population == each.name]
+        total = float(sum(found.epsilon for found in own)) or 1.0
+        scale = float(each.spent or 0) / total
+        parts[each.name] = [
+            Segment(
+                found.model or found.study,
+                decimal_text(found.epsilon),
+                float(found.epsilon) * scale,
+            )
+            for found in own
+        ]
+    return parts
+
+
+def find_used_up(budgets: SiteBudgets) -> list[str]:
+    """Return the populations of whose lifetime budget as good as nothing is left."""
     return [
-        ("Read the rows", charged or (job.step == "going on")),
+        each.name
+        for each in budgets.populations
+        if each.remaining is not None and each.remaining < _LITTLE
+    ]
+
+
+def find_sent(history: History, digest: str, policy: Policy | DppcaError) -> Sent | None:
+    """Return the charge for a study, and what it left; None if nothing was charged."""
+    charge = next((each for each in history.charges if each.request.request_digest == digest), None)
+    if charge is None:
+        return None
+    request, stored = charge.request, history.commitment_for(digest)
+    name, left, whole = request.account.population.name, None, None
+    if isinstance(policy, Policy):
+        budget = population_budget(name, policy, history)
+        left, whole = budget.remaining, budget.epsilon
+    return Sent(
+        time=charge.time,
+        n_rows=0 if stored is None else stored.n_rows,
+        n_bytes=0 if stored is None else stored.payload_bytes,
+        epsilon=request.epsilon,
+        population=name,
+        left=left,
+        whole=whole,
+    )
+
+
+def contribution_steps(history: History, digest: str, job: Job) -> list[tuple[str, str]]:
+    """Return the steps of a contribution, each `done`, `now` or empty, by the ledger and job."""
+    charged = decide_step(history, digest) is not NextStep.RESERVE
+    steps = [
+        ("Read the rows", charged or job.step == "going on"),
         ("Charge the budget", charged),
-        ("Draw the noise, and keep the bytes", drawn),
+        ("Draw the noise, and keep the bytes", history.commitment_for(digest) is not None),
         ("Send", history.is_held(digest)),
+    ]
+    now = next((place for place, (_, done) in enumerate(steps) if not done), len(steps))
+    return [
+        (step, "done" if done else "now" if place == now else "")
+        for place, (step, done) in enumerate(steps)
     ]
 
 

@@ -42,6 +42,7 @@ def test_studies_come_with_cost_deadline_and_what_to_do(curator: Curator, site: 
         "contributions": 0,
         "owners": 1,
         "contributed": False,
+        "badge": {"group": "Waits for you", "words": "waits for you", "kind": "wait"},
         "deadline": None,
         "seconds_left": None,
         "epsilon": "1",

@@ -33,7 +33,8 @@ def test_a_status_is_said_when_it_changes_and_a_count_is_not(browser: Browser) -
             return
         job.done += 1
         page: dict[str, Any] = {"face": [], "job": job, "study": make_study(), "steps": []}
-        shown = {"who": "Site a", "links": (), "place": "/place", "form_token": "x"}
+        page |= {"site": "a", "cost": "1", "badge": {"kind": "wait", "words": "under way"}}
+        shown = {"who": "a", "links": (), "place": "/place", "form_token": "x", "tab": "/"}
         text = render([TEMPLATES], "progress.html", **page, **shown, now=utc_now())
         route.fulfill(body=text, content_type="text/html")
 

@@ -18,6 +18,7 @@ from tests.support.browser import (
     HOSTILE,
     OpenSite,
     Watched,
+    agree,
     follow,
     look_again_until,
     look_at_review,
@@ -28,7 +29,7 @@ from tests.support.browser import (
     serve_site_page,
     watched,
 )
-from tests.support.curator import Curator
+from tests.support.curator import Curator, far_moment
 from tests.support.federations import MaskedFederation, make_masked_federation
 from tests.support.patience import WAIT_S
 from tests.support.sites import OwnerSite, make_enrolled_site
@@ -38,11 +39,6 @@ from tests.support.studies import CENSUS
 def _open_review(page: Page, study: str) -> None:
     page.get_by_role("link", name=study).click()
     look_at_review(page)
-
-
-def _agree(page: Page, study: str, button: str = "Contribute this") -> None:
-    page.get_by_label("To agree, type the name").fill(study)
-    page.get_by_role("button", name=button).click()
 
 
 def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_worth(
@@ -63,26 +59,27 @@ def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_wort
         require_accessible(page)
         text = page.inner_text("main")
         for said in (
-            f"{review['entries']} noised numbers, and not one row",
-            "3 is left now, 2 afterwards",
-            f"epsilon {review['epsilon']}, delta {review['delta']}",
-            ", ".join(study.owners),
-            study.digest,
+            f"{review['entries']} noised numbers",
+            review["question"],
+            "ε 2 of 3",
+            *(each["name"] for each in review["attributes"]),
+            *(label for each in review["attributes"] for label in each["values"]),
+            *review["asserted"],
         ):
             assert said in text
         pages = [page.content()]
         assert "unknown" in pages[0], "the marked labels are counted"
 
-        _agree(page, "another")
+        page.get_by_role("button", name="Contribute").click()
         expect(page.get_by_role("alert")).to_contain_text("Nothing was drawn or charged")
         require_told(page)
         assert not (site.folder / "ledger.sqlite").exists()
-        _agree(page, study.name)
+        agree(page)
         # The page looks by itself: nobody loads it again.
-        expect(page.get_by_text("is done")).to_be_visible()
+        expect(page.get_by_text("ε 1 was charged, once, to survey: 2 of 3")).to_be_visible()
         assert site.history.total("survey").epsilon == Decimal(1)
         assert site.history.is_held(study.digest)
-        assert "waits for" in page.inner_text("main")
+        assert f"when {others[1].name} has contributed" in page.inner_text("main")
         require_accessible(page)
 
         assert others[1].contribute(study)[0] == 0
@@ -106,12 +103,63 @@ def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_wort
         pages.append(page.content())
         assert not [mark for text in pages for mark in marks if mark in text]
         page.get_by_role("link", name="Studies").click()
-        page.get_by_role("link", name="Ledger").click()
+        page.get_by_role("link", name="Budget and ledger").click()
         expect(page.get_by_text("The chain verifies")).to_be_visible()
         require_accessible(page)
         seen.require_quiet_but("422 (Unprocessable Entity)")
     served.process.send_signal(2)
     assert served.process.wait(WAIT_S) == 0
+
+
+def test_a_consent_takes_two_pages_and_no_scrolling(
+    curator: Curator, site: OwnerSite, open_site: OpenSite
+) -> None:
+    study = curator.begin(site.name, "absent", targets=["work"], deadline=far_moment())
+    with open_site(site, viewport={"width": 1280, "height": 800}) as (seen, _):
+        page = seen.page
+        page.get_by_role("link", name="Review").click()
+        page.get_by_text("What leaves, once").wait_for()
+        asked = site.run("review", study.name)[1]
+        for shown in (
+            page.locator("dl", has_text=f"{asked['entries']} noised numbers"),
+            page.locator("dd", has_text="ε 1, once"),
+            page.locator("dd", has_text="ε 2 of 3"),
+            *(page.get_by_role("row", name=each["name"]) for each in asked["attributes"]),
+            *(page.get_by_label(each) for each in asked["asserted"]),
+            page.get_by_role("button", name="Contribute"),
+        ):
+            expect(shown).to_be_in_viewport(ratio=1)
+        agree(page)
+        expect(page.get_by_text("bytes on 200 rows left this site")).to_be_visible()
+        expect(page.get_by_text("The components come when absent has contributed")).to_be_visible()
+    assert site.history.is_held(study.digest)
+
+
+def test_a_steward_says_no_or_not_now_at_this_site_alone_and_takes_it_back(
+    curator: Curator, site: OwnerSite, open_site: OpenSite
+) -> None:
+    study = curator.begin(site.name, "absent")
+    with open_site(site) as (seen, _):
+        page = seen.page
+        said = (("Not now", "not now", "“not now”"), ("Decline", "declined", "You declined"))
+        for button, kind, words in said:
+            page.get_by_role("link", name="Studies").click()
+            page.get_by_role("link", name=study.name).click()
+            look_at_review(page)
+            page.get_by_role("button", name=button).click()
+            expect(page.get_by_text(words)).to_be_visible()
+            require_accessible(page)
+            page.get_by_role("link", name="Studies").click()
+            expect(page.get_by_text(kind, exact=True)).to_be_visible()
+        (listed,) = site.run("studies")[1]["studies"]
+        assert (listed["badge"]["group"], listed["contributed"]) == ("Ended", False)
+        assert "declined" in listed["next"]
+        page.get_by_role("link", name=study.name).click()
+        page.get_by_role("button", name="Take it back").click()
+        expect(page.get_by_text("waits for you", exact=True)).to_be_visible()
+        seen.require_quiet()
+    assert not (site.folder / "studies" / study.name / "answer.json").exists()
+    assert not site.history.charges
 
 
 def test_by_keyboard_alone_and_without_script_to_components_and_ledger(
@@ -126,13 +174,11 @@ def test_by_keyboard_alone_and_without_script_to_components_and_ledger(
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.closest('main') !== null")
         follow(page, study.name)
-        follow(page, "Look at what would leave")
-        look_again_until(page, "What would leave, once")
-        open_details(page, "The same as a table")
-        reach(page, "To agree, type the name of the study")
-        page.keyboard.type(study.name)
-        with page.expect_navigation():
-            page.keyboard.press("Enter")
+        follow(page, "Review what would leave")
+        look_again_until(page, "What leaves, once")
+        for words in ("Nobody has more", "Contribute"):
+            reach(page, words)
+            page.keyboard.press("Space")
         look_again_until(page, "The joint components are there")
         follow(page, "Fetch the components")
         open_details(page, "The same as a table")
@@ -142,7 +188,7 @@ def test_by_keyboard_alone_and_without_script_to_components_and_ledger(
         follow(page, "The comparison")
         assert "SITE-ONLY" in page.inner_text("main")
         open_details(page, "age as a table")
-        follow(page, "Ledger")
+        follow(page, "Budget and ledger")
         reach(page, "Charges")  # a table that is wider than a telephone is scrolled by its arrows
         assert study.name in page.inner_text("main")
         follow(page, "Studies")
@@ -159,12 +205,10 @@ def test_two_tabs_that_agree_make_one_contribution_and_ctrl_c_says_what_was_char
         other = seen.page.context.new_page()
         other.goto(seen.page.url)
         for page in (seen.page, other):
-            page.get_by_label("To agree, type the name").fill(study.name)
-        for page in (seen.page, other):
-            page.get_by_role("button", name="Contribute this").click()
-        expect(seen.page.get_by_text("This site has contributed")).to_be_visible()
+            agree(page)
+        expect(seen.page.get_by_text("ε 1 was charged, once")).to_be_visible()
         other.goto(seen.page.url)
-        expect(other.get_by_text("This site has contributed")).to_be_visible()
+        expect(other.get_by_text("ε 1 was charged, once")).to_be_visible()
     history = site.history
     assert history.total("survey").epsilon == Decimal(1)
     assert len(history.reservations) == len(history.commitments) == 1
@@ -185,10 +229,11 @@ def test_rows_that_took_the_place_of_those_looked_at_are_not_contributed(
     with open_site(site) as (seen, _):
         _open_review(seen.page, study.name)
         charged = Decimal(site.run("review", study.name)[1]["charged_rho"])
-        assert f": {spent_text(charged)} rho (zCDP)." in seen.page.inner_text("main")
+        seen.page.get_by_text("The promise in full").click()
+        assert f"Charged: {spent_text(charged)} rho (zCDP)." in seen.page.inner_text("main")
         rows.write_text("\n".join([head, *others, others[0], ""]))
         assert first != others[0]
-        _agree(seen.page, study.name)
+        agree(seen.page)
         expect(seen.page.get_by_text("look at it again")).to_be_visible()
     assert site.history.length == 0
 
@@ -200,13 +245,13 @@ def test_a_page_that_is_killed_during_consent_has_charged_once(
     study = curator.begin(site.name, "absent")
     with open_site(site, fault=f"kill@{step}") as (seen, served):
         _open_review(seen.page, study.name)
-        _agree(seen.page, study.name)
+        agree(seen.page)
         assert served.process.wait(WAIT_S) == -9
     assert bool(site.history.reservations) == (step != "read")
     with open_site(site) as (seen, served):
         _open_review(seen.page, study.name)
-        _agree(seen.page, study.name)
-        expect(seen.page.get_by_text("This site has contributed")).to_be_visible()
+        agree(seen.page)
+        expect(seen.page.get_by_text("bytes on 200 rows left this site")).to_be_visible()
     history = site.history
     assert history.total("survey").epsilon == Decimal(1)
     assert len(history.reservations) == len(history.commitments) == 1
@@ -232,7 +277,7 @@ def test_names_of_a_study_and_reasons_of_a_curator_are_text(
         _open_review(page, name)
         assert HOSTILE in page.inner_text("main")
         assert "{{ 7 * 7 }}" in page.inner_text("main")
-        _agree(page, name)
+        agree(page)
         page.get_by_role("button", name="Fetch the components").click()
         page.get_by_text("Largest loadings of component 1").wait_for()
         assert HOSTILE in page.inner_text("main")
@@ -273,7 +318,7 @@ def test_another_page_another_host_and_a_second_browser_get_nothing(
     assert status(f"/login{token}", Origin="http://evil.example") == 403
     with watched(browser) as seen:
         seen.page.goto(served.address)
-        assert "Studies of this site" in seen.page.inner_text("main")
+        assert "No study" in seen.page.inner_text("main")
         place = seen.page.url
         cookies = seen.page.context.cookies()
         assert [(each["httpOnly"], each["sameSite"]) for each in cookies] == [(True, "Strict")]
@@ -303,10 +348,10 @@ def test_a_study_that_is_not_covered_is_told_with_the_reason_and_a_bad_column_fi
         seen.page.get_by_role("link", name=study.name).click()
         look_at_review(seen.page)
         text = seen.page.inner_text("main")
-        assert text.index("NOT READ: no value of age is a number") < text.index("Owners")
+        assert text.index("NOT READ: no value of age is a number") < text.index("What leaves")
         assert "This cannot be contributed" in text
         assert reason in text
-        assert not seen.page.get_by_role("button", name="Contribute this").count()
+        assert not seen.page.get_by_role("button", name="Contribute").count()
 
 
 @pytest.fixture
@@ -330,19 +375,19 @@ def test_two_openers_open_on_the_page_and_the_study_has_components(
         charges = site.history.charges
         with open_site(site) as (seen, served):
             page = seen.page
-            expect(page.get_by_role("row", name=name)).to_contain_text("one of its openers")
+            expect(page.get_by_text("waits for you to open")).to_be_visible()
             page.get_by_role("link", name=name).click()
             page.get_by_role("link", name="Look at what would be opened").click()
             require_accessible(page)
             text = page.inner_text("main")
             for owner in federation.sites:
                 assert owner.name in text
-            assert "Nothing of any budget" in text
-            _agree(page, "another", "Open this")
+            assert "one sum of masks" in text
+            page.get_by_role("button", name="Open this").click()
             expect(page.get_by_role("alert")).to_contain_text("Nothing was opened or sent")
             require_told(page)
             assert "open" not in site.entries
-            _agree(page, name, "Open this")
+            agree(page, "Open this")
             expect(page.get_by_text(f"The opening of {name} is done")).to_be_visible()
             if site is first:
                 text = page.inner_text("main")
@@ -371,14 +416,14 @@ def test_a_page_that_is_killed_while_it_opens_goes_on(
     charges = site.history.charges
     with open_site(site, fault=f"kill@{step}") as (seen, served):
         _look(seen.page, name)
-        _agree(seen.page, name, "Open this")
+        agree(seen.page, "Open this")
         assert served.process.wait(WAIT_S) == -9
     assert ("open" in site.entries) == (step != "check")
     with open_site(site) as (seen, served):
         _look(seen.page, name)
         if step != "check":
             assert "It is not known whether that has arrived" in seen.page.inner_text("main")
-        _agree(seen.page, name, "Open this")
+        agree(seen.page, "Open this")
         expect(seen.page.get_by_text("This site has opened.")).to_be_visible()
     assert site.entries.count("open") == site.entries.count("opened") == 1
     assert site.opener_keys == ()
@@ -394,17 +439,17 @@ def test_with_spares_a_page_votes_and_opens_once_the_others_have_voted(
     with open_site(site, fault="kill@vote") as (seen, served):
         _look(seen.page, name)
         assert "votes for the set first" in seen.page.inner_text("main")
-        _agree(seen.page, name, "Open this")
+        agree(seen.page, "Open this")
         assert served.process.wait(WAIT_S) == -9
     with open_site(site) as (seen, served):
         _look(seen.page, name)
-        _agree(seen.page, name, "Open this")
+        agree(seen.page, "Open this")
         expect(seen.page.get_by_text("this site has voted")).to_be_visible()
         assert site.entries.count("vote") == 1
         for other in others[:2]:
             other.run("open", name)  # which votes
         seen.page.get_by_role("link", name="Look at what would be opened").click()
-        _agree(seen.page, name, "Open this")
+        agree(seen.page, "Open this")
         done = seen.page.get_by_text(f"The opening of {name} is done")
         expect(done).to_be_visible()
     assert site.entries.count("vote") == site.entries.count("open") == 1
@@ -421,6 +466,6 @@ def test_an_opener_key_that_is_of_no_more_use_is_destroyed_on_the_page(
     with open_site(site) as (seen, _):
         seen.page.get_by_role("link", name=name).click()
         seen.page.get_by_role("link", name="Destroy it").click()
-        _agree(seen.page, name, "Open this")
+        agree(seen.page, "Open this")
         expect(seen.page.get_by_text("is destroyed")).to_be_visible()
     assert site.opener_keys == ()

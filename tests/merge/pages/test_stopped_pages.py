@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from dppca.common.study import Study
-from tests.support.browser import OpenSite, look_again_until, require_accessible
+from tests.support.browser import OpenSite, agree, look_again_until, require_accessible
 from tests.support.curator import Curator
 from tests.support.patience import WAIT_S
 from tests.support.postgres import PostgresServer
@@ -72,18 +72,18 @@ def test_a_review_of_slow_rows_is_left_stopped_and_begun_again(
         page = seen.page
         page.get_by_role("link", name=study.name).click()
         with _locked(postgres):
-            page.get_by_role("link", name="Look at what would leave").click()
+            page.get_by_role("link", name="Review what would leave").click()
             under_way = page.get_by_text(f"The review of {study.name} is under way")
             expect(under_way).to_be_visible()
             require_accessible(page)
-            page.get_by_role("link", name="Ledger").click()
+            page.get_by_role("link", name="Budget and ledger").click()
             expect(page.get_by_text("The chain verifies")).to_be_visible()
             page.go_back()
             _stop(page)
-            page.get_by_role("link", name="Look at what would leave").click()
+            page.get_by_role("link", name="Review what would leave").click()
             expect(under_way).to_be_visible()
         # The page looks by itself.
-        expect(page.get_by_text("What would leave, once")).to_be_visible()
+        expect(page.get_by_text("What leaves, once")).to_be_visible()
         seen.require_quiet()
     assert not site.history.reservations
 
@@ -95,17 +95,16 @@ def test_a_contribution_is_stopped_before_the_charge_and_a_review_by_ctrl_c(
     with open_site(site, java_script_enabled=False) as (seen, served):
         page = seen.page
         page.get_by_role("link", name=study.name).click()
-        page.get_by_role("link", name="Look at what would leave").click()
-        look_again_until(page, "What would leave, once")
-        page.get_by_label("To agree, type the name").fill(study.name)
+        page.get_by_role("link", name="Review what would leave").click()
+        look_again_until(page, "What leaves, once")
         # The review is counted; whoever asks for the rows from now on waits.
         with _locked(postgres):
-            page.get_by_role("button", name="Contribute this").click()
+            agree(page)
             expect(page.get_by_text("is under way")).to_be_visible()
             look_again_until(page, "You may stop it")
             _stop(page)
             assert not site.history.reservations
-            page.get_by_role("link", name="Look at what would leave").click()
+            page.get_by_role("link", name="Review what would leave").click()
             expect(page.get_by_text(f"The review of {study.name} is under way")).to_be_visible()
             served.process.send_signal(2)
             assert served.process.wait(WAIT_S) == 0

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from dppca.common.transport.testbed import OWNER, LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
-from tests.support.browser import look_at_review, require_accessible, serve_page, watched
+from tests.support.browser import agree, look_at_review, require_told, serve_page, watched
 from tests.support.checkout import ROOT
 from tests.support.page_shell import PageShell, read_blocks
 
@@ -67,22 +67,17 @@ def test_on_a_page_a_steward_needs_the_digest_of_another_one(
     with watched(browser) as seen:
         page = seen.page
         page.goto(serve_page(live, OWNER, ["--site", shell.folder / OWNERS[0], "page"]).address)
-        study = page.locator("table a").first.text_content() or ""
+        study = page.locator(".list a").first.text_content() or ""
         page.get_by_role("link", name=study).click()
 
-        def agree(given: str) -> None:
-            look_at_review(page)
-            assert "Nobody has verified the keys" in page.inner_text("main")
-            require_accessible(page)
+        look_at_review(page)
+        for given in ("", "0" * 63, "0" * 64):
             page.get_by_label("Digest of the study").fill(given)
-            page.get_by_label("To agree, type the name").fill(study)
-            page.get_by_role("button", name="Contribute this").click()
-
-        for given in ("", "0" * 64):
-            agree(given)
-            refused = page.get_by_text("ended without a result")
-            refused.wait_for()
-            assert "Nothing was drawn" in (refused.text_content() or "")
-        agree(digest[1])
-        page.get_by_text("This site has contributed").wait_for()
-        seen.require_quiet()
+            agree(page)
+            expect(page.get_by_role("alert")).to_contain_text("Nothing was drawn")
+            expect(page.get_by_label("Digest of the study")).to_have_value(given)
+            require_told(page)
+        page.get_by_label("Digest of the study").fill(digest[1])
+        agree(page)
+        page.get_by_text("ε 1 was charged, once").wait_for()
+        seen.require_quiet_but("422 (Unprocessable Entity)")

@@ -140,7 +140,7 @@ def test_what_is_assumed_of_numerics_is_said_with_the_part_that_they_must_fill()
     (others,) = fine.products
     assert fine.epsilon is None
     (said,) = relations_lines(fine)
-    assert f"less than about {100 * others.noise / others.limit:.2g} % of them" in said
+    assert f"more than about {100 * others.noise / others.limit:.2g} % of their range" in said
     assert [found.assumption for found in (warned, fine)] == [relations_lines(warned)[-1], said]
 
 

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 import sys
+import time as clock
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,6 +18,7 @@ from dppca.common.errors import SettingError
 from dppca.common.pages.rendering import (
     check_report,
     check_server,
+    exact_time,
     render,
     render_file,
     show_time,
@@ -32,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
         '{% block main %}{% from "charts.html" import scree, loadings, marginal, gauge %}\n'
         '<p title="{{ name }}">{{ name }}</p>{{ scree(name, values, edge) }}\n'
         "{{ loadings(components) }}{{ marginal(panel, name, name) }}\n"
-        "{{ gauge(name, 3, 1, 5) }}{% endblock %}\n"
+        "{{ gauge(name, 3, [{'name': name, 'epsilon': '1', 'width': 5}]) }}{% endblock %}\n"
     )
     return tmp_path
 
@@ -134,9 +136,38 @@ def test_what_is_not_installed_is_named_with_the_command_that_installs_it(
         check_report()
 
 
-def test_times_are_shown_to_the_second_in_utc() -> None:
-    for time in ("2026-11-22T20:30:05.9+01:00", datetime(2026, 11, 22, 19, 30, 5, tzinfo=UTC)):
-        assert show_time(time) == "2026-11-22 19:30:05 UTC"
+NOW = datetime(2026, 11, 22, 19, 30, 5, tzinfo=UTC)
+
+
+def test_times_are_exact_to_the_second_in_utc() -> None:
+    for time in ("2026-11-22T20:30:05.9+01:00", NOW):
+        assert exact_time(time) == "2026-11-22 19:30:05 UTC"
+
+
+@pytest.mark.parametrize(
+    ("zone", "time", "shown"),
+    [
+        ("UTC", "2026-11-22T19:12:00+00:00", "22 November, 19:12"),
+        ("Europe/Berlin", "2026-11-22T19:12:00+00:00", "22 November, 20:12"),
+        ("UTC", "2025-01-03T05:06:07+00:00", "3 January 2025, 05:06"),
+        ("UTC", "2026-11-23T19:00:00+00:00", "23 November, 19:00"),
+        ("UTC", "2027-01-31T12:00:00+00:00", "31 January 2027 (in 69 d)"),
+        ("UTC", "2026-11-25T22:00:00+00:00", "25 November (in 3 d 2 h)"),
+    ],
+)
+def test_times_are_shown_as_people_say_them_here(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, zone: str, time: str, shown: str
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    clock.tzset()
+    try:
+        assert show_time(time, NOW) == shown
+        (tmp_path / "when.html").write_text("{{ time | when }}")
+        page = render([tmp_path], "when.html", time=time)
+        assert f'title="{exact_time(time)}"' in page
+    finally:
+        monkeypatch.undo()
+        clock.tzset()
 
 
 def test_a_message_on_a_page_ends_once_and_shows_its_commands_as_code(tmp_path: Path) -> None:

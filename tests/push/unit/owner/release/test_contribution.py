@@ -5,7 +5,6 @@ A study that was charged knows its data set: commands neither ask for it nor tak
 
 from __future__ import annotations
 
-import json
 import shlex
 from dataclasses import replace
 from decimal import Decimal
@@ -30,7 +29,7 @@ from dppca.common.numerics.moments.moments import compute_moments, unpack
 from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import encode
-from dppca.common.study import Study, study_from_mapping
+from dppca.common.study import Study
 from dppca.owner.ledger.chain import History, admit_charge
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Delivery, Reservation, commitment, time_text
@@ -44,7 +43,6 @@ from dppca.owner.release.contribution import (
     require_possible,
     review,
 )
-from dppca.owner.render.review import review_text
 from dppca.owner.site.policy import DataSet, Policy
 from tests.support.examples import examples
 from tests.support.ledgers import BUDGET, NOW, account_of, history_of, ledger_files, request_of
@@ -80,49 +78,6 @@ def test_a_review_counts_what_would_leave() -> None:
         standing = _review(history, budget=budget).budget_status
         assert (standing.remaining_before, standing.remaining_after) == left
         assert standing.admitted
-
-
-@pytest.mark.parametrize(
-    ("overlap", "epsilon", "says"),
-    [
-        (False, "1", "No person has rows at two owners"),
-        (True, "3", "sums of the owners'"),
-        ([["owner-1", "owner-3"]], "2", "owner-1 + owner-3"),
-    ],
-    ids=["no overlap", "all", "a group"],
-)
-def test_a_review_prints_what_all_owners_together_cost_one_person(
-    overlap: object, epsilon: str, says: str
-) -> None:
-    owners = ["owner-1", "owner-2", "owner-3"]
-    study = make_study("small", owners=owners, overlap=overlap)
-    found = review(study, EMPTY, n_rows=1000, account=account_of())
-    assert (found.federation.epsilon, found.federation.delta) == (epsilon, "0")
-    text = review_text(found, StudyState.OPEN, None)
-    assert f"whole federation is at most epsilon {epsilon}, delta 0" in text
-    assert says in text
-
-
-def test_a_review_names_all_in_whose_cells_rows_are_counted() -> None:
-    document = json.loads(STUDY.canonical_bytes())
-    attributes = document["schema"]["attributes"]
-    numerics = [each for each in attributes if each["type"] == "numeric"]
-    target = next(each["name"] for each in attributes if each["type"] == "binary")
-    numerics[0]["histogram"] = True
-    names = [numerics[0]["name"], target]
-    document["schema"]["tables"] = [{"table": names, "cells": {names[0]: 5}}]
-    document["schema"]["random_trees"] = {"count": 3, "leaves": 4, "target": target, "seed": 1}
-    study = study_from_mapping(document)
-    found = review(study, EMPTY, n_rows=1000, account=account_of())
-    assert found.n_entries == STUDY.table.layout.n_entries + 40 + 5 * 2 + 3 * 4 * 2
-    text = review_text(found, StudyState.OPEN, None)
-    for named in (
-        names[0],
-        f"{names[0]} and {target} together (10 cells)",
-        f"trees by {target} (12 leaves in 3)",
-    ):
-        assert f"the rows in each cell of {named}\n" in text
-    assert "in each cell" not in review_text(_review(), StudyState.OPEN, None)
 
 
 def test_a_study_beyond_the_budget_is_reviewed_and_not_admitted() -> None:
@@ -187,18 +142,6 @@ def test_no_component_is_promised_where_the_noise_exceeds_all_variance() -> None
     found = _forecast(make_study("small", epsilon="0.01"), n_rows=2)
     assert found.noise_edge > found.largest_variance
     assert found.assumed_components == 0
-
-
-def test_a_review_warns_where_the_noise_hides_relations() -> None:
-    few, many = (_forecast(STUDY, n_rows=n) for n in (20, 100_000))
-    texts = [
-        review_text(_review(), StudyState.OPEN, expected).replace("\n  ", "\n")
-        for expected in (few, many)
-    ]
-    assert few.relations is not None
-    assert "\n".join(few.relations.warning) in texts[0]
-    assert "THE NOISE HIDES RELATIONS" in texts[0]
-    assert "THE NOISE HIDES RELATIONS" not in texts[1]
 
 
 @settings(max_examples=examples(50))

@@ -11,6 +11,8 @@ import pytest
 from dppca.common.documents.messages import StudyState
 from dppca.owner.release.contribution import NextStep
 from dppca.owner.render.studies import (
+    Badge,
+    Group,
     OwnStudies,
     OwnStudy,
     Standing,
@@ -27,6 +29,7 @@ RESERVE, DRAW, NOTHING, SEND = NextStep
     ("standing", "words"),
     [
         (Standing(OPEN, False, RESERVE), "`dppca-owner review s`, then `contribute`"),
+        (Standing(OPEN, False, RESERVE, answer="declined"), "nothing: this site has declined"),
         (Standing(OPEN, False, RESERVE, uncovered="why"), "nothing, it is not covered: why"),
         (Standing(OPEN, False, RESERVE, uncovered="why", is_over=True), "nothing: its deadline"),
         (Standing(OPEN, False, RESERVE, is_over=True), "nothing: its deadline has passed"),
@@ -54,6 +57,31 @@ def test_what_to_do_follows_from_where_a_site_stands(standing: Standing, words: 
     assert words in advise("s", standing)
 
 
+@pytest.mark.parametrize(
+    ("standing", "group", "words"),
+    [
+        (Standing(OPEN, False, RESERVE), Group.YOU, "waits for you"),
+        (Standing(OPEN, False, RESERVE, uncovered="why"), Group.YOU, "not covered"),
+        (Standing(OPEN, False, RESERVE, answer="later"), Group.YOU, "not now"),
+        (Standing(OPEN, False, RESERVE, answer="declined"), Group.ENDED, "declined"),
+        (Standing(OPEN, False, RESERVE, is_over=True), Group.OTHERS, "too late"),
+        (Standing(OPEN, False, SEND, is_over=True), Group.YOU, "charged, not sent"),
+        (Standing(OPEN, False, DRAW, answer="declined"), Group.YOU, "charged, not sent"),
+        (Standing(OPEN, True, SEND), Group.OTHERS, "waits for others"),
+        (Standing(SEALED, True, SEND, opens=True), Group.YOU, "waits for you to open"),
+        (Standing(SEALED, True, SEND), Group.OTHERS, "waits for openers"),
+        (Standing(DONE, True, SEND), Group.RESULTS, "result ready"),
+        (Standing(CLOSED, True, SEND, has_components=True), Group.RESULTS, "result here"),
+        (Standing(ABORTED, True, SEND, answer="declined"), Group.ENDED, "ended"),
+    ],
+    ids=str,
+)
+def test_a_study_stands_in_one_group_by_whom_it_waits_for(
+    standing: Standing, group: Group, words: str
+) -> None:
+    assert (standing.badge.group, standing.badge.words) == (group, words)
+
+
 def test_nobody_who_may_not_contribute_any_more_is_told_to() -> None:
     for state, step, is_over in product(StudyState, NextStep, (True, False)):
         if "review" in advise("s", Standing(state, is_held=False, step=step, is_over=is_over)):
@@ -72,6 +100,7 @@ def listed(**changes: Any) -> OwnStudies:
         seconds_left=0,
         epsilon=Decimal("0.5"),
         delta=Decimal(0),
+        badge=Badge(Group.YOU, "waits for you", "wait"),
         next="nothing",
     )
     return OwnStudies("hub:1", [replace(study, **changes)])

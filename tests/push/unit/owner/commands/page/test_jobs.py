@@ -5,15 +5,17 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from dppca.common.documents.messages import StudyState
 from dppca.common.errors import ConsentError, DataError, StudyStateError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.accounting import Budget
 from dppca.owner.commands.page.jobs import Job, Jobs, PageDialogue, fingerprint
+from dppca.owner.commands.preview import ContributionPreview
 from dppca.owner.ledger.chain import History
 from dppca.owner.release.contribution import Review, review
 from tests.support.ledgers import account_of
@@ -21,6 +23,11 @@ from tests.support.patience import WAIT_S
 from tests.support.studies import make_study
 
 ROWS = Moments(100, np.array([1, 1, 1], dtype=np.int64))
+
+
+def _preview(planned: Review, moments: Moments = ROWS) -> ContributionPreview:
+    found: Any = SimpleNamespace(review=planned, moments=moments)
+    return found  # type: ignore[no-any-return]
 
 
 def _review(*, n_rows: int = 100, data_set: str = "survey", budget: str = "3") -> Review:
@@ -99,7 +106,7 @@ def test_work_is_stopped_before_its_point_of_no_return_or_finished() -> None:
 def test_a_contribution_may_be_stopped_until_it_charges_or_sends() -> None:
     planned = _review()
     for pass_on in (
-        lambda dialogue: dialogue.require_consent(planned, ROWS, StudyState.OPEN, None, ""),
+        lambda dialogue: dialogue.require_consent(_preview(planned)),
         lambda dialogue: dialogue.progress("Sending", 10, unit="bytes"),
     ):
         go = threading.Event()
@@ -123,12 +130,12 @@ def test_other_rows_than_were_looked_at_are_not_agreed_to(changed: list[int]) ->
     dialogue.begin(_review())
     others = Moments(100, np.array(changed, dtype=np.int64))
     with pytest.raises(ConsentError, match="the rows, what would leave of them"):
-        dialogue.require_consent(_review(), others, StudyState.OPEN, None, "")
+        dialogue.require_consent(_preview(_review(), others))
     assert job.cancellable
     asked = replace(_review().request, query_sha256="ab" * 32)
     query = replace(_review(), request=asked)  # is asked again: its rows come and go
     dialogue = PageDialogue(job, fingerprint(query, ROWS))
-    assert not dialogue.require_consent(query, others, StudyState.OPEN, None, "")
+    assert not dialogue.require_consent(_preview(query, others))
     assert not job.cancellable
 
 

@@ -1,0 +1,141 @@
+"""What a steward is asked: of which attributes, for whom, at what cost, and what is asserted."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dppca.common.documents.messages import StudyState
+from dppca.common.privacy.accounting import Budget
+from dppca.common.privacy.release import calibrate
+from dppca.common.study import study_from_mapping
+from dppca.owner.ledger.chain import History
+from dppca.owner.records import CheckReport
+from dppca.owner.release.contribution import Forecast, forecast, review
+from dppca.owner.render.review import ReviewDocument, review_document, review_text
+from dppca.owner.site.config import Site
+from tests.support.ledgers import BUDGET, account_of
+from tests.support.studies import binary_of, categorical_of, make_study, numeric_of
+
+EMPTY = History()
+STUDY = make_study("small")
+
+
+def _review() -> Any:
+    return review(STUDY, EMPTY, n_rows=1000, account=account_of(budget=BUDGET))
+
+
+def _document(found: Any, expected: Forecast | None = None) -> ReviewDocument:
+    """What is asked at the site owner-1, all of whose rows are coded as they are."""
+    return review_document(
+        Site(Path(), "owner-1", "hub:7443"),
+        found,
+        StudyState.OPEN,
+        CheckReport(found.n_rows, 0, {}, {}, ()),
+        agreement=None,
+        expected=expected,
+        refused=(),
+    )
+
+
+def _text(found: Any, expected: Forecast | None = None) -> str:
+    return review_text(_document(found, expected))
+
+
+@pytest.mark.parametrize(
+    ("overlap", "epsilon", "says", "elsewhere"),
+    [
+        (False, "1", "is also at owner-2 or owner-3.", True),
+        (True, "3", "sums of the owners'", False),
+        ([["owner-1", "owner-3"]], "2", "owner-1 + owner-3", True),
+    ],
+    ids=["no overlap", "all", "a group"],
+)
+def test_a_review_prints_what_all_owners_together_cost_one_person(
+    overlap: object, epsilon: str, says: str, elsewhere: bool
+) -> None:
+    owners = ["owner-1", "owner-2", "owner-3"]
+    study = make_study("small", owners=owners, overlap=overlap)
+    found = review(study, EMPTY, n_rows=1000, account=account_of())
+    assert (found.federation.epsilon, found.federation.delta) == (epsilon, "0")
+    text = _text(found)
+    assert f"whole federation is then at most epsilon {epsilon}, delta 0" in text
+    assert says in text
+    assert ("Nobody in these rows is also at owner-2" in text) == elsewhere
+    assert "Nobody has more than one row here." in text
+
+
+def test_a_review_names_all_in_whose_cells_rows_are_counted() -> None:
+    document = json.loads(STUDY.canonical_bytes())
+    attributes = document["schema"]["attributes"]
+    numerics = [each for each in attributes if each["type"] == "numeric"]
+    target = next(each["name"] for each in attributes if each["type"] == "binary")
+    numerics[0]["histogram"] = True
+    names = [numerics[0]["name"], target]
+    document["schema"]["tables"] = [{"table": names, "cells": {names[0]: 5}}]
+    document["schema"]["random_trees"] = {"count": 3, "leaves": 4, "target": target, "seed": 1}
+    study = study_from_mapping(document)
+    found = review(study, EMPTY, n_rows=1000, account=account_of())
+    assert found.n_entries == STUDY.table.layout.n_entries + 40 + 5 * 2 + 3 * 4 * 2
+    text = _text(found)
+    assert "histogram of 40 cells\n" in text
+    for named in (
+        f"{names[0]} and {target} together (10 cells)",
+        f"trees by {target} (12 leaves in 3)",
+    ):
+        assert f"the rows in each cell of {named}\n" in text
+    assert "in each cell" not in _text(_review())
+
+
+def test_a_review_names_every_attribute_with_what_counts_and_what_it_is_used_for() -> None:
+    attributes = [
+        numeric_of("age", 17, 90, integer=True, histogram=True),
+        numeric_of("paid", 0, 5e6, score="log", bins=5, products="bins"),
+        {"name": "seen", "type": "date", "lower": "2023-01-01", "upper": "2023-12-31"},
+        {"name": "stage", "type": "ordinal", "levels": ["I", "II", "III"]},
+        binary_of("ill", ["no", "yes"]),
+        categorical_of("ward", [f"w{place}" for place in range(14)]),
+    ]
+    study = make_study(attributes, targets=["ill"], components={"contribution_rate": 0.9})
+    found = review(study, EMPTY, n_rows=1000, account=account_of())
+    text = _text(found)
+    table = text.partition("attributes of data set")[2].splitlines()[2:8]
+    assert [re.split("  +", line.strip()) for line in table] == [
+        ["age", "whole number", "17 to 90", "histogram of 74 cells"],
+        ["paid", "number, on a log scale", "0 to 5e+06", "products by its bins"],
+        ["seen", "date", "2023-01-01 to 2023-12-31"],
+        ["stage", "one of 3, in order", "I, II, III"],
+        ["ill", "one of 2", "no, yes", "target"],
+        ["ward", "one of 14", f"{', '.join(f'w{place}' for place in range(12))} and 2 more"],
+    ]
+    assert "the joint components with 0.9 of the variance" in text
+
+
+def test_a_review_warns_where_the_noise_hides_relations() -> None:
+    few, many = (forecast(STUDY, calibrate(STUDY), n_rows=n) for n in (20, 100_000))
+    texts = [_text(_review(), expected).replace("\n  ", "\n") for expected in (few, many)]
+    assert few.relations is not None
+    assert "\n".join(few.relations.warning) in texts[0]
+    assert "THE NOISE HIDES RELATIONS" in texts[0]
+    assert "THE NOISE HIDES RELATIONS" not in texts[1]
+
+
+@pytest.mark.parametrize(
+    ("budget", "said"),
+    [("3", "It costs epsilon 1, once; 2 of 3 are left."), ("0.5", "does not cover.")],
+)
+def test_the_question_says_what_is_sent_and_what_it_costs_and_leaves(
+    budget: str, said: str
+) -> None:
+    account = account_of(budget=Budget(Decimal(budget), Decimal(0)))
+    asked = _document(review(STUDY, EMPTY, n_rows=1000, account=account)).question
+    assert asked.startswith(
+        f"Send {STUDY.table.layout.n_entries} noised numbers on 1,000 rows, 3 attributes, "
+        "to the curator at hub:7443."
+    )
+    assert said in asked
