@@ -6,8 +6,10 @@ the same browser can make it send requests there. So every request must pass the
 1. **Host** is a name of loopback. A site whose name was rebound to 127.0.0.1 has another one.
 2. **Origin**, if present, is the page's own; so is ``Sec-Fetch-Site``, or ``none`` for a typed
    address. Other servers of this machine are "same site", and refused.
-3. ``/login`` exchanges the **token** that the command printed, once, for a cookie. Styles and the
-   script need none, because they reveal nothing.
+3. ``/login`` exchanges the **token** that the command printed, once, for cookies. Styles and the
+   script need none, because they reveal nothing. The used token leads back to the page only the
+   browser that brought it first: that one has a second cookie, sent to ``/login`` alone, which
+   opens nothing without the token.
 4. Every other path begins with the session's own random **place**, and needs the **cookie**
    (HttpOnly, SameSite=Strict). Browsers send a cookie of 127.0.0.1 to every port of it, and so to
    servers of other users: this one is sent only to paths below its place, which they do not know.
@@ -32,7 +34,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-COOKIE = "dppca-page"
+COOKIE, BACK = "dppca-page", "dppca-back"
 FORM_TOKEN = "form-token"  # noqa: S105 - the name of a field
 LOGIN, STATIC = "/login", "/static/"
 MOST_BYTES = 1 << 16
@@ -71,6 +73,8 @@ class Session:
         Printed once, accepted once.
     cookie, form_token
         Sent by the browser with every request, and with every form.
+    back
+        Sent by the browser to ``/login``; with the used token it leads back to the page.
     used
         True once the token was accepted.
     """
@@ -78,6 +82,7 @@ class Session:
     place: str = field(default_factory=lambda: f"/{secrets.token_hex(16)}")
     token: str = field(default_factory=_random)
     cookie: str = field(default_factory=_random)
+    back: str = field(default_factory=_random)
     form_token: str = field(default_factory=_random)
     used: bool = False
 
@@ -128,28 +133,31 @@ class LocalSessionMiddleware:
     def _log_in(self, request: Request) -> Response:
         session = self._session
         token = request.query_params.get("token", "")
-        if not hmac.compare_digest(token.encode(), session.token.encode()):
+        if not _fits(token, session.token):
             return self._refuse(
                 request, HTTPStatus.FORBIDDEN, f"This is not the address that was printed. {_AGAIN}"
             )
+        answer = RedirectResponse(f"{session.place}/", status_code=HTTPStatus.SEE_OTHER)
         if session.used:
+            if _fits(request.cookies.get(BACK, ""), session.back):
+                return answer
             return self._refuse(
                 request,
                 HTTPStatus.FORBIDDEN,
-                "This address was used before, and works once. If that was not you, somebody else "
-                f"may have this page open. {_AGAIN}",
+                "This address was used before, and works in one browser. If that was not you, "
+                f"somebody else may have this page open. {_AGAIN}",
             )
         session.used = True
-        answer = RedirectResponse(f"{session.place}/", status_code=HTTPStatus.SEE_OTHER)
-        answer.set_cookie(
-            COOKIE, session.cookie, path=f"{session.place}/", httponly=True, samesite="strict"
-        )
+        for name, value, path in (
+            (BACK, session.back, LOGIN),
+            (COOKIE, session.cookie, f"{session.place}/"),
+        ):
+            answer.set_cookie(name, value, path=path, httponly=True, samesite="strict")
         return answer
 
     def _is_known(self, request: Request) -> bool:
-        brought = request.cookies.get(COOKIE, "").encode()
-        return request.url.path.startswith(f"{self._session.place}/") and hmac.compare_digest(
-            brought, self._session.cookie.encode()
+        return request.url.path.startswith(f"{self._session.place}/") and _fits(
+            request.cookies.get(COOKIE, ""), self._session.cookie
         )
 
     async def _take_form(self, request: Request) -> Response | None:
@@ -168,12 +176,16 @@ class LocalSessionMiddleware:
         except ValueError:
             return self._refuse(request, HTTPStatus.BAD_REQUEST, "The form cannot be read.")
         brought = fields.pop(FORM_TOKEN, "")
-        if not hmac.compare_digest(brought.encode(), self._session.form_token.encode()):
+        if not _fits(brought, self._session.form_token):
             return self._refuse(
                 request, HTTPStatus.FORBIDDEN, "This form is not of this page: load the page again."
             )
         request.scope["form"] = fields
         return None
+
+
+def _fits(brought: str, secret: str) -> bool:
+    return hmac.compare_digest(brought.encode(), secret.encode())
 
 
 def read_form(request: Request) -> dict[str, str]:

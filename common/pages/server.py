@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
-from dppca.common.errors import DppcaError, SettingError
+from dppca.common.errors import BusyError, DppcaError, SettingError, UnreachableError
 from dppca.common.pages.guard import STATIC, LocalSessionMiddleware, Session
 from dppca.common.pages.rendering import STATIC as STATIC_FOLDER
 from dppca.common.pages.rendering import render
@@ -84,6 +84,9 @@ class PageApp:
     def _explain(self, request: Request, error: Exception) -> Response:
         del request
         assert isinstance(error, DppcaError)  # noqa: S101 - the handler of that class
+        if isinstance(error, UnreachableError | BusyError):
+            status = HTTPStatus.SERVICE_UNAVAILABLE
+            return self.answer("unreachable.html", status=status, message=str(error))
         return self.answer(
             "failure.html",
             status=HTTPStatus.CONFLICT,

@@ -1,5 +1,5 @@
-// Keeps the part of a page that is marked data-live up to date, without loading the page again.
-// Pages work without this script: it does nothing that a click on "Look again" does not do.
+// Keeps an open page up to date. Pages work without this script: it does nothing that a click on
+// "Look again" does not do.
 "use strict";
 
 const live = document.querySelector("[data-live]");
@@ -23,20 +23,30 @@ function renew(shown, fresh) {
   });
 }
 
+// An id names the state: another one means that the whole page is another. Only what somebody has
+// begun to type is not taken away; that page says so.
+function change() {
+  if ([...document.querySelectorAll("input[type=text]")].some((each) => each.value)) {
+    document.body.setAttribute("data-changed", "");
+  } else {
+    location.reload();
+  }
+}
+
 async function refresh() {
-  // A reader who has the keyboard in it, or has opened details, keeps what is there.
-  const read = live.contains(document.activeElement) || live.querySelector("details[open]");
-  if (!read && !document.hidden) {
+  if (!document.hidden) {
     try {
-      const answer = await fetch(live.dataset.from || location.href, { credentials: "same-origin" });
+      const place = live.dataset.from || location.href;
+      const answer = await fetch(place, { credentials: "same-origin" });
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const next = page.querySelector("[data-live]");
-      document.body.toggleAttribute("data-lost", !answer.ok);
+      const failed = !answer.ok && next?.id !== live.id;
+      document.body.toggleAttribute("data-lost", failed);
+      // A reader who has the keyboard in it, or has opened details, keeps what is there.
+      const read = live.contains(document.activeElement) || live.querySelector("details[open]");
       if (answer.ok && next?.id !== live.id) {
-        location.reload(); // what was waited for has come
-        return;
-      }
-      if (answer.ok && !live.dataset.from) {
+        change();
+      } else if (!failed && !live.dataset.from && !read) {
         document.title = page.title;
         renew(live, next);
       }
@@ -49,4 +59,13 @@ async function refresh() {
 
 if (live) {
   setTimeout(refresh, 1000 * Number(live.dataset.live));
+}
+
+// The bare address leads a browser that has logged in to its page. What is kept is a path, which
+// opens nothing without the cookie, and no other port of this machine can read it.
+const own = /^\/[0-9a-f]{32}\//.exec(location.pathname);
+if (own && document.querySelector("nav")) {
+  localStorage.setItem("place", own[0]);
+} else if (["/", "/login"].includes(location.pathname) && localStorage.getItem("place")) {
+  location.replace(localStorage.getItem("place"));
 }

@@ -16,6 +16,7 @@ from dppca.common.attestation.documents import Verification
 from dppca.common.attestation.envelopes import read_signed
 from dppca.common.attestation.verify import verified_result
 from dppca.common.documents.messages import StudyState
+from dppca.common.errors import BusyError, UnreachableError
 from dppca.common.numerics.loadings import KeptComponent
 from dppca.common.pages.guard import LocalSessionMiddleware
 from dppca.common.pages.server import PageApp
@@ -24,7 +25,7 @@ from dppca.common.shell.clock import duration_text, utc_now
 from dppca.common.study import Study, study_from_canonical
 from dppca.common.verification.components import kept_components
 from dppca.common.verification.files import verify_file
-from dppca.curator.operator.answers import OwnerStatus, StudyDetails
+from dppca.curator.operator.answers import ListedStudy, OwnerStatus, StudyDetails
 from dppca.curator.operator.client import OperatorClient
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -57,6 +58,7 @@ class OperatorApp(PageApp):
         self._client = client
         self._ca = ca
         self._outcomes: dict[str, Outcome] = {}
+        self._seen: tuple[Sequence[ListedStudy], datetime | None] = (), None
 
     def application(self) -> LocalSessionMiddleware:
         """Return all routes, guarded."""
@@ -68,11 +70,15 @@ class OperatorApp(PageApp):
         return self.guarded(routes)
 
     def _index(self, request: Request) -> Response:
+        """Show all studies; as last seen while the curator is away."""
         del request
-        return self.answer(
-            "operator_studies.html",
-            studies=self._client.studies(),
-        )
+        lost = None
+        try:
+            self._seen = self._client.studies(), utc_now()
+        except (UnreachableError, BusyError) as error:
+            lost = str(error)
+        studies, since = self._seen
+        return self.answer("operator_studies.html", studies=studies, lost=lost, lost_since=since)
 
     def _all_refusals(self, request: Request) -> Response:
         del request

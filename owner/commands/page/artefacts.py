@@ -35,7 +35,7 @@ _KINDS = {
     ".skops": "a classifier",
 }
 """Kinds of files that carry a label, by the suffix of their name."""
-_Stamp = tuple[int, int, int] | None
+Stamp = tuple[int, int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Artefacts:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._known: dict[tuple[Path, _Stamp, _Stamp], Artefact] = {}
+        self._known: dict[tuple[Path, Stamp, Stamp], Artefact] = {}
 
     def list(self, study: str) -> list[Artefact]:
         """Return the files in a study's folder, by name."""
@@ -78,13 +78,13 @@ class Artefacts:
             if file.is_file():
                 found = self._describe(file)
                 return replace(found, path=path, what=f"the envelope of {file.name}")
-        key = (path, _stamp(path), _stamp(envelope_path(path)))
+        key = (path, stamp(path), stamp(envelope_path(path)))
         if key not in self._known:
             self._known[key] = _describe(path, read_authority(self._site.ca))
         return self._known[key]
 
 
-def _stamp(path: Path) -> _Stamp:
+def stamp(path: Path) -> Stamp:
     """Return values that change when a file does; None if there is no file."""
     try:
         found = path.stat()

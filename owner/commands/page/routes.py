@@ -20,11 +20,12 @@ from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.messages import StudyState
 from dppca.common.documents.values import to_document
 from dppca.common.errors import (
-    CallError,
+    BusyError,
     ConsentError,
     NotReadyError,
     SchemaMismatchError,
     SettingError,
+    UnreachableError,
 )
 from dppca.common.pages.guard import LocalSessionMiddleware, read_form
 from dppca.common.pages.server import PageApp
@@ -41,7 +42,7 @@ from dppca.owner.commands.contribute import contribute
 from dppca.owner.commands.coverage import find_refusals
 from dppca.owner.commands.interrupt import charges_text, known_history
 from dppca.owner.commands.opening import look_at_opening, open_sum
-from dppca.owner.commands.page.artefacts import Artefacts
+from dppca.owner.commands.page.artefacts import Artefacts, stamp
 from dppca.owner.commands.page.jobs import Job, Jobs, PageDialogue, fingerprint
 from dppca.owner.commands.page.views import (
     budget_segments,
@@ -57,10 +58,10 @@ from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.openers import record_for
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.render.faults import alarm_lines
-from dppca.owner.render.studies import Badge, Group, OwnStudy
+from dppca.owner.render.studies import Badge, Group, OwnStudy, Standing
 from dppca.owner.site.agreement import require_digest
 from dppca.owner.site.answers import AnswerKind, keep_answer, kept_answer
-from dppca.owner.site.config import Site
+from dppca.owner.site.config import POLICY_FILE, SITE_FILE, Site, load_site
 from dppca.owner.site.kept_studies import components_path, kept_result, kept_study
 from dppca.owner.site.opener_keys import list_opener_keys
 from dppca.owner.site.policy import load_policy
@@ -87,6 +88,7 @@ class StewardApp(PageApp):
         self._previews: dict[_PreviewKey, ContributionPreview] = {}
         self._artefacts = Artefacts(site)
         self._known: dict[str, Study] = {}
+        self._looked = self._settings()
         self._seen: tuple[Sequence[OwnStudy], datetime | None] = (), None
         self._comparisons: dict[str, Compared] = {}
 
@@ -132,7 +134,7 @@ class StewardApp(PageApp):
         try:
             with connect(self._site) as client:
                 self._seen = list_studies(self._site, client, self._known).studies, utc_now()
-        except CallError as error:
+        except (UnreachableError, BusyError) as error:
             lost = str(error)
         studies, since = self._seen
         first = next((each.name for each in studies if each.badge.kind == "wait"), None)
@@ -192,14 +194,7 @@ class StewardApp(PageApp):
 
         ``live`` names where it stands: an open page whose name is no longer that is loaded again.
         """
-        standing = find_standing(
-            self._site,
-            study,
-            state,
-            history,
-            find_policy(self._site),
-            contributed=history.is_held(study.digest),
-        )
+        standing = self._stand(study, state, history)
         code = hashlib.sha256(repr(standing).encode()).hexdigest()[:16]
         return {
             "study": study,
@@ -210,6 +205,16 @@ class StewardApp(PageApp):
             "badge": standing.badge,
             "live": f"live-{code}",
         }
+
+    def _stand(self, study: Study, state: StudyState, history: History) -> Standing:
+        return find_standing(
+            self._site,
+            study,
+            state,
+            history,
+            find_policy(self._site),
+            contributed=history.is_held(study.digest),
+        )
 
     def _progress(self, job: Job) -> Response:
         study, history = kept_study(self._site, job.study), read_history(self._site.ledger)
@@ -234,26 +239,39 @@ class StewardApp(PageApp):
                 return self._progress(job)
             if job.error is not None:
                 return self._to(name)  # that page says how it ended
+        with connect(self._site) as client:
+            study, state = agreed_study(self._site, client, name, study_file=None)
+        history = read_history(self._site.ledger)
+        if not self._stand(study, state, history).may_contribute:
+            return self._to(name)
+        settings = self._settings()
+        if settings != self._looked:  # what was counted under other settings is forgotten
+            self._site, self._looked = load_site(self._site.folder), settings
+            self._previews.clear()
         if key in self._previews and not again:
             return self._show_review(key)
-        policy, history = load_policy(self._site), read_history(self._site.ledger)
+        policy = load_policy(self._site)
         charged = any(each.request.study == name for each in history.reservations)
         if data_set is None and len(policy.data_sets) > 1 and not charged:
             data_sets = policy.data_sets
             return self.answer("data_sets.html", name=name, data_sets=data_sets, again=again)
-        with connect(self._site) as client:
-            agreed_study(self._site, client, name, study_file=None)
 
         def work(job: Job) -> None:
             preview = preview_contribution(
                 self._site, name, data_set_name=data_set, digest=digest, progress=job.progress
             )
             job.check_cancelled()
-            self._previews[key] = preview
+            if self._looked == settings:
+                self._previews[key] = preview
 
         job = self._jobs.start(Job(name, f"The review of {name}", review=address), work)
         job.wait(_SOON_S)
         return RedirectResponse(address, status_code=HTTPStatus.SEE_OTHER)
+
+    def _settings(self) -> tuple[object, ...]:
+        """Return values that change when a review made before is no longer true."""
+        files = (stamp(self._site.folder / name) for name in (SITE_FILE, POLICY_FILE))
+        return (*files, read_history(self._site.ledger).head)
 
     def _show_review(
         self,

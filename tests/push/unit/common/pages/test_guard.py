@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
 from dppca.common.pages.guard import (
+    BACK,
     COOKIE,
     FORM_TOKEN,
     MOST_BYTES,
@@ -62,6 +63,24 @@ def test_the_token_is_taken_once_for_a_cookie_that_scripts_and_other_paths_do_no
     again = ask(page.app, f"/login?token={page.session.token}")
     assert (again.status, "set-cookie" in again.headers) == (403, False)
     assert "used before" in again.body
+
+
+def test_the_used_address_leads_only_the_browser_that_brought_it_back(page: _Page) -> None:
+    used, back = f"/login?token={page.session.token}", f"{BACK}={page.session.back}"
+    again = ask(page.app, used, cookie=back)
+    assert (again.status, again.headers["location"]) == (303, f"{page.session.place}/")
+    assert "set-cookie" not in again.headers
+    for path, cookie in (
+        (used, f"{BACK}=x"),
+        (used, page.cookie),
+        ("/login", back),
+        ("/login?token=x", back),
+        ("/", back),
+        (f"{page.session.place}/", back),
+    ):
+        refused = ask(page.app, path, cookie=cookie)
+        assert refused.status == 403
+        assert page.session.place not in refused.body
 
 
 @pytest.mark.parametrize("token", ["", "x", "%C3%A9", "a" * 10_000])
@@ -141,6 +160,6 @@ def test_every_answer_forbids_what_is_from_elsewhere_and_copies(page: _Page) -> 
 
 def test_two_pages_share_no_secret() -> None:
     one, other = Session(), Session()
-    for name in ("place", "token", "cookie", "form_token"):
+    for name in ("place", "token", "cookie", "back", "form_token"):
         assert len(getattr(one, name)) > 30
         assert getattr(one, name) != getattr(other, name)

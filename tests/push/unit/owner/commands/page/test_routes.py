@@ -164,3 +164,11 @@ def test_a_review_stays_where_another_could_not_begin(browser: _Browser) -> None
     other.wait()
     again = browser.get(f"/study/{STUDY}/review")
     assert (again.status, "What leaves, once" in again.body) == (200, True)
+
+
+def test_a_review_is_forgotten_when_the_policy_has_changed(browser: _Browser) -> None:
+    shown = browser.look(f"/study/{STUDY}/review")
+    assert "ε 9 of 10" in shown.body
+    assert browser.get(f"/study/{STUDY}/review").status == 200, "the rows are not read again"
+    browser.policy.write_text(browser.policy.read_text().replace('"10"', '"0.5"'))
+    assert "This cannot be contributed" in browser.look(f"/study/{STUDY}/review").body
