@@ -121,6 +121,9 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         "state": show_state,
         "lasting": duration_text,
     }
+    environment.tests |= {
+        "above": _is_above,
+    }
     return environment
 
 
@@ -131,6 +134,10 @@ def _shown(value: Any) -> Any:
 
 def _figure(value: float) -> str:
     return f"{value:.4g}"
+
+
+def _is_above(value: float, limit: float) -> bool:
+    return abs(value) > limit
 
 
 def _percent(value: float) -> str:

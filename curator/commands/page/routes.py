@@ -15,12 +15,15 @@ from starlette.routing import Route
 from dppca.common.attestation.documents import Verification
 from dppca.common.attestation.envelopes import read_signed
 from dppca.common.attestation.verify import verified_result
+from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.messages import StudyState
 from dppca.common.errors import BusyError, UnreachableError
 from dppca.common.numerics.loadings import KeptComponent
 from dppca.common.pages.guard import LocalSessionMiddleware
+from dppca.common.pages.rendering import show_state
 from dppca.common.pages.server import PageApp
 from dppca.common.pages.study_header import study_header
+from dppca.common.privacy.release import calibrate
 from dppca.common.shell.clock import duration_text, utc_now
 from dppca.common.study import Study, study_from_canonical
 from dppca.common.verification.components import kept_components
@@ -30,6 +33,20 @@ from dppca.curator.operator.client import OperatorClient
 
 TEMPLATES = Path(__file__).parent / "templates"
 _ENDED = (StudyState.DECOMPOSED, StudyState.CLOSED)
+_GROUPS = {
+    "Waits for owners": (StudyState.OPEN,),
+    "Waits for openers": (StudyState.SEALED,),
+    "Results": _ENDED,
+    "Ended": (StudyState.ABORTED,),
+}
+_KINDS = {
+    StudyState.OPEN: "wait",
+    StudyState.SEALED: "wait",
+    StudyState.DECOMPOSED: "good",
+    StudyState.CLOSED: "good",
+    StudyState.ABORTED: "bad",
+}
+"""How each state is meant, for the colour of its pill."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +95,13 @@ class OperatorApp(PageApp):
         except (UnreachableError, BusyError) as error:
             lost = str(error)
         studies, since = self._seen
-        return self.answer("operator_studies.html", studies=studies, lost=lost, lost_since=since)
+        groups = [
+            (name, [each for each in studies if each.state in states])
+            for name, states in _GROUPS.items()
+        ]
+        return self.answer(
+            "operator_studies.html", groups=groups, kinds=_KINDS, lost=lost, lost_since=since
+        )
 
     def _all_refusals(self, request: Request) -> Response:
         del request
@@ -94,6 +117,11 @@ class OperatorApp(PageApp):
             "operator_study.html",
             study=study,
             face=study_header(study, details.summary.state),
+            cost=decimal_text(calibrate(study).epsilon),
+            badge={
+                "words": show_state(details.summary.state),
+                "kind": _KINDS[details.summary.state],
+            },
             details=details,
             left=time_left(study, details, now),
             owners=[

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from dppca.common.aggregation.sum_messages import SealedSet
@@ -107,6 +108,7 @@ class StewardApp(PageApp):
             Route("/study/{name}/components", self._components, methods=["POST"]),
             Route("/study/{name}/compare", self._compare, methods=["POST"]),
             Route("/study/{name}/comparison", self._comparison),
+            Route("/study/{name}/file/{file}", self._file),
         ]
         return self.guarded(routes)
 
@@ -130,7 +132,7 @@ class StewardApp(PageApp):
     def _index(self, request: Request) -> Response:
         """Show the budgets and all studies; the studies as last seen while the curator is away."""
         del request
-        budgets, lost = site_budgets(self._site.folder, None), None
+        lost = None
         try:
             with connect(self._site) as client:
                 self._seen = list_studies(self._site, client, self._known).studies, utc_now()
@@ -140,9 +142,7 @@ class StewardApp(PageApp):
         first = next((each.name for each in studies if each.badge.kind == "wait"), None)
         return self.answer(
             "studies.html",
-            budget=to_document(budgets),
-            segments=budget_segments(budgets),
-            used_up=find_used_up(budgets),
+            **self._budgets(),
             lost=lost,
             lost_since=since,
             curator=self._site.curator,
@@ -152,8 +152,15 @@ class StewardApp(PageApp):
 
     def _ledger(self, request: Request) -> Response:
         del request
-        budget = to_document(site_budgets(self._site.folder, None))
-        return self.answer("ledger.html", tab="/ledger", budget=budget)
+        return self.answer("ledger.html", tab="/ledger", **self._budgets())
+
+    def _budgets(self) -> dict[str, Any]:
+        budgets = site_budgets(self._site.folder, None)
+        return {
+            "budget": to_document(budgets),
+            "segments": budget_segments(budgets),
+            "used_up": find_used_up(budgets),
+        }
 
     def _study(self, request: Request) -> Response:
         """Show the state of a study: work under way, its review, its owners, its result."""
@@ -424,6 +431,14 @@ class StewardApp(PageApp):
             face=study_header(study),
             **self._comparisons[name].values(),
         )
+
+    def _file(self, request: Request) -> Response:
+        """Give a file of a study that may go anywhere; no other one has an address."""
+        file = request.path_params["file"]
+        for each in self._artefacts.list(_name(request)):
+            if each.path.name == file and each.may_leave:
+                return FileResponse(each.path, filename=file)
+        raise HTTPException(HTTPStatus.NOT_FOUND)
 
     def _to(self, name: str) -> Response:
         return RedirectResponse(self._place(name), status_code=HTTPStatus.SEE_OTHER)

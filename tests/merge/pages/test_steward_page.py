@@ -92,7 +92,17 @@ def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_wort
         pages.append(page.content())
         for component in shown["components"]:
             for each in component["loadings"]:
-                assert f"{each['loading']:+.3f}" in page.inner_text("main")
+                assert f"{each['loading']:+.3f}" in (page.text_content("main") or "")
+
+        with page.expect_download() as given:
+            page.get_by_role("link", name="components.npz", exact=True).click()
+        kept = site.folder / "studies" / study.name / "components.npz"
+        assert given.value.path().read_bytes() == kept.read_bytes()
+        (kept.parent / "notes.txt").write_text("of rows")
+        page.reload()
+        expect(page.get_by_text("notes.txt: made here, site-only")).to_be_visible()
+        assert page.get_by_role("link", name="notes.txt").count() == 0
+        assert page.request.get(f"{page.url}/file/notes.txt").status == 404
 
         page.get_by_role("button", name="Draw synthetic rows and compare").click()
         link = page.get_by_role("link", name="The comparison")
@@ -280,7 +290,7 @@ def test_names_of_a_study_and_reasons_of_a_curator_are_text(
         agree(page)
         page.get_by_role("button", name="Fetch the components").click()
         page.get_by_text("Largest loadings of component 1").wait_for()
-        assert HOSTILE in page.inner_text("main")
+        assert HOSTILE in (page.text_content("main") or "")
         page.get_by_role("button", name="Draw synthetic rows and compare").click()
         page.get_by_role("link", name="The comparison").click()
         assert HOSTILE in page.inner_text("main")
@@ -321,7 +331,7 @@ def test_another_page_another_host_and_a_second_browser_get_nothing(
         assert "No study" in seen.page.inner_text("main")
         place = seen.page.url
         cookies = seen.page.context.cookies()
-        assert [(each["httpOnly"], each["sameSite"]) for each in cookies] == [(True, "Strict")]
+        assert [(each["httpOnly"], each["sameSite"]) for each in cookies] == 2 * [(True, "Strict")]
         assert seen.page.evaluate("document.cookie") == ""
         with watched(browser) as other:
             assert "used before" in _text(other, served.address)

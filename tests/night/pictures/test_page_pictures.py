@@ -54,7 +54,7 @@ CHARTS, TEXTS = (0.02, 0.12), (0.008, 0.08)
 _CHARTS = """{% extends "base.html" %}{% block title %}Charts{% endblock %}{% block main %}
 {% from "charts.html" import scree, gauge, loadings, marginal, dots, bar %}
 <h1>Charts</h1>
-{{ scree("Variances", values, 0.05) }}{{ gauge("Budget", 3.0, 1.0, 0.5) }}
+{{ scree("Variances", values, 0.05) }}{{ gauge("Budget", 3.0, segments) }}
 {{ loadings(components) }}{% for panel in panels %}{{ marginal(panel, "ours", "theirs") }}
 {% endfor %}<table><tr><td>{{ dots(0.9, 0.8, 0.6) }}</td><td>{{ bar(0.4) }}</td></tr></table>
 {% endblock %}{% block footer %}{% endblock %}"""
@@ -77,6 +77,7 @@ def _draw(folder: Path, first: str) -> Path:
         [folder],
         "gallery.html",
         who="",
+        segments=[{"name": "a", "epsilon": "1", "width": 1.0}],
         values=[0.4, 0.2, 0.1, 0.04, -0.02],
         components=[{"eigenvalue": 0.4, "above_noise": True, "loadings": loadings}],
         panels=[Panel(first, True, cells), Panel("work", False, cells[:3], 2)],

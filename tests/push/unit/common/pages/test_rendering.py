@@ -104,6 +104,28 @@ def test_marks_have_a_second_sign_beside_their_colour_and_a_table_beside_them(
     assert '<td class="number">-0.500</td>' in page
 
 
+def test_every_chart_has_numbers_on_its_axes(folder: Path) -> None:
+    page = _render(folder, name="n", panel={"name": "n", "numeric": True, "left_out": 0, "cells": [
+        {"name": f"{n} to {n + 1}", "ours": n / 10, "theirs": 0.0} for n in range(1, 4)
+    ]})  # fmt: skip
+    charts = re.findall(r'<svg class="chart".*?</svg>', page, re.DOTALL)
+    said = [re.findall(r"<text[^>]*>([^<]*)</text>", chart) for chart in charts]
+    assert said == [
+        ["1", "2", "3", "noise 0.3", "component", "0", "0.5"],
+        ["30.0%", "0", "1 to 2", "2 to 3", "3 to 4"],
+    ]
+
+
+def test_small_loadings_are_in_details(folder: Path) -> None:
+    loadings = [{"attribute": "x", "label": None, "loading": value} for value in (0.9, -0.3, 0.1)]
+    page = _render(
+        folder, components=[{"eigenvalue": 1, "above_noise": True, "loadings": loadings}]
+    )
+    large, _, small = page.partition("<summary>1 below 0.2</summary>")
+    assert [value in large for value in ("+0.900", "-0.300", "+0.100")] == [True, True, False]
+    assert "+0.100" in small
+
+
 @pytest.mark.parametrize("values", [[0.0], [-1.0, -2.0], [1e-300, 0.0], [5.0] * 200])
 @pytest.mark.parametrize("edge", [0.0, 1e-9, 7.0])
 def test_a_scree_plot_stays_inside_its_frame(
