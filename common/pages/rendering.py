@@ -120,6 +120,7 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         "coded": _coded,
         "state": show_state,
         "lasting": duration_text,
+        "lines": _lines,
     }
     environment.tests |= {
         "above": _is_above,
@@ -160,6 +161,13 @@ def _coded(text: str) -> Markup:
     return Markup("").join(
         code.format(part) if place % 2 else part for place, part in enumerate(parts)
     )
+
+
+def _lines(text: str) -> Markup:
+    """Return a text of several lines; hidden characters in each are shown as escapes."""
+    from markupsafe import Markup, escape
+
+    return Markup("\n").join(escape(one_line(line)) for line in text.splitlines())
 
 
 def _count(value: int) -> str:

@@ -16,6 +16,11 @@ from dppca.owner.commands.options import study_argument
 if TYPE_CHECKING:
     from dppca.owner.site.config import Site
 
+RENEWING = (
+    "A renewal of this site's key has begun: finish it first (`dppca-owner renew`), or the study "
+    "will have a key that is no more in use"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class OpenerIdentity:
@@ -57,25 +62,31 @@ def command(folder: Path, study_name: str, *, opener: bool, as_json: bool) -> No
       dppca-owner identity nltcs
       dppca-owner identity nltcs --opener
     """
-    from dppca.common.aggregation.terms import key_bytes
-    from dppca.owner.site.agreement import own_key
     from dppca.owner.site.config import load_site
 
     site = load_site(folder)
-    site.study_folder(study_name)  # refuses an invalid name
+    identity = make_identity(site, study_name, opener=opener)
     if site.next.exists():
-        say(
-            "A renewal of this site's key has begun: finish it first (`dppca-owner renew`), or the "
-            "study will have a key that is no more in use",
-            err=True,
-        )
-    identity = IdentityDocument(
+        say(RENEWING, err=True)
+    emit(identity, identity_lines(identity), as_json=as_json)
+
+
+def make_identity(site: Site, study_name: str, *, opener: bool) -> IdentityDocument:
+    """Carry out `identity`, on a terminal or on a page.
+
+    ``opener`` offers an opener key, too: the one that was offered before and not used, or a new
+    one. Raise `SettingError` for an invalid name.
+    """
+    from dppca.common.aggregation.terms import key_bytes
+    from dppca.owner.site.agreement import own_key
+
+    site.study_folder(study_name)  # refuses an invalid name
+    return IdentityDocument(
         study=study_name,
         owner=site.name,
         key=_text(key_bytes(own_key(site).public_key())),
         opener=_offer(site, study_name) if opener else None,
     )
-    emit(identity, _lines(identity), as_json=as_json)
 
 
 def _offer(site: Site, study: str) -> OpenerIdentity:
@@ -91,7 +102,7 @@ def _offer(site: Site, study: str) -> OpenerIdentity:
     return OpenerIdentity(key_id, _text(offered.public), _text(offered.signature))
 
 
-def _lines(identity: IdentityDocument) -> str:
+def identity_lines(identity: IdentityDocument) -> str:
     """Return lines for the study file, which may be copied as they are."""
     owner, opener = identity.owner, identity.opener
     lines = [f"# {owner}, for study {identity.study}", "identities:", f"  {owner}: {identity.key}"]

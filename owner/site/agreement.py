@@ -116,6 +116,12 @@ def agree(site: Site, study: Study, *, digest: str | None) -> Agreement | None:
     return Agreement(terms, compared=True, unknown=())
 
 
+def knows_all_keys(site: Site, study: Study) -> bool:
+    """Return True if ``peers.yaml`` has the keys of all owners of an aggregate study."""
+    peers = read_peers(site)
+    return all(peers.get(each.name) == each.key for each in Terms.from_study(study).members)
+
+
 def require_digest(study: Study, digest: str | None) -> None:
     """Require a given digest to be the study's; `SchemaMismatchError` or `SettingError` if not."""
     if digest is None:

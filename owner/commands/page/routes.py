@@ -34,13 +34,14 @@ from dppca.common.pages.study_header import study_header
 from dppca.common.privacy.release import calibrate
 from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import say
-from dppca.common.study import Study
+from dppca.common.study import Study, Trust
 from dppca.common.verification.components import kept_components
 from dppca.owner.client.session import agreed_study, connect
 from dppca.owner.commands.budget_totals import site_budgets
 from dppca.owner.commands.components import fetch
 from dppca.owner.commands.contribute import contribute
 from dppca.owner.commands.coverage import find_refusals
+from dppca.owner.commands.identity import RENEWING, identity_lines, make_identity
 from dppca.owner.commands.interrupt import charges_text, known_history
 from dppca.owner.commands.opening import look_at_opening, open_sum
 from dppca.owner.commands.page.artefacts import Artefacts, stamp
@@ -51,6 +52,7 @@ from dppca.owner.commands.page.views import (
     find_sent,
     find_used_up,
     spectrum,
+    sum_steps,
 )
 from dppca.owner.commands.preview import ContributionPreview, preview_contribution
 from dppca.owner.commands.report import compare_kept
@@ -60,7 +62,7 @@ from dppca.owner.ledger.openers import record_for
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.render.faults import alarm_lines
 from dppca.owner.render.studies import Badge, Group, OwnStudy, Standing
-from dppca.owner.site.agreement import require_digest
+from dppca.owner.site.agreement import knows_all_keys, require_digest
 from dppca.owner.site.answers import AnswerKind, keep_answer, kept_answer
 from dppca.owner.site.config import POLICY_FILE, SITE_FILE, Site, load_site
 from dppca.owner.site.kept_studies import components_path, kept_result, kept_study
@@ -70,6 +72,7 @@ from dppca.owner.synthesis.report.page import TEMPLATES as REPORT_TEMPLATES
 from dppca.owner.synthesis.report.page import Compared
 
 TEMPLATES = Path(__file__).parent / "templates"
+_TABS = {"Keys": "/keys", "Budget and ledger": "/ledger"}
 _PreviewKey = tuple[str, str | None, str | None]
 """A study's name, a data set's name, and the digest that the steward has given."""
 _SOON_S = 1.0
@@ -80,9 +83,7 @@ class StewardApp(PageApp):
     """Pages of a site."""
 
     def __init__(self, site: Site) -> None:
-        super().__init__(
-            TEMPLATES, REPORT_TEMPLATES, who=site.name, links={"Budget and ledger": "/ledger"}
-        )
+        super().__init__(TEMPLATES, REPORT_TEMPLATES, who=site.name, links=_TABS)
         self._site = site
         self._before = known_history(site)
         self._jobs = Jobs()
@@ -98,6 +99,9 @@ class StewardApp(PageApp):
         routes = [
             Route("/", self._index),
             Route("/ledger", self._ledger),
+            Route("/keys", self._keys),
+            Route("/keys", self._give_keys, methods=["POST"]),
+            Route("/keys/{name}", self._given_keys),
             Route("/study/{name}", self._study),
             Route("/study/{name}/review", self._review),
             Route("/study/{name}/consent", self._consent, methods=["POST"]),
@@ -162,6 +166,42 @@ class StewardApp(PageApp):
             "used_up": find_used_up(budgets),
         }
 
+    def _keys(self, request: Request) -> Response:
+        """Ask for which study this site gives its key, and whether it would open."""
+        del request
+        return self._ask_for_keys("")
+
+    def _ask_for_keys(self, typed: str, wrong: str | None = None) -> Response:
+        return self.answer(
+            "keys.html",
+            status=HTTPStatus.OK if wrong is None else HTTPStatus.UNPROCESSABLE_ENTITY,
+            tab="/keys",
+            typed=typed,
+            wrong=wrong,
+            renewing=RENEWING if self._site.next.exists() else None,
+        )
+
+    def _give_keys(self, request: Request) -> Response:
+        """Make the keys that the form asks for, if the name is a study's."""
+        form = read_form(request)
+        name = form.get("study", "").strip()
+        try:
+            make_identity(self._site, name, opener="opener" in form)
+        except SettingError as error:
+            return self._ask_for_keys(name, f"{error}. No key was made.")
+        place = f"{self.session.place}/keys/{quote(name, safe='')}"
+        return RedirectResponse(place, status_code=HTTPStatus.SEE_OTHER)
+
+    def _given_keys(self, request: Request) -> Response:
+        """Show the lines for a study file, or give them as a file; no key is made by looking."""
+        name, openers = _name(request), read_history(self._site.ledger).openers.values()
+        offered = any(each.offer.study == name and each.bound is None for each in openers)
+        lines = identity_lines(make_identity(self._site, name, opener=offered))
+        if "file" in request.query_params:
+            sent = {"Content-Disposition": f'attachment; filename="{self._site.name}.yaml"'}
+            return Response(f"{lines}\n", media_type="application/yaml", headers=sent)
+        return self.answer("given_keys.html", tab="/keys", name=name, lines=lines, opens=offered)
+
     def _study(self, request: Request) -> Response:
         """Show the state of a study: work under way, its review, its owners, its result."""
         name = _name(request)
@@ -184,7 +224,12 @@ class StewardApp(PageApp):
             "key_left": opener is not None
             and opener.offer.key_id in list_opener_keys(self._site.openers),
             "compared": name in self._comparisons,
+            "sum_steps": (),
         }
+        if study.trust is Trust.AGGREGATE:
+            verified = knows_all_keys(self._site, study)
+            steps = sum_steps(study, shown["standing"], opener, verified=verified)
+            shown["sum_steps"] = steps
         if not components_path(self._site, name).exists():
             return self.answer("study.html", **shown)
         result, _ = kept_result(self._site, study)
@@ -310,7 +355,7 @@ class StewardApp(PageApp):
     def _consent(self, request: Request) -> Response:
         """Begin a contribution, if the steward has asserted what the page asks."""
         name, form = _name(request), read_form(request)
-        data_set, digest = form.get("data-set") or None, form.get("digest", "").strip() or None
+        data_set, digest = form.get("data-set") or None, _digest(form)
         key = (name, data_set, form.get("looked-digest") or None)
         if key not in self._previews:
             return self._to(name)
@@ -384,7 +429,7 @@ class StewardApp(PageApp):
     def _open(self, request: Request) -> Response:
         """Begin to open, if the steward has ticked what the page asks."""
         name, form = _name(request), read_form(request)
-        digest, agreed = form.get("digest", "").strip() or None, form.get("agreed", "")
+        digest, agreed = _digest(form), form.get("agreed", "")
         if not form.get("tick-1"):
             wrong = "To agree, tick the sentence above. Nothing was opened or sent."
             return self._show_opening(name, None, wrong=wrong, typed_digest=digest)
@@ -456,6 +501,11 @@ class StewardApp(PageApp):
 def _name(request: Request) -> str:
     name: str = request.path_params["name"]
     return name
+
+
+def _digest(form: Mapping[str, str]) -> str | None:
+    """Return the digest that was typed, perhaps in groups; None without one."""
+    return "".join(form.get("digest", "").split()) or None
 
 
 def _find_wrong(

@@ -7,12 +7,15 @@ from decimal import Decimal
 
 from dppca.common.documents.amounts import decimal_text
 from dppca.common.errors import DppcaError
+from dppca.common.study import Study
 from dppca.owner.commands.budget_totals import population_budget
 from dppca.owner.commands.page.jobs import Job
 from dppca.owner.commands.preview import ContributionPreview
 from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.openers import OpenerRecord
 from dppca.owner.release.contribution import NextStep, decide_step
 from dppca.owner.render.ledger import SiteBudgets
+from dppca.owner.render.studies import Standing
 from dppca.owner.site.policy import Policy
 
 _ASSUMED = 24
@@ -116,6 +119,60 @@ def contribution_steps(history: History, digest: str, job: Job) -> list[tuple[st
     return [
         (step, "done" if done else "now" if place == now else "")
         for place, (step, done) in enumerate(steps)
+    ]
+
+
+def sum_steps(
+    study: Study, standing: Standing, record: OpenerRecord | None, *, verified: bool
+) -> list[tuple[str, str, str]]:
+    """Return the steps of a steward in an aggregate study: what, why, and `done`, `now` or empty.
+
+    ``record`` is that of this site's opener key; None if it is no opener. ``verified`` is True if
+    the keys of all owners are.
+    """
+    bound = record is not None and record.bound is not None
+    opened = record is not None and record.is_done
+    sent = standing.is_held
+    opens = record is not None
+    steps = [
+        ("Give your key", "Only this site can sign for its name in the study.", True, True),
+        (
+            "Compare the digest",
+            "The operator could have put in other keys, and read your sums. Stewards who read the "
+            "same 64 digits have the same document.",
+            verified or sent,
+            True,
+        ),
+        (
+            "Contribute",
+            "Your noised sums leave under masks, so nobody can read them alone.",
+            sent,
+            True,
+        ),
+        (
+            "Vote",
+            "With spare openers, all agree on one set of owners before anybody opens.",
+            bound,
+            opens and study.spares > 0,
+        ),
+        (
+            "Open",
+            "You take your masks away from the sum, once: no other set can be opened after it.",
+            opened,
+            opens,
+        ),
+        (
+            "Fetch the components",
+            "They are computed from the sum, and verified here.",
+            standing.has_components,
+            True,
+        ),
+    ]
+    wanted = [(what, why, done) for what, why, done, needed in steps if needed]
+    now = next((place for place, each in enumerate(wanted) if not each[2]), len(wanted))
+    return [
+        (what, why, "done" if done else "now" if place == now else "")
+        for place, (what, why, done) in enumerate(wanted)
     ]
 
 

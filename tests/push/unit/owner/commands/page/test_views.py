@@ -1,0 +1,138 @@
+"""What pages say of budgets, of a contribution and of a steward's steps follows from the ledger."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dppca.common.documents.messages import StudyState
+from dppca.common.errors import NoPolicyError
+from dppca.owner.commands.page.jobs import Job
+from dppca.owner.commands.page.views import (
+    budget_segments,
+    contribution_steps,
+    find_sent,
+    find_used_up,
+    sum_steps,
+)
+from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.entries import Delivery, Reservation, commitment, time_text
+from dppca.owner.release.contribution import NextStep
+from dppca.owner.render.ledger import LedgerState, PopulationBudget, SiteBudgets
+from dppca.owner.render.studies import Standing
+from tests.support.ledgers import NOW, history_of, request_of
+from tests.support.studies import make_study
+
+ID, STUDY = b"1" * 16, make_study("small")
+STEPS: Any = (
+    Reservation(1, time_text(NOW), ID, request_of(STUDY)),
+    commitment(sequence=2, now=NOW, release_id=ID, n_rows=40, payload=bytes(8), receipt=b""),
+    Delivery(3, time_text(NOW), ID),
+)
+EMPTY = History()
+RESERVED, COMMITTED, SENT = (history_of(*STEPS[:n]) for n in (1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("history", "job_step", "now"),
+    [
+        (EMPTY, "starting", 0),
+        (EMPTY, "going on", 1),
+        (RESERVED, "going on", 2),
+        (COMMITTED, "Sending", 3),
+        (SENT, "going on", 4),
+    ],
+)
+def test_the_present_step_is_the_first_that_is_not_done(
+    history: History, job_step: str, now: int
+) -> None:
+    steps = contribution_steps(history, STUDY.digest, Job("s", "It", step=job_step))
+    assert [standing for _, standing in steps] == [
+        *now * ["done"],
+        *["now", "", "", ""][: 4 - now],
+    ]
+
+
+def test_what_was_sent_is_what_the_ledger_says() -> None:
+    gone = NoPolicyError("no policy")
+    assert find_sent(EMPTY, STUDY.digest, gone) is None
+    for history, rows, size in ((RESERVED, 0, 0), (SENT, 40, 8)):
+        sent = find_sent(history, STUDY.digest, gone)
+        assert sent is not None
+        assert (sent.n_rows, sent.n_bytes, sent.left) == (rows, size, None)
+        assert sent.epsilon == request_of(STUDY).epsilon
+
+
+def _budgets(*epsilons: str, spent: str, remaining: str) -> SiteBudgets:
+    people = PopulationBudget(
+        name="patients",
+        tied_to=(),
+        charged_epsilon=Decimal(0),
+        charged_rho=Decimal(0),
+        epsilon=Decimal(3),
+        spent=Decimal(spent),
+        remaining=Decimal(remaining),
+    )
+    releases: Any = [
+        SimpleNamespace(population="patients", model=None, study=f"s{n}", epsilon=Decimal(each))
+        for n, each in enumerate(epsilons)
+    ]
+    return SiteBudgets(
+        ledger=LedgerState(path="", entries=0, head=b""),
+        populations=(people,),
+        data_sets=(),
+        releases=tuple(releases),
+        disowned=(),
+        openings=(),
+    )
+
+
+def test_a_budget_has_a_segment_for_each_release_as_wide_together_as_what_is_spent() -> None:
+    (segments,) = budget_segments(_budgets("1", "0.5", spent="1.2", remaining="1.8")).values()
+    assert [(each.name, each.epsilon) for each in segments] == [("s0", "1"), ("s1", "0.5")]
+    assert [each.width for each in segments] == pytest.approx([0.8, 0.4])
+    assert budget_segments(_budgets(spent="0", remaining="3")) == {"patients": []}
+
+
+def test_a_budget_of_which_next_to_nothing_is_left_is_used_up() -> None:
+    assert find_used_up(_budgets("3", spent="2.9999", remaining="0.0001")) == ["patients"]
+    assert find_used_up(_budgets("1", spent="1", remaining="2")) == []
+
+
+def test_the_steps_of_one_sum_are_those_of_the_site_and_one_is_present() -> None:
+    standing = Standing(StudyState.OPEN, is_held=False, step=NextStep.RESERVE)
+    sent = replace(standing, is_held=True)
+    offered: Any = SimpleNamespace(bound=None, is_done=False)
+    voted: Any = SimpleNamespace(bound=object(), is_done=False)
+    spare: Any = SimpleNamespace(spares=1)
+    none: Any = SimpleNamespace(spares=0)
+
+    def present(*arguments: Any, verified: bool = False) -> tuple[list[str], str]:
+        steps = sum_steps(*arguments, verified=verified)
+        assert all(why for _, why, _ in steps)
+        return [what for what, _, _ in steps], next(what for what, _, now in steps if now == "now")
+
+    names, now = present(none, standing, None)
+    assert names == ["Give your key", "Compare the digest", "Contribute", "Fetch the components"]
+    assert now == "Compare the digest"
+    assert present(none, standing, offered, verified=True)[1] == "Contribute"
+    assert present(none, sent, offered)[1] == "Open"
+    assert present(spare, sent, offered)[1] == "Vote"
+    assert present(spare, sent, voted)[1] == "Open"
+
+
+def test_the_time_that_is_left_follows_from_the_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, job = [100.0], Job("s", "It")
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with job.progress("Reading rows", 1000, unit="rows") as bar:
+        bar.advance(250)
+        now[0] = 100.5
+        assert (job.share, job.time_left) == (25, None)
+        now[0] = 104.0
+        assert job.time_left == timedelta(seconds=12)
