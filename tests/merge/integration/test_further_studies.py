@@ -10,11 +10,17 @@ import pyarrow.csv
 import pytest
 
 from dppca.common.errors import StudyError
+from dppca.common.pages.guard import COOKIE
 from dppca.common.transport.testbed import CURATOR, LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
+from dppca.curator.commands.options import as_operator
+from dppca.curator.commands.page.routes import OperatorApp
 from dppca.deploy.simulation.aggregation import OPEN_BY
 from dppca.deploy.simulation.runner import SiteDriver, policy_text
+from dppca.owner.commands.page.routes import StewardApp
+from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_studies import study_from_file
+from tests.support.asgi import ask
 from tests.support.census import census_rows
 from tests.support.federations import study_of_sites
 from tests.support.sites import OwnerSite
@@ -78,6 +84,14 @@ def test_a_study_is_refined_from_its_result_alone(trust: str, tmp_path: Path) ->
         counts = federation.own(OWNERS[1], "components", "second", "--wait", 60).document
         assert (counts["count"], counts["eigenvalues"], counts["components"]) == (0, [], [])
         federation.own(OWNERS[1], "synthesize", "second", "--publish")
+        pages = StewardApp(load_site(sites[1].folder))
+        with as_operator(federation.address, federation.operator) as client:
+            ca = (federation.operator / "ca.pem").read_bytes()
+            for app in (pages, OperatorApp(client, federation.address, ca=ca)):
+                cookie = f"{COOKIE}={app.session.cookie}"
+                shown = ask(app.application(), f"{app.session.place}/study/second", cookie=cookie)
+                assert shown.status == 200
+                assert "counts of rows" in shown.body
         joined = tmp_path / "joined.parquet"
         federation.operate("study", "synthetic", "second", "--output", joined)
 
