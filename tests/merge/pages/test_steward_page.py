@@ -354,6 +354,7 @@ def test_a_study_that_is_not_covered_is_told_with_the_reason_and_a_bad_column_fi
     study = curator.begin(site.name, delta="1e-6")
     reason = "at which they have no finite epsilon"
     with open_site(site) as (seen, _):
+        seen.page.get_by_text("Why", exact=True).click()
         assert reason in seen.page.inner_text("main")
         seen.page.get_by_role("link", name=study.name).click()
         look_at_review(seen.page)
