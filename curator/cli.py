@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, TypeVar
 
 import click
 
-from dppca.common.shell.console import CommandGroup, emit, prints, run_and_end
+from dppca.common.shell.console import FILE, FOLDER, CommandGroup, emit, prints, run_and_end
 from dppca.common.shell.files import CredentialFolder
 from dppca.common.shell.packages import require_package
 from dppca.common.verification.command import verification_options
@@ -78,10 +77,7 @@ def _limit(option: str, field: str, text: str) -> Callable[[_Command], _Command]
 
 @cli.command()
 @click.option(
-    "--state",
-    type=click.Path(path_type=Path, file_okay=False),
-    required=True,
-    help="Folder of all studies; only one daemon may use it.",
+    "--state", type=FOLDER, required=True, help="Folder of all studies; only one daemon may use it."
 )
 @click.option(
     "--listen",
@@ -91,17 +87,13 @@ def _limit(option: str, field: str, text: str) -> Callable[[_Command], _Command]
 )
 @click.option(
     "--credentials",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     envvar="DPPCA_CREDENTIALS",
     required=True,
     show_envvar=True,
     help="Folder with the curator's certificate.pem, key.pem, ca.pem and, if used, crl.pem.",
 )
-@click.option(
-    "--port-file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="File to write HOST:PORT to once calls are served.",
-)
+@click.option("--port-file", type=FILE, help="File to write HOST:PORT to once calls are served.")
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65_535),
@@ -193,7 +185,7 @@ def serve(
 )
 @click.option(
     "--credentials",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     envvar="DPPCA_CREDENTIALS",
     required=True,
     show_envvar=True,
@@ -233,16 +225,7 @@ def health(curator: str, credentials: Path, timeout: float, *, live: bool, as_js
 @cli.command()
 @verification_options
 @prints("dppca.common.attestation.documents:Verification")
-def verify(
-    file: Path,
-    ca: Path | None,
-    crl: Path | None,
-    held_since: datetime | None,
-    acknowledgements: tuple[Path, ...],
-    uploads: Path | None,
-    *,
-    as_json: bool,
-) -> int:
+def verify(**given: Any) -> int:
     """Check what a released FILE claims: components, rows, a model, a summary. Works offline.
 
     Checks every signature and digest, and computes sensitivity, noise and guarantee again from the
@@ -256,15 +239,7 @@ def verify(
       dppca-curator verify nltcs.npz --ca authority/ca.pem --crl authority/crl.pem
       dppca-curator verify nltcs.npz --ca authority/ca.pem --uploads state/blobs
     """
-    return verify_and_print(
-        file,
-        ca=ca,
-        crl=crl,
-        held_since=held_since,
-        acknowledgements=acknowledgements,
-        uploads=uploads,
-        as_json=as_json,
-    )
+    return verify_and_print(**given)
 
 
 cli.add_command(backup)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NoReturn
 import click
 
 from dppca.common.documents.names import nearest_name
-from dppca.common.shell.console import run_and_end, telling_interrupts
+from dppca.common.shell.console import FOLDER, run_and_end, telling_interrupts
 
 COMMANDS = {
     "init": ("setup", "Make a site: a key, a signing request, settings, a policy."),
@@ -112,7 +112,7 @@ class LazyGroup(click.Group):
 @click.version_option(package_name="dppca")
 @click.option(
     "--site",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     envvar="DPPCA_SITE",
     default=Path(),
     show_envvar=True,

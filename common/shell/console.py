@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import is_dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import click
@@ -41,6 +42,10 @@ ASK_S = 2.0
 _PROGRESS_AFTER_S = 1.0
 _WHOLE = 1000  # characters; longer than any first sentence
 
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+"""Types of a command's arguments; they need not exist."""
+KNOWN_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 

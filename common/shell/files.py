@@ -111,6 +111,15 @@ def read_text(path: Path) -> str:
         raise SettingError(f"cannot read {path}: it is not text in UTF-8") from error
 
 
+def write_new(path: Path, text: str) -> None:
+    """Write a new text file that a user named; `SettingError` if there is one, or none can be."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise SettingError(f"cannot write the new file {path}: {error.strerror}") from error
+
+
 def open_new(path: Path, *, mode: int = PRIVATE) -> BinaryIO:
     """Open a new file for writing, with its mode from the first moment.
 

@@ -11,11 +11,10 @@ from typing import Any, TypeVar
 import click
 
 from dppca.common.errors import UnvouchedError
-from dppca.common.shell.console import emit
+from dppca.common.shell.console import FILE, FOLDER, emit
 from dppca.common.shell.files import read_content
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 def verification_options(command: _Command) -> _Command:
@@ -24,7 +23,7 @@ def verification_options(command: _Command) -> _Command:
         click.option(
             "--acknowledgement",
             "acknowledgements",
-            type=_FILE,
+            type=FILE,
             multiple=True,
             help="A curator's signed acknowledgement of a contribution, which FILE must list. May "
             "be given several times.",
@@ -37,17 +36,17 @@ def verification_options(command: _Command) -> _Command:
         ),
         click.option(
             "--uploads",
-            type=click.Path(path_type=Path, file_okay=False),
+            type=FOLDER,
             help="Folder of what owners and openers sent, each file named by its SHA-256, as in "
             "the curator's blobs/: add it up, and compare the sum with FILE's.",
         ),
-        click.option("--crl", type=_FILE, help="The authority's revocation list."),
+        click.option("--crl", type=FILE, help="The authority's revocation list."),
         click.option(
             "--ca",
-            type=_FILE,
+            type=FILE,
             help="The authority's certificate; without it, nobody vouches for FILE.",
         ),
-        click.argument("file", type=_FILE),
+        click.argument("file", type=FILE),
     ):
         command = option(command)
     return command

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from dppca.common.documents.values import DigestText
-from dppca.common.shell.console import emit, prints, progress
+from dppca.common.shell.console import FOLDER, emit, prints, progress
 
 if TYPE_CHECKING:
     from dppca.curator.store.backup import Backup
-
-_FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +31,8 @@ class BackupDocument:
 
 
 @click.command()
-@click.option("--state", type=_FOLDER, required=True, help="Folder of the daemon's studies.")
-@click.option("--to", type=_FOLDER, required=True, help="Folder to make; it must not exist.")
+@click.option("--state", type=FOLDER, required=True, help="Folder of the daemon's studies.")
+@click.option("--to", type=FOLDER, required=True, help="Folder to make; it must not exist.")
 @prints(BackupDocument)
 def backup(state: Path, to: Path, *, as_json: bool) -> None:
     """Copy all studies as they are now; the daemon may be running.
@@ -55,9 +53,9 @@ def backup(state: Path, to: Path, *, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("backup", type=_FOLDER)
+@click.argument("backup", type=FOLDER)
 @click.option(
-    "--state", type=_FOLDER, required=True, help="Folder to fill; it must hold no studies."
+    "--state", type=FOLDER, required=True, help="Folder to fill; it must hold no studies."
 )
 @prints(BackupDocument)
 def restore(backup: Path, state: Path, *, as_json: bool) -> None:

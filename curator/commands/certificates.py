@@ -11,7 +11,7 @@ import click
 from dppca.common.documents.tables import text_table
 from dppca.common.errors import SettingError
 from dppca.common.shell.clock import utc_now
-from dppca.common.shell.console import CommandGroup, emit, prints, terminal_width
+from dppca.common.shell.console import FILE, FOLDER, CommandGroup, emit, prints, terminal_width
 from dppca.common.shell.files import REVOKED, read_content
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., object])
 _DIRECTORY = click.option(
     "--directory",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     required=True,
     help="The authority's folder. Its ca-key.pem is secret.",
 )
@@ -80,7 +80,7 @@ def init(directory: Path, name: str, days: int, *, as_json: bool) -> None:
 )
 @click.option(
     "--output",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     required=True,
     help="New folder for certificate.pem, key.pem and ca.pem.",
 )
@@ -120,18 +120,8 @@ def issue(
 
 @pki.command()
 @_DIRECTORY
-@click.option(
-    "--request",
-    type=click.Path(path_type=Path, dir_okay=False),
-    required=True,
-    help="The site's request.pem.",
-)
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    required=True,
-    help="The new certificate.",
-)
+@click.option("--request", type=FILE, required=True, help="The site's request.pem.")
+@click.option("--output", type=FILE, required=True, help="The new certificate.")
 @_days(365, most=3650)
 @click.option("--name", default=None, help="The owner you expect; any other is refused.")
 @prints("dppca.curator.certificates.pki:MadeCertificate")
@@ -205,15 +195,11 @@ def list_issued(directory: Path, *, as_json: bool) -> None:
 @click.option(
     "--serial", default=None, help="Revoke the certificate with this serial number; see `pki list`."
 )
-@click.option(
-    "--certificate",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Revoke the certificate in this file.",
-)
+@click.option("--certificate", type=FILE, help="Revoke the certificate in this file.")
 @click.option(
     "--output",
     "outputs",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     multiple=True,
     help="Also write the list here, such as crl.pem in the daemon's credentials folder.",
 )

@@ -12,6 +12,7 @@ import click
 
 from dppca.common.documents.amounts import parse_positive
 from dppca.common.shell.clock import utc_now
+from dppca.common.shell.console import FOLDER
 
 if TYPE_CHECKING:
     from dppca.common.transport.tls import Credentials
@@ -25,7 +26,7 @@ def connection(command: _Command) -> _Command:
     command = click.option(
         "--credentials",
         envvar="DPPCA_CREDENTIALS",
-        type=click.Path(path_type=Path, file_okay=False),
+        type=FOLDER,
         required=True,
         help="Folder with the operator's certificate.pem, key.pem and ca.pem.",
         show_envvar=True,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dppca.common.errors import ArtefactError, SettingError
-from dppca.common.shell.console import emit, prints, progress, terminal_width
+from dppca.common.shell.console import FILE, emit, prints, progress, terminal_width
 from dppca.curator.commands.options import Positive
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _DEFAULT_SPECTRUM = "power:1"
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=FILE)
 @click.option(
     "--rows",
     "rows",
@@ -75,10 +75,7 @@ _DEFAULT_SPECTRUM = "power:1"
     help="Bandwidth of an owner's line, Mbit/s.",
 )
 @click.option(
-    "--plot",
-    "picture",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Draw the forecast into this file (.png, .svg or .pdf).",
+    "--plot", "picture", type=FILE, help="Draw the forecast into this file (.png, .svg or .pdf)."
 )
 @prints("dppca.curator.planning.documents:StudyPlanDocument")
 def plan(

@@ -11,8 +11,8 @@ import click
 from dppca.common.documents.messages import StudyState
 from dppca.common.documents.tables import text_table
 from dppca.common.documents.values import DigestText
-from dppca.common.errors import SettingError
-from dppca.common.shell.console import CommandGroup, emit, prints, terminal_width
+from dppca.common.shell.console import FILE, CommandGroup, emit, prints, terminal_width
+from dppca.common.shell.files import write_new
 from dppca.curator.commands import study_assembly, study_drafts, study_refinement
 from dppca.curator.commands.options import (
     as_operator,
@@ -82,7 +82,7 @@ def study() -> None:
 
 
 @study.command()
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=FILE)
 @connection
 @prints(BegunStudyDocument)
 def create(file: Path, curator: str, credentials: Path, *, as_json: bool) -> None:
@@ -103,11 +103,7 @@ def create(file: Path, curator: str, credentials: Path, *, as_json: bool) -> Non
 
 
 @study.command()
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The new file; by default print it.",
-)
+@click.option("--output", type=FILE, help="The new file; by default print it.")
 @prints(TemplateDocument)
 def template(output: Path | None, *, as_json: bool) -> None:
     """Write a study file in which every field is explained; needs no curator and no certificate.
@@ -121,11 +117,7 @@ def template(output: Path | None, *, as_json: bool) -> None:
     if output is None:
         emit(TemplateDocument(TEMPLATE), TEMPLATE.rstrip("\n"), as_json=as_json)
         return
-    try:
-        with output.open("x", encoding="utf-8") as file:
-            file.write(TEMPLATE)
-    except OSError as error:
-        raise SettingError(f"cannot write the new file {output}: {error.strerror}") from error
+    write_new(output, TEMPLATE)
     text = f"{output}: change the placeholders, then look with `dppca-curator plan {output}`"
     emit(TemplateDocument(TEMPLATE, output), text, as_json=as_json)
 
@@ -206,9 +198,7 @@ def abort(name: str, reason: str, curator: str, credentials: Path, *, as_json: b
 
 @study.command()
 @study_argument
-@click.option(
-    "--output", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The new file."
-)
+@click.option("--output", type=FILE, required=True, help="The new file.")
 @connection
 @prints(DownloadDocument)
 def components(name: str, output: Path, curator: str, credentials: Path, *, as_json: bool) -> None:
@@ -233,12 +223,7 @@ def components(name: str, output: Path, curator: str, credentials: Path, *, as_j
     show_default=True,
     help="Rows that conform to the schema, or the model's own coordinates.",
 )
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    required=True,
-    help="The new file: .parquet, .arrow or .csv.",
-)
+@click.option("--output", type=FILE, required=True, help="The new file: .parquet, .arrow or .csv.")
 @connection
 @prints(DownloadedRowsDocument)
 def synthetic(

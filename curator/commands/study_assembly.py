@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from dppca.common.documents.values import DigestText
-from dppca.common.errors import SettingError
-from dppca.common.shell.console import emit, prints
-from dppca.common.shell.files import read_text
+from dppca.common.shell.console import FILE, KNOWN_FILE, emit, prints
+from dppca.common.shell.files import read_text, write_new
 
 if TYPE_CHECKING:
     from dppca.common.study import Study
-
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +35,9 @@ def read_study(file: Path) -> Study:
 
 
 @click.command("assemble")
-@click.argument("study_file", type=_FILE)
-@click.argument("identities", type=_FILE, nargs=-1, required=True)
-@click.option(
-    "--output", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The new file."
-)
+@click.argument("study_file", type=KNOWN_FILE)
+@click.argument("identities", type=KNOWN_FILE, nargs=-1, required=True)
+@click.option("--output", type=FILE, required=True, help="The new file.")
 @prints(AssembledStudyDocument)
 def command(study_file: Path, identities: tuple[Path, ...], output: Path, *, as_json: bool) -> None:
     """Put the owners' keys into STUDY_FILE, which has trust: aggregate.
@@ -58,11 +53,7 @@ def command(study_file: Path, identities: tuple[Path, ...], output: Path, *, as_
 
     parts = [(str(path), read_text(path)) for path in identities]
     whole, study = assemble_study(read_text(study_file), parts)
-    try:
-        with output.open("x", encoding="utf-8") as file:
-            file.write(whole)
-    except OSError as error:
-        raise SettingError(f"cannot write the new file {output}: {error.strerror}") from error
+    write_new(output, whole)
     openers = sorted(study.openers or {})
     assembled = AssembledStudyDocument(
         study=study.name,

@@ -12,10 +12,9 @@ from dppca.common.documents.amounts import parse_positive
 from dppca.common.documents.names import require_party_name
 from dppca.common.documents.values import DigestText
 from dppca.common.errors import SettingError
-from dppca.common.shell.console import emit, prints
+from dppca.common.shell.console import FILE, KNOWN_FILE, emit, prints
+from dppca.common.shell.files import write_new
 from dppca.curator.planning.dictionaries.dictionary import Omission
-
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +47,12 @@ class CheckedStudyDocument:
 @click.command("new")
 @click.option(
     "--columns",
-    type=_FILE,
+    type=KNOWN_FILE,
     required=True,
     help="Public data dictionary: CSV (name, type, lower, upper, labels, unknown, description), "
     "REDCap's, or a Frictionless table schema.",
 )
-@click.option(
-    "--output", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The new file."
-)
+@click.option("--output", type=FILE, required=True, help="The new file.")
 @click.option("--name", help="Name of the study.")
 @click.option("--owner", "owners", multiple=True, help="Name of an owner; once for each.")
 @click.option("--epsilon", help="What each owner's release may cost a person, such as 1.0.")
@@ -110,11 +107,7 @@ def new(
         raise SettingError(f"--target {target} is no column of the dictionary: {', '.join(names)}")
     choices = Choices(name, owners, epsilon, delta, rows_per_person, target, histograms)
     text = draft_study(dictionary, choices, source=columns.name)
-    try:
-        with output.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise SettingError(f"cannot write the new file {output}: {error.strerror}") from error
+    write_new(output, text)
     blank = open_places(text)
     drafted = DraftDocument(
         path=output,
@@ -133,7 +126,7 @@ def new(
 
 
 @click.command("check")
-@click.argument("file", type=_FILE)
+@click.argument("file", type=KNOWN_FILE)
 @prints(CheckedStudyDocument)
 def check(file: Path, *, as_json: bool) -> None:
     """Say whether the study FILE is valid, and what is wrong; needs no curator, reads no rows.

@@ -10,10 +10,9 @@ from typing import Annotated
 import click
 
 from dppca.common.errors import SettingError
-from dppca.common.shell.console import emit, prints, progress
+from dppca.common.shell.console import FILE, KNOWN_FILE, emit, prints, progress
+from dppca.common.shell.files import write_new
 from dppca.curator.commands.options import Positive
-
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +33,7 @@ class RefinedStudyDocument:
 
 
 @click.command("refine")
-@click.argument("result", type=_FILE)
+@click.argument("result", type=KNOWN_FILE)
 @click.option("--target", required=True, help="Attribute that the trees predict.")
 @click.option("--name", required=True, help="Name of the new study.")
 @click.option(
@@ -48,10 +47,8 @@ class RefinedStudyDocument:
 @click.option("--leaves", type=click.IntRange(2), help="Most leaves of each, with --trees.")
 @click.option("--deadline", help="When the new study stops waiting, such as 2030-01-31T12:00Z.")
 @click.option("--open-by", help="With trust: aggregate: when it stops waiting for openers.")
-@click.option("--ca", type=_FILE, help="PEM of the authority that certified the parties.")
-@click.option(
-    "--output", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The draft."
-)
+@click.option("--ca", type=KNOWN_FILE, help="PEM of the authority that certified the parties.")
+@click.option("--output", type=FILE, required=True, help="The draft.")
 @prints(RefinedStudyDocument)
 def command(
     result: Path,
@@ -116,11 +113,7 @@ def command(
             delta=delta,
             changes={"name": name, **times},
         )
-    try:
-        with output.open("x", encoding="utf-8") as file:
-            file.write(draft_text(document))
-    except OSError as error:
-        raise SettingError(f"cannot write the new file {output}: {error.strerror}") from error
+    write_new(output, draft_text(document))
     drafted = RefinedStudyDocument(
         study=name,
         continues=first.name,

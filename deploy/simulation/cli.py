@@ -8,6 +8,7 @@ that follow from that.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from dppca.common.documents.names import is_party_name, nearest_name
 from dppca.common.documents.tables import fit_markdown
 from dppca.common.errors import SettingError
 from dppca.common.shell.console import (
+    FOLDER,
+    KNOWN_FILE,
     CommandGroup,
     emit,
     prints,
@@ -36,10 +39,10 @@ if TYPE_CHECKING:
     from dppca.deploy.simulation.experiment import ExperimentRequest
     from dppca.deploy.simulation.run_report import SimulationReport
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_FOLDER = click.Path(file_okay=False, path_type=Path)
 _REPORT = "dppca.deploy.simulation.run_report:SimulationReport"
 _MOST_GROUPS = 50
+_COUNT = click.IntRange(min=0)
+_Option = Callable[[Callable[..., None]], Callable[..., None]]
 _DRAWS = 4  # further draws of the demo's noise: half a second each
 _image_option = click.option(
     "--image",
@@ -51,68 +54,61 @@ _image_option = click.option(
 )
 
 
-def _row_options(command: Callable[..., None]) -> Callable[..., None]:
-    options = [
-        click.option(
-            "--owner",
-            "own",
-            multiple=True,
-            metavar="NAME=FILE",
-            help="An owner and its rows: .csv, .csv.gz or .parquet, with a header; once for each.",
-        ),
-        click.option(
-            "--rename-owners",
-            is_flag=True,
-            help="With --owner: the names take the place of the study's owners.",
-        ),
-        click.option(
-            "--data",
-            type=_FILE,
-            help="Or all rows in one file, which are divided: --owners and --split say how.",
-        ),
-        click.option("--owners", type=int, help="With --data: M; they are owner-1 ... owner-M."),
-        click.option(
-            "--split",
-            help="With --data: iid, the default, or by:COLUMN to keep all rows with one value of a "
-            "column at one owner; without --owners each value has an owner.",
-        ),
-        click.option(
-            "--seed",
-            type=click.IntRange(min=0),
-            default=1,
-            show_default=True,
-            help="Seed that decides which rows are held out, and who holds which of --data.",
-        ),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+def _together(*options: _Option) -> _Option:
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
 
-def _trust_options(command: Callable[..., None]) -> Callable[..., None]:
-    number = click.IntRange(min=0)
-    options = [
-        click.option(
-            "--trust",
-            type=click.Choice(["owner", "aggregate"]),
-            help="owner: each owner adds all of the noise. aggregate: the curator sees one sum, "
-            "with the noise of one. By default as the study file says.",
-        ),
-        click.option(
-            "--colluders", type=number, help="With aggregate: owners that may help the curator."
-        ),
-        click.option(
-            "--openers",
-            type=number,
-            help="With aggregate: number of the first owners that open it.",
-        ),
-        click.option(
-            "--spares", type=number, help="With aggregate: openers that may be gone for good."
-        ),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+_row_options = _together(
+    click.option(
+        "--owner",
+        "own",
+        multiple=True,
+        metavar="NAME=FILE",
+        help="An owner and its rows: .csv, .csv.gz or .parquet, with a header; once for each.",
+    ),
+    click.option(
+        "--rename-owners",
+        is_flag=True,
+        help="With --owner: the names take the place of the study's owners.",
+    ),
+    click.option(
+        "--data",
+        type=KNOWN_FILE,
+        help="Or all rows in one file, which are divided: --owners and --split say how.",
+    ),
+    click.option("--owners", type=int, help="With --data: M; they are owner-1 ... owner-M."),
+    click.option(
+        "--split",
+        help="With --data: iid, the default, or by:COLUMN to keep all rows with one value of a "
+        "column at one owner; without --owners each value has an owner.",
+    ),
+    click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=1,
+        show_default=True,
+        help="Seed that decides which rows are held out, and who holds which of --data.",
+    ),
+)
+_trust_options = _together(
+    click.option(
+        "--trust",
+        type=click.Choice(["owner", "aggregate"]),
+        help="owner: each owner adds all of the noise. aggregate: the curator sees one sum, "
+        "with the noise of one. By default as the study file says.",
+    ),
+    click.option(
+        "--colluders", type=_COUNT, help="With aggregate: owners that may help the curator."
+    ),
+    click.option(
+        "--openers",
+        type=_COUNT,
+        help="With aggregate: number of the first owners that open it.",
+    ),
+    click.option(
+        "--spares", type=_COUNT, help="With aggregate: openers that may be gone for good."
+    ),
+)
 
 
 class _Simulations(CommandGroup):
@@ -134,12 +130,12 @@ def cli() -> None:
 
 
 @cli.command("run")
-@click.option("--study", "study_file", type=_FILE, required=True, help="Study file (YAML).")
+@click.option("--study", "study_file", type=KNOWN_FILE, required=True, help="Study file (YAML).")
 @_row_options
 @click.option("--target", help="Binary or categorical attribute to predict; by default none.")
 @click.option(
     "--test",
-    type=_FILE,
+    type=KNOWN_FILE,
     help="With --target: a file of rows on which models are tried; no row is held out then.",
 )
 @click.option(
@@ -158,7 +154,7 @@ def cli() -> None:
     metavar="DECIMAL",
     help="With --refine: what each owner's second release costs, on top.",
 )
-@click.option("--output", type=_FOLDER, required=True, help="Folder for report and plots.")
+@click.option("--output", type=FOLDER, required=True, help="Folder for report and plots.")
 @click.option("--replace", is_flag=True, help="Write over a trial that is in the folder already.")
 @click.option(
     "--repeats",
@@ -264,7 +260,7 @@ def run_command(
 @cli.command()
 @click.option(
     "--output",
-    type=_FOLDER,
+    type=FOLDER,
     default=Path("results/demo"),
     show_default=True,
     help="Folder for report and plots.",
@@ -311,9 +307,9 @@ def demo(output: Path, *, replace: bool, as_json: bool) -> None:
 
 
 @cli.command("compose")
-@click.option("--study", "study_file", type=_FILE, required=True, help="Study file (YAML).")
+@click.option("--study", "study_file", type=KNOWN_FILE, required=True, help="Study file (YAML).")
 @_row_options
-@click.option("--output", type=_FOLDER, required=True, help="New folder to write.")
+@click.option("--output", type=FOLDER, required=True, help="New folder to write.")
 @click.option(
     "--target", help="Attribute for which each owner trains a classifier; by default none."
 )
@@ -426,10 +422,10 @@ def _simulate_in_containers(
     request: ExperimentRequest, image: str, *, as_json: bool
 ) -> SimulationReport:
     require_package("docker", purpose="a run in containers")
-    from dppca.deploy.simulation.containers.driver import ContainerFederation
+    from dppca.deploy.simulation.containers.driver import run_in_containers
     from dppca.deploy.simulation.experiment import simulate
 
-    federation = ContainerFederation(image=image, shown=not as_json)
+    federation = partial(run_in_containers, image=image, shown=not as_json)
     with terminable():
         return simulate(request, on_step=lambda: None, federation=federation)
 

@@ -58,7 +58,12 @@ from dppca.deploy.simulation.run_report import (
     make_page,
     summarise_repeats,
 )
-from dppca.deploy.simulation.runner import FederationDriver, FederationRun, run_federation
+from dppca.deploy.simulation.runner import (
+    FederationDriver,
+    FederationRun,
+    FederationTask,
+    run_federation,
+)
 from dppca.deploy.simulation.synthesis import divide_rows
 
 REPORT = "report.json"
@@ -210,8 +215,8 @@ def _run_once(
         }
         like = request.test or holdings.like
         held_out = write_table(holdings.held_out, folder, stem="held-out", like=like)
-        run = federation(
-            study,
+        task = FederationTask(
+            study=study,
             aggregation=request.aggregation,
             refinement=request.refinement,
             rows=rows,
@@ -222,6 +227,7 @@ def _run_once(
             output=output,
             on_step=_one_at_a_time(on_step),
         )
+        run = federation(task)
     (output / "study.json").write_bytes(run.study.canonical_bytes() + b"\n")
     return write_report(request, run, holdings, started=started)
 

@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import yaml
 
@@ -87,51 +87,11 @@ class FederationRun:
     refined: Study | None = None
 
 
-class FederationDriver(Protocol):
-    """A way to run a study; `run_federation` describes each argument."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FederationTask:
+    """Study to run from keys to synthetic rows, and then a second one that continues it.
 
-    def __call__(
-        self,
-        study: Study,
-        *,
-        aggregation: Aggregation | None,
-        refinement: Refinement | None,
-        rows: Mapping[str, Path],
-        held_out: Path,
-        target: str | None,
-        n_rows: Mapping[str, int] | None,
-        folder: Path,
-        output: Path,
-        on_step: Callable[[], None],
-    ) -> FederationRun:
-        """Run a study from keys to synthetic rows."""
-
-
-def n_steps(
-    n_owners: int, aggregation: Aggregation | None, *, target: bool = True, refined: bool = False
-) -> int:
-    """Number of commands in a run, for progress."""
-    masked = 0 if aggregation is None else n_owners + aggregation.openers
-    second = (3 + 3 * n_owners + masked) * refined
-    return 5 + (4 + target) * n_owners + masked + second
-
-
-def run_federation(
-    study: Study,
-    *,
-    aggregation: Aggregation | None,
-    refinement: Refinement | None,
-    rows: Mapping[str, Path],
-    held_out: Path,
-    target: str | None,
-    n_rows: Mapping[str, int] | None,
-    folder: Path,
-    output: Path,
-    on_step: Callable[[], None],
-) -> FederationRun:
-    """Run a study from keys to synthetic rows, and then a second one that continues it.
-
-    Parameters
+    Attributes
     ----------
     study, aggregation, refinement
         A study with ``trust: owner``; settings that give it ``trust: aggregate`` once the owners
@@ -149,15 +109,42 @@ def run_federation(
         existing folder for the operator's downloads.
     on_step
         Called after each command.
-
-    Raises
-    ------
-    DppcaError
-        The class with which a party failed; every process has ended by then.
     """
+
+    study: Study
+    aggregation: Aggregation | None
+    refinement: Refinement | None
+    rows: Mapping[str, Path]
+    held_out: Path
+    target: str | None
+    n_rows: Mapping[str, int] | None
+    folder: Path
+    output: Path
+    on_step: Callable[[], None]
+
+
+FederationDriver = Callable[[FederationTask], FederationRun]
+
+
+def n_steps(
+    n_owners: int, aggregation: Aggregation | None, *, target: bool = True, refined: bool = False
+) -> int:
+    """Number of commands in a run, for progress."""
+    masked = 0 if aggregation is None else n_owners + aggregation.openers
+    second = (3 + 3 * n_owners + masked) * refined
+    return 5 + (4 + target) * n_owners + masked + second
+
+
+def run_federation(task: FederationTask) -> FederationRun:
+    """Run a task as processes of this machine, which have all ended on return.
+
+    Raise the `DppcaError` class with which a party failed.
+    """
+    study, aggregation, rows = task.study, task.aggregation, task.rows
+    folder, output, n_rows = task.folder, task.output, task.n_rows
     with Processes() as live:
         authority = make_authority(folder / "authority")
-        federation = LocalFederation(live, folder, authority, on_command=on_step)
+        federation = LocalFederation(live, folder, authority, on_command=task.on_step)
         federation.start()
         sites = [SiteDriver(federation, name) for name in study.owners]
 
@@ -172,16 +159,15 @@ def run_federation(
             study_file.write_text(write_draft(study, aggregation), encoding="utf-8")
         study, given = _gather(federation, sites, study_file, aggregation, rows)
         outcomes = live.each(
-            sites,
-            lambda site: site.use_result(study, target, n_rows=drawn(site)),
+            sites, lambda site: site.use_result(study, task.target, n_rows=drawn(site))
         )
         owners = tuple(
             owner_run(
                 site.name,
                 {**answers, **contribution, **results},
                 None
-                if target is None
-                else judge(site.model, held_out, folder / f"judged-{site.name}.csv"),
+                if task.target is None
+                else judge(site.model, task.held_out, folder / f"judged-{site.name}.csv"),
             )
             for site, answers, contribution, results in zip(
                 sites, joined, given, outcomes, strict=True
@@ -189,9 +175,9 @@ def run_federation(
         )
         components, coded = (download(federation, study, output, form=f) for f in (None, "coded"))
         last, refined = study, None
-        if refinement is not None:
+        if task.refinement is not None:
             draft = folder / "second.yaml"
-            _refine(federation, study, components, refinement, draft)
+            _refine(federation, study, components, task.refinement, draft)
             last, _ = _gather(federation, sites, draft, aggregation, rows, first=study)
             refined = last
             outcomes = live.each(
@@ -201,15 +187,7 @@ def run_federation(
         synthesis = read_synthesis(
             {site.name: outcome for site, outcome in zip(sites, outcomes, strict=True)}
         )
-        return FederationRun(
-            study,
-            owners,
-            synthesis,
-            components=components,
-            coded=coded,
-            decoded=decoded,
-            refined=refined,
-        )
+        return FederationRun(study, owners, synthesis, components, coded, decoded, refined)
 
 
 def _gather(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
+from dppca.common.shell.console import FILE, FOLDER
 from dppca.owner.engines.addresses import require_engine
 
 
@@ -35,9 +34,7 @@ data_set_option = click.option(
 )
 
 study_file_option = click.option(
-    "--study-file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Your copy of the study file; it must equal the curator's.",
+    "--study-file", type=FILE, help="Your copy of the study file; it must equal the curator's."
 )
 
 digest_option = click.option(
@@ -62,5 +59,5 @@ engine_option = click.option(
     "policy.yaml says, or here.",
 )
 
-file_path = click.Path(path_type=Path, dir_okay=False)
-folder_path = click.Path(path_type=Path, file_okay=False)
+file_path = FILE
+folder_path = FOLDER

@@ -12,7 +12,7 @@ import click
 
 from dppca.common.documents.values import DigestText
 from dppca.common.shell.clock import utc_now
-from dppca.common.shell.console import emit, prints
+from dppca.common.shell.console import FILE, emit, prints
 from dppca.common.shell.files import read_content
 
 
@@ -39,7 +39,7 @@ class NewKeyDocument:
 @click.command("renew")
 @click.option(
     "--certificate",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     help="The certificate that came back: put it in use with the new key.",
 )
 @prints(NextKeyDocument, NewKeyDocument)

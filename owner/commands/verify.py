@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,17 +16,7 @@ from dppca.common.verification.command import verification_options, verify
 @verification_options
 @prints("dppca.common.attestation.documents:Verification")
 @click.pass_obj
-def command(
-    folder: Path,
-    file: Path,
-    ca: Path | None,
-    crl: Path | None,
-    held_since: datetime | None,
-    acknowledgements: tuple[Path, ...],
-    uploads: Path | None,
-    *,
-    as_json: bool,
-) -> int:
+def command(folder: Path, /, ca: Path | None, crl: Path | None, **given: Any) -> int:
     """Check what a released FILE claims: components, rows or a model. Works offline.
 
     Checks every signature and digest, and computes sensitivity, noise and guarantee again from the
@@ -50,13 +40,9 @@ def command(
         return path if (folder / SITE_FILE).exists() and path.exists() else None
 
     return verify(
-        file,
         ca=ca or found(folder / CA),
         # The list beside ca.pem belongs to that authority, not to the one of --ca.
         crl=crl or (found(folder / REVOKED) if ca is None else None),
-        held_since=held_since,
-        acknowledgements=acknowledgements,
-        uploads=uploads,
         own=lambda study: folder / STUDIES / study / ACKNOWLEDGEMENT,
-        as_json=as_json,
+        **given,
     )

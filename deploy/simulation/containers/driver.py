@@ -10,65 +10,38 @@ owner's `site-only` classifier on held-out rows.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from dppca.common.errors import SettingError
-from dppca.common.study import Study
-from dppca.deploy.simulation.aggregation import Aggregation, Refinement
-from dppca.deploy.simulation.containers import DEFAULT_IMAGE
 from dppca.deploy.simulation.containers.answer import read_run
 from dppca.deploy.simulation.containers.folder import write_folder
 from dppca.deploy.simulation.containers.topology import Topology
 from dppca.deploy.simulation.containers.up import print_line, run_folder
-from dppca.deploy.simulation.runner import FederationRun
+from dppca.deploy.simulation.runner import FederationRun, FederationTask
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerFederation:
-    """A `dppca.deploy.simulation.runner.FederationDriver` that uses containers.
+def run_in_containers(task: FederationTask, *, image: str, shown: bool) -> FederationRun:
+    """Run a task like `run_federation`; raise `SettingError` for a bad number of owners.
 
     ``image`` must be on the engine already; ``shown`` prints each step on standard error.
     """
-
-    image: str = DEFAULT_IMAGE
-    shown: bool = True
-
-    def __call__(
-        self,
-        study: Study,
-        *,
-        aggregation: Aggregation | None,
-        refinement: Refinement | None,
-        rows: Mapping[str, Path],
-        held_out: Path,
-        target: str | None,
-        n_rows: Mapping[str, int] | None,
-        folder: Path,
-        output: Path,
-        on_step: Callable[[], None],
-    ) -> FederationRun:
-        """Run a study like `run_federation`; raise `SettingError` for a bad number of owners."""
-        if refinement is not None:
-            raise SettingError("a second study runs as processes: leave out --runtime containers")
-        topology = Topology(study, target, image=self.image, aggregation=aggregation, n_rows=n_rows)
-        place = folder / "compose"
-        write_folder(place, topology, rows, held_out=None if target is None else held_out)
-        run_folder(
-            place,
-            folder.name,
-            image=self.image,
-            on_step=on_step,
-            say=print_line if self.shown else lambda _: None,
-        )
-        run = read_run(place, target=target)
-        return replace(
-            run,
-            components=_move(run.components, output),
-            coded=_move(run.coded, output),
-            decoded=_move(run.decoded, output),
-        )
+    if task.refinement is not None:
+        raise SettingError("a second study runs as processes: leave out --runtime containers")
+    topology = Topology(
+        task.study, task.target, image=image, aggregation=task.aggregation, n_rows=task.n_rows
+    )
+    place, held_out = task.folder / "compose", None if task.target is None else task.held_out
+    write_folder(place, topology, task.rows, held_out=held_out)
+    say = print_line if shown else lambda _: None
+    run_folder(place, task.folder.name, image=image, on_step=task.on_step, say=say)
+    run = read_run(place, target=task.target)
+    return replace(
+        run,
+        components=_move(run.components, task.output),
+        coded=_move(run.coded, task.output),
+        decoded=_move(run.decoded, task.output),
+    )
 
 
 def _move(path: Path, output: Path) -> Path:

@@ -16,7 +16,6 @@ from pyarrow import csv, parquet
 
 from dppca.common.errors import DataError, PeerError, SettingError
 from dppca.common.shell.console import run
-from dppca.common.study import Study
 from dppca.common.synthesis.rows import DecodingMethod
 from dppca.deploy.simulation.aggregation import Aggregation, write_draft
 from dppca.deploy.simulation.cli import cli
@@ -28,7 +27,7 @@ from dppca.deploy.simulation.experiment import (
     simulate,
     with_owners,
 )
-from dppca.deploy.simulation.runner import FederationRun
+from dppca.deploy.simulation.runner import FederationRun, FederationTask
 from dppca.deploy.simulation.synthesis import OwnerSynthesis, summarise_synthesis
 from tests.support.latent_rows import make_rows, save_rows
 from tests.support.studies import make_study
@@ -78,10 +77,10 @@ def test_owners_get_all_rows_models_the_test_table_and_synthetic_rows_are_divide
     csv.write_csv(make_rows(7, 3), test)
     given: dict[str, Any] = {}
 
-    def stop(_: Study, **settings: Any) -> Any:
-        tables = {name: parquet.read_table(path) for name, path in settings["rows"].items()}
-        given.update(settings, sizes={name: table.num_rows for name, table in tables.items()})
-        given.update(tried=settings["held_out"].read_text())
+    def stop(task: FederationTask) -> Any:
+        tables = {name: parquet.read_table(path) for name, path in task.rows.items()}
+        given.update(sizes={name: table.num_rows for name, table in tables.items()})
+        given.update(tried=task.held_out.read_text(), n_rows=task.n_rows)
         raise PeerError("far enough")
 
     request = ExperimentRequest(
@@ -221,8 +220,8 @@ def test_a_disk_that_fills_up_is_no_defect(
 
     synthesis = summarise_synthesis({"beta": OwnerSynthesis(1, DecodingMethod.FIELD, 0.5)})
 
-    def run_nothing(study: Study, **_: object) -> FederationRun:
-        return FederationRun(study, (), synthesis, tmp_path, coded=tmp_path, decoded=tmp_path)
+    def run_nothing(task: FederationTask) -> FederationRun:
+        return FederationRun(task.study, (), synthesis, tmp_path, coded=tmp_path, decoded=tmp_path)
 
     rows, study = save_rows(make_rows(60), tmp_path / "rows.parquet"), tmp_path / "study.yaml"
     study.write_bytes(make_study("latent", owners=["beta", "alpha"]).canonical_bytes())
