@@ -67,6 +67,7 @@ Each class carries
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 
@@ -397,3 +398,10 @@ class AddressSpaceError(EngineError):
 
     public = "The container engine has no free addresses."
     exit_code = 83
+
+
+def error_kinds(root: type[DppcaError] = DppcaError) -> Iterator[type[DppcaError]]:
+    """Yield a class of the tree and all below it, each before its own."""
+    yield root
+    for kind in root.__subclasses__():
+        yield from error_kinds(kind)

@@ -8,7 +8,7 @@ to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NoReturn, Protocol, runtime_checkable
 
 import grpc
@@ -172,7 +172,7 @@ def _status_parts(error: grpc.RpcError) -> tuple[grpc.StatusCode, str, dict[str,
 
 
 def _by_name(name: str) -> type[DppcaError] | None:
-    return next((kind for kind in _tree(DppcaError) if kind.__name__ == name), None)
+    return next((kind for kind in errors.error_kinds() if kind.__name__ == name), None)
 
 
 def _by_status(code: grpc.StatusCode, details: str) -> type[DppcaError]:
@@ -194,9 +194,3 @@ def _by_status(code: grpc.StatusCode, details: str) -> type[DppcaError]:
         grpc.StatusCode.INVALID_ARGUMENT: errors.UploadError,
         grpc.StatusCode.DATA_LOSS: errors.StoreError,
     }.get(code, errors.PeerError)
-
-
-def _tree(kind: type[DppcaError]) -> Iterator[type[DppcaError]]:
-    yield kind
-    for child in kind.__subclasses__():
-        yield from _tree(child)
