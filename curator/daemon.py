@@ -30,7 +30,7 @@ from dppca.common.transport.channels import (
 )
 from dppca.curator.config import DaemonConfig, Limits
 from dppca.curator.observability.log import log_event
-from dppca.curator.observability.metrics import Metrics
+from dppca.curator.observability.metrics import DaemonState, Metrics, StateCollector
 from dppca.curator.observability.metrics_server import MetricsServer
 from dppca.curator.observability.systemd import notify, notify_alive
 from dppca.curator.service import SERVICE_NAMES, add_services
@@ -67,14 +67,15 @@ async def _serve(config: DaemonConfig) -> None:
     coordinator = StudyCoordinator(store, lambda: make_signer(authenticator.credentials))
     metrics, limits = Metrics(), config.limits
     refusals = RecentRefusals(utc_now)
-    metrics.watch(
-        store,
+    state = DaemonState(
+        store=store,
         ready=lambda: coordinator.serving,
         writable=lambda: coordinator.writable,
         stopped=lambda: coordinator.n_stopped,
         expiries=lambda: {"curator": authenticator.expires},
         now=utc_now,
     )
+    metrics.registry.register(StateCollector(state))
     try:
         server = grpc.aio.server(
             interceptors=(

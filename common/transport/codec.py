@@ -158,11 +158,6 @@ class ChunkVerifier:
         self._expected = sha256
         self._received = 0
 
-    @property
-    def received(self) -> int:
-        """Number of bytes so far."""
-        return self._received
-
     def take(self, chunk: pb.Chunk) -> bytes:
         """Check one chunk and return its bytes; `UploadError` if it is not the next."""
         content = chunk.content  # every access copies

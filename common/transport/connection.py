@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Protocol, Self, TypeVar
+
+from google.protobuf.message import Message
 
 from dppca.common.documents.names import nearest_name
 from dppca.common.errors import DppcaError, UnknownStudyError
@@ -35,12 +36,7 @@ class CuratorConnection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._channel.close()
 
     def _call(
@@ -52,6 +48,11 @@ class CuratorConnection:
     ) -> _T:
         left = CALL_TIMEOUT_S if deadline_s is None else deadline_s
         return with_retries(call, deadline_s=left, attempts=attempts, dialled=self._dialled)
+
+    def _ask(
+        self, method: Callable[..., _T], request: Message, *, deadline_s: float | None = None
+    ) -> _T:
+        return self._call(lambda left: method(request, timeout=left), deadline_s=deadline_s)
 
 
 class _NamedStudy(Protocol):

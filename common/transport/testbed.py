@@ -21,15 +21,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
-from dppca.common.errors import DppcaError, PeerError, UnreachableError
+from dppca.common.errors import DppcaError, PeerError, UnreachableError, error_kinds
 from dppca.common.shell.checkpoints import VARIABLE
 from dppca.common.shell.files import CredentialFolder
 from dppca.common.transport.tls import Role
@@ -64,12 +63,7 @@ class Processes(AbstractContextManager["Processes"]):
         self._lock = threading.Lock()
         self._stopped = False
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
     def start(
@@ -188,11 +182,6 @@ class LocalCurator:
             raise failure("curator", self._process.returncode, b"", self.log.read_bytes())
         self.address = address
         return self
-
-    @property
-    def was_started(self) -> bool:
-        """Return True if a process was started, even if it has ended since."""
-        return self._process is not None
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
@@ -361,16 +350,10 @@ def failure(who: str, code: int, stdout: bytes, stderr: bytes) -> DppcaError:
     try:
         message = str(json.loads(stdout)["error"]["message"])
     except (ValueError, KeyError, TypeError):
-        message = _last_lines(stderr) or f"it ended with code {code} and said nothing"
-    kind = next((kind for kind in _errors() if kind.exit_code == code), PeerError)
+        lines = stderr.decode(errors="replace").strip().splitlines()
+        message = "\n".join(lines[-_LAST_LINES:]) or f"it ended with code {code} and said nothing"
+    kind = next(
+        (kind for kind in error_kinds() if kind.exit_code == code != DppcaError.exit_code),
+        PeerError,
+    )
     return kind(f"{who}: {message}")
-
-
-def _errors(root: type[DppcaError] = DppcaError) -> Iterator[type[DppcaError]]:
-    for kind in root.__subclasses__():
-        yield kind
-        yield from _errors(kind)
-
-
-def _last_lines(text: bytes) -> str:
-    return "\n".join(text.decode(errors="replace").strip().splitlines()[-_LAST_LINES:])

@@ -17,6 +17,7 @@ from __future__ import annotations
 import threading
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
 
@@ -31,7 +32,7 @@ from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from dppca.common.documents.messages import StudyState
-from dppca.common.errors import DppcaError, StoreError
+from dppca.common.errors import StoreError, error_kinds
 from dppca.curator.store import SqliteStore
 
 PREFIX = "dppca_curator"
@@ -65,7 +66,7 @@ class Metrics:
             ["reason"],
             registry=self.registry,
         )
-        for kind in _tree(DppcaError):
+        for kind in error_kinds():
             self._refusals.labels(kind.__name__)
         self._received = Counter(
             f"{PREFIX}_received_bytes",
@@ -93,44 +94,29 @@ class Metrics:
         """Count a message to send."""
         self._sent.inc(n_bytes)
 
-    def watch(
-        self,
-        store: SqliteStore,
-        *,
-        ready: Callable[[], bool],
-        writable: Callable[[], bool],
-        stopped: Callable[[], int],
-        expiries: Callable[[], Mapping[str, datetime]],
-        now: Callable[[], datetime],
-    ) -> None:
-        """Also report the contents of a store and the state of its daemon.
 
-        ``ready`` and ``writable`` return True while calls are served, and if the last write to the
-        store succeeded; ``stopped`` returns the number of studies that a defect stopped;
-        ``expiries`` returns when each certificate in use expires, by names such as ``curator``.
-        Times are aware.
-        """
-        self.registry.register(_StateCollector(store, ready, writable, stopped, expiries, now))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonState:
+    """Contents of a store and the state of its daemon, asked for at each scrape.
+
+    ``ready`` and ``writable`` return True while calls are served, and if the last write to the
+    store succeeded; ``stopped`` returns the number of studies that a defect stopped; ``expiries``
+    returns when each certificate in use expires, by names such as ``curator``. Times are aware.
+    """
+
+    store: SqliteStore
+    ready: Callable[[], bool]
+    writable: Callable[[], bool]
+    stopped: Callable[[], int]
+    expiries: Callable[[], Mapping[str, datetime]]
+    now: Callable[[], datetime]
 
 
-class _StateCollector(Collector):
-    """Gauges that are computed at each scrape."""
+class StateCollector(Collector):
+    """Gauges of a daemon's state that are computed at each scrape."""
 
-    def __init__(
-        self,
-        store: SqliteStore,
-        ready: Callable[[], bool],
-        writable: Callable[[], bool],
-        stopped: Callable[[], int],
-        expiries: Callable[[], Mapping[str, datetime]],
-        now: Callable[[], datetime],
-    ) -> None:
-        self._store = store
-        self._ready = ready
-        self._writable = writable
-        self._stopped = stopped
-        self._expiries = expiries
-        self._now = now
+    def __init__(self, state: DaemonState) -> None:
+        self._state = state
         self._measuring = threading.Lock()
 
     def describe(self) -> Iterable[Metric]:
@@ -138,7 +124,8 @@ class _StateCollector(Collector):
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        records = self._store.studies()
+        """Yield the gauges."""
+        records = self._state.store.studies()
         states = Tally(record.state for record in records)
         studies = GaugeMetricFamily(f"{PREFIX}_studies", "Studies by state.", labels=["state"])
         for state in StudyState:
@@ -159,14 +146,16 @@ class _StateCollector(Collector):
             "Sets of synthetic rows stored, of all studies.",
             sum(len(record.publications) for record in records),
         )
-        yield _gauge("ready", "1 while calls are served, else 0.", self._ready())
+        yield _gauge("ready", "1 while calls are served, else 0.", self._state.ready())
         yield _gauge(
-            "store_writable", "1 where the store could be written last time.", self._writable()
+            "store_writable",
+            "1 where the store could be written last time.",
+            self._state.writable(),
         )
         yield _gauge(
             "studies_stopped",
             "Studies that wait on because a defect stopped the work on them.",
-            self._stopped(),
+            self._state.stopped(),
         )
         yield from self._sizes()
         expiry = GaugeMetricFamily(
@@ -174,8 +163,8 @@ class _StateCollector(Collector):
             "Seconds until a certificate in use expires; negative afterwards.",
             labels=["certificate"],
         )
-        now = self._now()
-        for name, when in sorted(self._expiries().items()):
+        now = self._state.now()
+        for name, when in sorted(self._state.expiries().items()):
             expiry.add_metric([name], (when - now).total_seconds())
         yield expiry
         yield InfoMetricFamily(
@@ -187,7 +176,7 @@ class _StateCollector(Collector):
         if not self._measuring.acquire(blocking=False):
             return  # another scrape waits for the disk
         try:
-            size = self._store.size()
+            size = self._state.store.size()
         except StoreError:
             return  # `store_writable` reports it, and the log the reason
         finally:
@@ -211,9 +200,3 @@ class _StateCollector(Collector):
 
 def _gauge(name: str, help_text: str, value: float) -> GaugeMetricFamily:
     return GaugeMetricFamily(f"{PREFIX}_{name}", help_text, value=value)
-
-
-def _tree(kind: type[DppcaError]) -> Iterator[type[DppcaError]]:
-    yield kind
-    for child in kind.__subclasses__():
-        yield from _tree(child)

@@ -56,9 +56,7 @@ class OperatorClient(CuratorConnection):
         """
         request = pb.CreateStudyRequest(document=study.canonical_bytes())
         try:
-            return self._call(
-                lambda left: self._admin.CreateStudy(request, timeout=left)
-            ).already_stored
+            return self._ask(self._admin.CreateStudy, request).already_stored
         except ConflictError as error:
             there = study_from_canonical(self.show(study.name).document)
             raise ConflictError(
@@ -69,38 +67,34 @@ class OperatorClient(CuratorConnection):
 
     def studies(self, *, deadline_s: float | None = None) -> tuple[ListedStudy, ...]:
         """Return all studies, newest first."""
-        request = pb.ListStudiesRequest()
-        answer = self._call(
-            lambda left: self._federation.ListStudies(request, timeout=left),
-            deadline_s=deadline_s,
+        answer = self._ask(
+            self._federation.ListStudies, pb.ListStudiesRequest(), deadline_s=deadline_s
         )
         return tuple(read_message(ListedStudy, study) for study in answer.studies)
 
     def show(self, name: str) -> StudyDetails:
         """Return one study with its owners."""
-        request = pb.ShowStudyRequest(name=name)
         with guess_study(name, self.studies):
-            answer = self._call(lambda left: self._admin.ShowStudy(request, timeout=left))
+            answer = self._ask(self._admin.ShowStudy, pb.ShowStudyRequest(name=name))
         return read_message(StudyDetails, answer)
 
     def refusals(self, study: str = "") -> Refusals:
         """Return recent refusals, of one study or of all."""
-        request = pb.ListRefusalsRequest(study=study)
-        answer = self._call(lambda left: self._admin.ListRefusals(request, timeout=left))
+        answer = self._ask(self._admin.ListRefusals, pb.ListRefusalsRequest(study=study))
         return read_message(Refusals, answer)
 
     def close(self, name: str) -> StudyState:
         """Stop accepting synthetic rows for a study."""
-        request = pb.CloseStudyRequest(name=name)
         with guess_study(name, self.studies):
-            answer = self._call(lambda left: self._admin.CloseStudy(request, timeout=left))
+            answer = self._ask(self._admin.CloseStudy, pb.CloseStudyRequest(name=name))
         return state_from_wire(answer.state)
 
     def abort(self, name: str, reason: str) -> StudyState:
         """Abort a study that is open or sealed."""
-        request = pb.AbortStudyRequest(name=name, reason=reason)
         with guess_study(name, self.studies):
-            answer = self._call(lambda left: self._admin.AbortStudy(request, timeout=left))
+            answer = self._ask(
+                self._admin.AbortStudy, pb.AbortStudyRequest(name=name, reason=reason)
+            )
         return state_from_wire(answer.state)
 
     def show_owner(self, name: str) -> SeenOwner:
@@ -114,8 +108,9 @@ class OperatorClient(CuratorConnection):
 
     def settle_ledger(self, name: str, reason: str) -> SettledLedger:
         """Set aside the record of an owner's ledger; again, return the last settlement."""
-        request = pb.SettleLedgerRequest(name=name, reason=reason)
-        answer = self._call(lambda left: self._admin.SettleLedger(request, timeout=left))
+        answer = self._ask(
+            self._admin.SettleLedger, pb.SettleLedgerRequest(name=name, reason=reason)
+        )
         return read_message(SettledLedger, answer.settlement)
 
     def download_components(self, name: str, path: Path) -> int:
@@ -128,8 +123,7 @@ class OperatorClient(CuratorConnection):
         """
         study = study_from_canonical(self.show(name).document)
         digest = bytes.fromhex(study.digest)
-        question = pb.GetResultRequest(study_digest=digest)
-        answer = self._call(lambda left: self._federation.GetResult(question, timeout=left))
+        answer = self._ask(self._federation.GetResult, pb.GetResultRequest(study_digest=digest))
         state = state_from_wire(answer.state)
         if state is StudyState.OPEN:
             raise NotReadyError(

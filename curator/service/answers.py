@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 
 from dppca.common.documents.messages import Form
 from dppca.common.errors import UnknownStudyError
@@ -11,7 +12,6 @@ from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.service.calls import Caller
 from dppca.curator.service.recent_refusals import Refusal
 from dppca.curator.study.study_record import (
-    Contribution,
     LedgerHead,
     OwnerHistory,
     Settlement,
@@ -59,18 +59,6 @@ def _own_release(record: StudyRecord, caller: Caller) -> bytes:
 def chain_to_wire(chain: LedgerHead | None) -> tuple[int, bytes]:
     """Length and head of a chain; 0 and empty for none."""
     return (0, b"") if chain is None else (chain.length, chain.head)
-
-
-def held_contribution(
-    record: StudyRecord, contribution: Contribution, acknowledgement: bytes
-) -> pb.HeldContribution:
-    """Contribution for its owner, with the curator's acknowledgement."""
-    return pb.HeldContribution(
-        study=record.study.name,
-        envelope=contribution.release.envelope,
-        received_s=contribution.received_s,
-        acknowledgement=acknowledgement,
-    )
 
 
 def seen_owner(
@@ -133,13 +121,5 @@ def owner_status(record: StudyRecord, owner: str) -> pb.OwnerStatus:
 
 
 def refusal_to_wire(refusal: Refusal) -> pb.Refusal:
-    """Encode a refusal."""
-    return pb.Refusal(
-        time_s=refusal.time_s,
-        times=refusal.times,
-        party=refusal.party,
-        study=refusal.study,
-        method=refusal.method,
-        error=refusal.error,
-        sentence=refusal.sentence,
-    )
+    """Encode a refusal, whose fields have the names of the message's."""
+    return pb.Refusal(**asdict(refusal))

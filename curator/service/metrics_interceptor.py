@@ -11,35 +11,23 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import grpc
 from grpc.aio import ServerInterceptor
 
 from dppca.common.transport.status import TRAILER
 from dppca.common.wire import federation_pb2 as pb
+from dppca.curator.observability.metrics import Metrics
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode if code is not grpc.StatusCode.OK}
 _OURS = tuple(f"/{service.full_name}/" for service in pb.DESCRIPTOR.services_by_name.values())
 
 
-class CallCounter(Protocol):
-    """Receiver of the counts (`dppca.curator.observability.metrics`)."""
-
-    def ended(self, method: str, *, code: str, reason: str | None, seconds: float) -> None:
-        """Count a call that ended."""
-
-    def received(self, n_bytes: int) -> None:
-        """Count a received message."""
-
-    def sent(self, n_bytes: int) -> None:
-        """Count a message to send."""
-
-
 class MetricsInterceptor(ServerInterceptor):
     """Reports every call to ``counts``."""
 
-    def __init__(self, counts: CallCounter) -> None:
+    def __init__(self, counts: Metrics) -> None:
         self._counts = counts
 
     async def intercept_service(

@@ -12,7 +12,6 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from io import BufferedRandom
-from typing import Self
 
 from dppca.common.aggregation.sum_messages import Opening, SealedSet, Vote, sealed_set_limit
 from dppca.common.aggregation.terms import Terms
@@ -71,9 +70,6 @@ class OpenAnswer:
 class CuratorClient(CuratorQueries):
     """All calls of an owner; a context manager that closes the connection."""
 
-    def __enter__(self) -> Self:
-        return self
-
     def continue_ledger(self, history: History, releases: Iterable[bytes]) -> None:
         """Have the curator accept this ledger's chain in place of the one it has seen.
 
@@ -85,7 +81,7 @@ class CuratorClient(CuratorQueries):
             ledger_head=history.head,
             accounts_for=accounts_for(releases),
         )
-        self._call(lambda left: self._federation.ContinueLedger(request, timeout=left))
+        self._ask(self._federation.ContinueLedger, request)
 
     def contribute(
         self,

@@ -10,8 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from grpc_health.v1 import health_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from dppca.common.attestation.releases import unchecked_receipt
 from dppca.common.attestation.signatures import make_signer
@@ -114,17 +115,13 @@ class CuratorQueries(CuratorConnection):
         self._signer = make_signer(credentials)
         self._name = parse_identity(parse_certificate(credentials.certificate)).name
         self._federation = rpc.FederationStub(self._channel)
-        self._check_health = self._channel.unary_unary(
-            "/grpc.health.v1.Health/Check",
-            request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
-            response_deserializer=health_pb2.HealthCheckResponse.FromString,
-        )
+        self._health: Any = health_pb2_grpc.HealthStub(self._channel)  # its stubs lack Check
 
     def require_serving(self) -> None:
         """Raise `UnreachableError` (or `IdentityError`) unless the curator takes calls."""
         request = health_pb2.HealthCheckRequest()
         answer = self._call(
-            lambda left: self._check_health(request, timeout=left),
+            lambda left: self._health.Check(request, timeout=left),
             deadline_s=CONNECT_TIMEOUT_S,
             attempts=2,
         )
@@ -135,17 +132,14 @@ class CuratorQueries(CuratorConnection):
 
     def studies(self, *, deadline_s: float | None = None) -> tuple[StudySummary, ...]:
         """Studies that name this owner, newest first."""
-        request = pb.ListStudiesRequest()
-        answer = self._call(
-            lambda left: self._federation.ListStudies(request, timeout=left),
-            deadline_s=deadline_s,
+        answer = self._ask(
+            self._federation.ListStudies, pb.ListStudiesRequest(), deadline_s=deadline_s
         )
         return tuple(read_message(StudySummary, study) for study in answer.studies)
 
     def held(self) -> CuratorView:
         """The curator's record of this owner's contributions and of its ledger's chain."""
-        request = pb.ListStudiesRequest()
-        answer = self._call(lambda left: self._federation.ListStudies(request, timeout=left))
+        answer = self._ask(self._federation.ListStudies, pb.ListStudiesRequest())
         return CuratorView(
             tuple(
                 ListedContribution(each.name, each.digest.hex(), each.release_id)
@@ -172,9 +166,8 @@ class CuratorQueries(CuratorConnection):
         Raise `UnknownStudyError` if there is no such study or it does not name this owner,
         `StudyError` or `UploadError` if the answer is no study or another one.
         """
-        request = pb.GetStudyRequest(name=name)
         with guess_study(name, self.studies):
-            answer = self._call(lambda left: self._federation.GetStudy(request, timeout=left))
+            answer = self._ask(self._federation.GetStudy, pb.GetStudyRequest(name=name))
         study = study_from_canonical(answer.document)
         if study.name != name:
             raise UploadError(f"the curator sent study {study.name} when it was asked for {name}")
@@ -185,10 +178,7 @@ class CuratorQueries(CuratorConnection):
         request = pb.GetResultRequest(
             study_digest=bytes.fromhex(study_digest), wait_ms=int(wait_s * 1000)
         )
-        answer = self._call(
-            lambda left: self._federation.GetResult(request, timeout=left),
-            deadline_s=CALL_TIMEOUT_S + wait_s,
-        )
+        answer = self._ask(self._federation.GetResult, request, deadline_s=CALL_TIMEOUT_S + wait_s)
         return read_message(StudyProgress, answer)
 
     def wait(

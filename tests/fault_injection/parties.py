@@ -219,7 +219,7 @@ class Parties:
 
     def _process(self, party: str) -> subprocess.Popen[bytes] | None:
         if party == CURATOR:
-            return self.curator.process if self.curator.was_started else None
+            return self.curator._process
         return self._live.get(party)
 
     def _links(self, party: str) -> list[Relay]:

@@ -52,7 +52,7 @@ class Curator(LocalCurator):
     def stop(self) -> None:
         for party in self._parties:
             party.close()
-        if self.was_started:
+        if self._process is not None:
             self.kill()
 
     def begin(self, *owners: str, **changes: Any) -> Study:
