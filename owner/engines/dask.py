@@ -97,7 +97,7 @@ class DaskEngine(ClusterEngine):
         return max(1, sum(self._workers().values()))
 
     def check(self) -> None:
-        """Require safe connections and equal versions, code and canary (`Engine.check`).
+        """Require safe connections and equal versions, code and canary (`ClusterEngine.check`).
 
         The scheduler is compared too: it reads the tasks that it hands on.
         """

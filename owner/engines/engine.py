@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
-from typing import Protocol
 
 from dppca.common.errors import SettingError
 from dppca.common.numerics.moments.moments import Moments
@@ -25,15 +24,11 @@ from dppca.owner.records import (
 )
 
 
-class Engine(Protocol):
-    """Source of sums and counts over a table."""
+class LocalEngine:
+    """The process itself, with a thread for each core."""
 
     def check(self) -> None:
-        """Refuse workers that differ from this machine, before a row is read.
-
-        Raise `SettingError` if a worker has another version or another sum of the canary, or lacks
-        DPPCA; raise `UnreachableError` if the cluster does not answer.
-        """
+        """Accept: there is nothing to compare."""
 
     def sum_table(
         self, table: Table, *, tally: FaultCounts, progress: Callable[[int], None]
@@ -44,39 +39,12 @@ class Engine(Protocol):
         if a file cannot be read or has changed, `SettingError` if the engine cannot read such a
         table.
         """
-
-    def count_faults(
-        self,
-        table: Table,
-        *,
-        limit: int,
-        target: str | None = None,
-        progress: Callable[[int], None],
-    ) -> CheckReport:
-        """Report of coding faults, as from `check_table`; raises as `sum_table` does."""
-
-
-class LocalEngine:
-    """The process itself, with a thread for each core."""
-
-    def check(self) -> None:
-        """Accept: there is nothing to compare."""
-
-    def sum_table(
-        self, table: Table, *, tally: FaultCounts, progress: Callable[[int], None]
-    ) -> Moments:
-        """Exact sums over all rows (`Engine.sum_table`)."""
         return moments_of_table(table, table.schema, tally=tally, progress=progress)
 
     def count_faults(
-        self,
-        table: Table,
-        *,
-        limit: int,
-        target: str | None = None,
-        progress: Callable[[int], None],
+        self, table: Table, *, limit: int, target: str | None, progress: Callable[[int], None]
     ) -> CheckReport:
-        """Report of coding faults (`Engine.count_faults`)."""
+        """Report of coding faults, as from `check_table`; raises as `sum_table` does."""
         return check_table(table, table.schema, limit=limit, target=target, progress=progress)
 
 
@@ -90,7 +58,11 @@ class ClusterEngine(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Refuse workers that differ from this machine (`Engine.check`)."""
+        """Refuse workers that differ from this machine, before a row is read.
+
+        Raise `SettingError` if a worker has another version or another sum of the canary, or lacks
+        DPPCA; raise `UnreachableError` if the cluster does not answer.
+        """
 
     @abstractmethod
     def run(self, parts: Sequence[Part], work: Work) -> Iterator[Answer]:
@@ -103,18 +75,13 @@ class ClusterEngine(ABC):
     def sum_table(
         self, table: Table, *, tally: FaultCounts, progress: Callable[[int], None]
     ) -> Moments:
-        """Exact sums over all rows (`Engine.sum_table`)."""
+        """Exact sums over all rows (`LocalEngine.sum_table`)."""
         return self._merged(table, _work(table), tally, progress)
 
     def count_faults(
-        self,
-        table: Table,
-        *,
-        limit: int,
-        target: str | None = None,
-        progress: Callable[[int], None],
+        self, table: Table, *, limit: int, target: str | None, progress: Callable[[int], None]
     ) -> CheckReport:
-        """Report of coding faults (`Engine.count_faults`)."""
+        """Report of coding faults (`LocalEngine.count_faults`)."""
         limit = limit if table.source.is_numbered else 0
         tally = FaultCounts(table.schema, limit=limit, target=target)
         work = _work(table, limit=limit, target=target, with_sums=False)
@@ -136,6 +103,10 @@ class ClusterEngine(ABC):
             progress=progress,
             with_sums=work.with_sums,
         )
+
+
+Engine = LocalEngine | ClusterEngine
+"""Source of sums and counts over a table."""
 
 
 def require_alike(worker: str, theirs: object) -> None:

@@ -17,8 +17,8 @@ def open_engine(text: str, folder: Path) -> Iterator[Engine]:
     """Open and check an engine by its name (`dppca.owner.engines.addresses`); close it at the end.
 
     A TLS scheduler needs the files in the folder ``cluster`` of ``folder``, the site's. Raise
-    `SettingError` or `UnreachableError` as `Engine.check` does, or if the engine is not installed
-    or its files are missing.
+    `SettingError` or `UnreachableError` as `ClusterEngine.check` does, or if the engine is not
+    installed or its files are missing.
     """
     try:
         require_engine(text)

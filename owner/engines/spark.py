@@ -21,7 +21,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 from contextlib import contextmanager, suppress
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 from uuid import uuid4
 
 import pyarrow as pa
@@ -58,8 +58,6 @@ def open_spark() -> Iterator[SparkEngine]:
 class SparkEngine(ClusterEngine):
     """A `ClusterEngine` whose slots are the tasks that a session runs at once."""
 
-    ledger_name: ClassVar[str] = "spark"
-
     def __init__(self, session: Any) -> None:
         self._session = session
         self._slots = 1
@@ -70,7 +68,7 @@ class SparkEngine(ClusterEngine):
         return self._slots
 
     def check(self) -> None:
-        """Compare versions, code and canary once for each slot (`Engine.check`)."""
+        """Compare versions, code and canary once for each slot (`ClusterEngine.check`)."""
         try:
             with translated_errors("Spark"):
                 seen = self._session.range(_LOOKS).mapInArrow(_looking(), "seen string").collect()

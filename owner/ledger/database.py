@@ -70,8 +70,7 @@ from dppca.owner.ledger.mark import (
     mark_in_use,
     merge_view,
     read_mark,
-    require_consistent,
-    require_no_missing_entries,
+    require_known,
     write_mark,
 )
 from dppca.owner.ledger.openers import Openers, digest_sums, misplaced
@@ -276,8 +275,7 @@ class Ledger:
             self._leave(mark)
         else:
             write_mark(self._path, mark)
-        require_no_missing_entries(mark, history)
-        require_consistent(mark.missing, history)
+        require_known(mark, history)
 
     def recover(self, entries: Iterable[Recovery | Disowning]) -> None:
         """Add the steward's entries in one transaction; the ledger counts as the newest afterwards.
@@ -324,8 +322,7 @@ class Ledger:
     def _require_unlocked(self, history: History) -> None:
         if self._mark is None:
             return  # every command compares it before it charges anything
-        require_no_missing_entries(self._mark, history)
-        require_consistent(self._mark.missing, history)
+        require_known(self._mark, history)
 
     def _enter(self, entry: OpenerEntryT, sums: Sums | None = None) -> OpenerEntryT:
         """Record a step of an opener key, unless the same step is already recorded."""
@@ -454,8 +451,7 @@ def compare_ledger(path: Path, view: CuratorView, *, lock: Path) -> None:
     with lock_site(lock, wait_s=LOCK_WAIT_S):
         mark = merge_view(read_mark(path), view, History())
         write_mark(path, mark_closed(mark, path))
-    require_no_missing_entries(mark, History())
-    require_consistent(mark.missing, History())
+    require_known(mark, History())
 
 
 def require_newest(path: Path) -> bool:
@@ -466,6 +462,5 @@ def require_newest(path: Path) -> bool:
     history, mark = read_history(path), read_mark(path)
     if mark is None:
         return False
-    require_no_missing_entries(mark, history)
-    require_consistent(mark.missing, history)
+    require_known(mark, history)
     return mark.is_of(path)

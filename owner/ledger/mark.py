@@ -116,10 +116,8 @@ def read_mark(ledger: Path) -> Mark | None:
                 bytes.fromhex(document["seen_head"]),
             ),
         )
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None
-    except (ValueError, TypeError, KeyError):
-        return None  # treated as missing, so the ledger is compared
     except OSError as error:
         raise LedgerError(f"cannot read {mark_path(ledger)}: {error.strerror}") from error
 
@@ -193,14 +191,15 @@ def merge_view(mark: Mark | None, view: CuratorView, history: History) -> Mark:
     return Mark(history.length, history.head, 0, 0, wrong)
 
 
-def require_no_missing_entries(mark: Mark, history: History) -> None:
-    """Raise `ChainError` unless the ledger has all entries that this site's mark knows."""
+def require_known(mark: Mark, history: History) -> None:
+    """Raise `ChainError` unless the ledger has all that this site's mark knows."""
     try:
         require_prefix(history, length=mark.length, head=mark.head)
     except ChainError as error:
         raise ChainError(
             f"this ledger is not the one this site used last: {error}. {WHAT_TO_DO}"
         ) from error
+    require_consistent(mark.missing, history)
 
 
 def require_consistent(view: CuratorView, history: History) -> None:

@@ -24,6 +24,7 @@ from dppca.owner.selftest.local_federation import TemporaryFederation, run_owner
 STEPS = ("reserve", "draw", "store", "commit", "send")
 _KILLED = -9
 _DATA_SET = "crashes"
+_HELD = "the chain verifies, one charge each, the stored bytes were sent"
 
 
 def kill_at_steps(
@@ -40,7 +41,8 @@ def kill_at_steps(
             faults.append(f"{step}: the command was not killed there (it left with {code})")
         faults += [f"{step}: {fault}" for fault in _after(federation, name, before)]
         advance(1)
-    return _finding("kill -9 at every step", faults, f"{len(steps)} deaths at {', '.join(steps)}")
+    what = f"{len(steps)} deaths at {', '.join(steps)}"
+    return Finding.of_faults("kill -9 at every step", faults, f"{what}: {_HELD}")
 
 
 def kill_at_random(
@@ -67,7 +69,8 @@ def kill_at_random(
         deaths += process.returncode == _KILLED
         faults += [f"time {number}: {fault}" for fault in _after(federation, name, before)]
         advance(1)
-    return _finding("kill -9 at any time", faults, f"{deaths} deaths in {times} attempts")
+    what = f"{deaths} deaths in {times} attempts"
+    return Finding.of_faults("kill -9 at any time", faults, f"{what}: {_HELD}")
 
 
 def attack_by_other_rows(federation: TemporaryFederation) -> Finding:
@@ -88,9 +91,7 @@ def attack_by_other_rows(federation: TemporaryFederation) -> Finding:
         if run_owner(federation, *_line(name))[0]:
             faults.append(f"{step}: the rows that were charged are refused")
     says = "a charge whose release was not drawn was used for no other rows"
-    return Finding(
-        "other rows after a death", not faults, "; ".join(faults) or says, 0.0, {"faults": faults}
-    )
+    return Finding.of_faults("other rows after a death", faults, says)
 
 
 def _after(federation: TemporaryFederation, name: str, before: History) -> list[str]:
@@ -132,12 +133,3 @@ def _line(name: str) -> tuple[str, ...]:
 
 def _history(federation: TemporaryFederation) -> History:
     return read_history(federation.site / "ledger.sqlite")
-
-
-def _finding(check: str, faults: list[str], what: str) -> Finding:
-    says = (
-        f"{what}: the chain verifies, one charge each, the stored bytes were sent"
-        if not faults
-        else "; ".join(faults)
-    )
-    return Finding(check, not faults, says, 0.0, {"faults": faults})

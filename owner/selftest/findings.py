@@ -49,6 +49,11 @@ class Finding:
     false_alarm: Annotated[float, "probability that the check fails where nothing is wrong"]
     figures: Annotated[Figures, "figures of the check"] = field(default_factory=Figures)
 
+    @classmethod
+    def of_faults(cls, check: str, faults: list[str], otherwise: str) -> Finding:
+        """Make the finding of a check that no honest installation fails."""
+        return cls(check, not faults, "; ".join(faults) or otherwise, 0.0, {"faults": faults})
+
 
 @dataclass(frozen=True, slots=True)
 class SelfTest:

@@ -51,7 +51,7 @@ def attack_by_losing_the_ledger(federation: TemporaryFederation) -> Finding:
         "a further study was refused for nothing with a lost and with an old ledger, and taken "
         "with the newest"
     )
-    return Finding("lost ledger", not faults, "; ".join(faults) or says, 0.0, {"faults": faults})
+    return Finding.of_faults("lost ledger", faults, says)
 
 
 def _contribute(federation: TemporaryFederation, name: str) -> None:

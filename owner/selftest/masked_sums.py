@@ -108,9 +108,7 @@ def attack_opener(folder: Path) -> Finding:
     if [each.set_digest for each in openings if each is not None] != [first.digest]:
         faults.append("the ledger does not hold the one opening")
     says = "one set was opened, no second one with the key put back, and no key outlived it"
-    return Finding(
-        "masked sums: one opening", not faults, "; ".join(faults) or says, 0.0, {"faults": faults}
-    )
+    return Finding.of_faults("masked sums: one opening", faults, says)
 
 
 def _audit_shares(audit: Audit, n_draws: int) -> Finding:

@@ -33,18 +33,6 @@ from dppca.owner.site.file_forms import (
 
 
 @dataclass(frozen=True, slots=True)
-class AggregateRule:
-    """Conditions of a data set on studies with ``trust: aggregate``.
-
-    ``colluders`` is the least number of colluding owners that a study must tolerate. At least one
-    of ``trusted_openers`` must be among a study's openers; empty: any openers will do.
-    """
-
-    colluders: int
-    trusted_openers: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class DataSet:
     """A data set of the policy: the location of its rows, and the account that is charged for them.
 
@@ -54,7 +42,7 @@ class DataSet:
     name: str
     source: Location
     account: Account
-    aggregate: AggregateRule | None = None
+    aggregate: AggregateDocument | None = None
     key: str = ""
     engine: str = LOCAL
 
@@ -135,7 +123,7 @@ def load_policy(site: Site) -> Policy:
             name,
             sources[name],
             _account(name, populations, drawn_on[name], places[name].address),
-            _rule(each.aggregate),
+            each.aggregate,
             each.key or "",
             each.engine or sources[name].engine or LOCAL,
         )
@@ -205,12 +193,6 @@ def _locate(site: Site, name: str, document: DataSetDocument) -> Location:
         return document.locate(name, folder=site.folder)
     except SettingError as error:
         raise SettingError(f"{POLICY_FILE}: data_sets.{name}: {error}") from None
-
-
-def _rule(document: AggregateDocument | None) -> AggregateRule | None:
-    if document is None:
-        return None
-    return AggregateRule(document.colluders, document.trusted_openers or ())
 
 
 def _require_rows_of_their_own(

@@ -72,5 +72,5 @@ def test_any_cut_gives_the_integers_and_the_faults_of_one_process(
         counted = check_table(table, MIXED, limit=0)
         by_rule = {name: each.by_rule for name, each in tally.report(table).attributes.items()}
         assert by_rule == {name: each.by_rule for name, each in counted.attributes.items()}
-        found = cluster.count_faults(table, limit=limit, progress=lambda _: None)
+        found = cluster.count_faults(table, limit=limit, target=None, progress=lambda _: None)
         assert found == check_table(table, MIXED, limit=limit)

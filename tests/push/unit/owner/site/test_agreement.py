@@ -24,7 +24,8 @@ from dppca.owner.site.agreement import (
 )
 from dppca.owner.site.config import Site, load_site
 from dppca.owner.site.enrolment import enrol
-from dppca.owner.site.policy import AggregateRule, DataSet
+from dppca.owner.site.file_forms import AggregateDocument
+from dppca.owner.site.policy import DataSet
 from tests.support.ledgers import account_of
 from tests.support.masked import MaskedStudy, make_masked_study
 from tests.support.studies import make_study
@@ -125,11 +126,17 @@ def test_a_policy_refuses_what_it_does_not_allow_and_nothing_else(tmp_path: Path
     source = locate_files("rows.csv", folder=tmp_path, data_set="survey")
     for rule, reason in (
         (None, "says nothing"),
-        (AggregateRule(2), "asks for 2"),
-        (AggregateRule(1, ("owner-3", "owner-4")), "owner-1, owner-2"),
+        (AggregateDocument(colluders=2), "asks for 2"),
+        (
+            AggregateDocument(colluders=1, trusted_openers=("owner-3", "owner-4")),
+            "owner-1, owner-2",
+        ),
     ):
         data_set = DataSet("survey", source, account_of(), rule)
         with pytest.raises(NoPolicyError, match=reason):
             require_allowed(MASKED.study, MASKED.terms, data_set)
-    for rule in (AggregateRule(1), AggregateRule(1, ("owner-4", "owner-2"))):
+    for rule in (
+        AggregateDocument(colluders=1),
+        AggregateDocument(colluders=1, trusted_openers=("owner-4", "owner-2")),
+    ):
         require_allowed(MASKED.study, MASKED.terms, DataSet("survey", source, account_of(), rule))
