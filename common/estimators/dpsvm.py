@@ -111,9 +111,6 @@ class DPSVM(Classifier):
         check_share("solver_tolerance", self.solver_tolerance)
         check_rows_per_person(self.max_rows_per_person)
 
-    def _declared_classes(self) -> Sequence[Any] | None:
-        return self.classes
-
     def _fit(self, rows: NDArray[np.float64], codes: NDArray[np.intp]) -> None:
         signs = make_signs(codes, len(self.classes_))
         plan = plan_weights(

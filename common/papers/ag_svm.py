@@ -40,9 +40,6 @@ class AGSVM(ComponentSVM):
     method: ClassVar[str] = "AG-SVM"
     source: ClassVar[str] = "Huang et al. 2021, section 3.4; Dwork et al. 2014, algorithm 1"
 
-    def _check_delta(self) -> None:
-        parse_delta(self.delta)
-
     def _calibrate(self, sens: Sensitivity, n_rows: int, d: int) -> Calibration:  # noqa: ARG002
         return calibrate_noise(
             GaussianLaw,

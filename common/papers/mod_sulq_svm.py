@@ -44,9 +44,6 @@ class MODSuLQSVM(ComponentSVM):
     method: ClassVar[str] = "MOD-SuLQ-SVM"
     source: ClassVar[str] = "Huang et al. 2021, section 3.4; Chaudhuri et al. 2013, algorithm 1"
 
-    def _check_delta(self) -> None:
-        parse_delta(self.delta)
-
     def _calibrate(self, sens: Sensitivity, n_rows: int, d: int) -> Calibration:  # noqa: ARG002
         return fixed_noise(
             GaussianLaw,

@@ -52,7 +52,6 @@ from dppca.common.estimators.base.settings import (
     make_entropy,
     parse_delta,
     parse_epsilon,
-    refuse_delta,
 )
 from dppca.common.estimators.base.weight_noise import (
     WeightPlan,
@@ -117,19 +116,13 @@ class PCADPSVM(ProjectionMixin, ReleasableClassifier):
     resolution_bits: int = 10
 
     def _check_settings(self) -> None:
-        variant = check_variant(self.variant)
-        parse_epsilon(self.epsilon)
-        if variant is Variant.PUBLISHED:
-            refuse_delta(self.delta, instead="the sound form")
-        elif self.delta is not None:
-            parse_delta(self.delta)
+        super()._check_settings()
         check_share("components_share", self.components_share)
         check_rule(self.contribution_rate, self.n_components)
-        check_row_norm(self.row_norm, variant)
+        check_row_norm(self.row_norm, check_variant(self.variant))
         check_penalty(self.C)
         check_positive("intercept_scaling", self.intercept_scaling)
         check_share("solver_tolerance", self.solver_tolerance)
-        check_rows_per_person(self.max_rows_per_person)
 
     def _scores(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         scores: NDArray[np.float64] = (

@@ -39,7 +39,7 @@ from sklearn.utils import check_random_state
 
 from dppca.common.estimators.base.cautions import warn_of_drowned_weights
 from dppca.common.estimators.base.classifier import Gamma, resolve_gamma
-from dppca.common.estimators.base.guarantee import Guarantee, Variant, promise_as_printed
+from dppca.common.estimators.base.guarantee import Guarantee, promise_as_printed
 from dppca.common.estimators.base.hinge import solve_hinge
 from dppca.common.estimators.base.inputs import check_rows, make_signs
 from dppca.common.estimators.base.penalty import AUTO, Penalty, check_penalty, published_penalty
@@ -47,11 +47,9 @@ from dppca.common.estimators.base.settings import (
     check_positive_int,
     check_rows_per_person,
     check_share,
-    check_variant,
     make_entropy,
     parse_delta,
     parse_epsilon,
-    refuse_delta,
 )
 from dppca.common.estimators.base.weight_noise import (
     WeightPlan,
@@ -113,16 +111,10 @@ class PrivateSVM(
         return 2 * len(self.frequencies_)
 
     def _check_settings(self) -> None:
-        variant = check_variant(self.variant)
-        parse_epsilon(self.epsilon)
-        if variant is Variant.PUBLISHED:
-            refuse_delta(self.delta, instead="the sound form")
-        elif self.delta is not None:
-            parse_delta(self.delta)
+        super()._check_settings()
         check_positive_int("n_pairs", self.n_pairs)
         check_penalty(self.C)
         check_share("solver_tolerance", self.solver_tolerance)
-        check_rows_per_person(self.max_rows_per_person)
 
     def _promise(
         self,

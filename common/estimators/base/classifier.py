@@ -14,7 +14,6 @@ for ``dppca-owner train``.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -90,15 +89,12 @@ class Classifier(CountsCopies, ClassifierMixin, BaseEstimator):  # type: ignore[
             y,
             row_norm=getattr(self, "row_norm", None),
             allow_constant=bool(getattr(self, "allow_constant", False)),
-            classes=self._declared_classes(),
+            classes=getattr(self, "classes", None),
         )
         return rows, codes
 
     def _check_settings(self) -> None:
         """Raise `SettingError` for settings that are wrong for any rows."""
-
-    def _declared_classes(self) -> Sequence[Any] | None:
-        return None
 
     @abstractmethod
     def _fit(self, rows: NDArray[np.float64], codes: NDArray[np.intp]) -> None:

@@ -81,7 +81,7 @@ def _require_sound(attribute: Attribute, column: Column) -> NDArray[np.float64]:
         what = "values that are no number" if numeric else "labels that the schema does not list"
         raise DataError(f"column {attribute.name} holds {what}: correct the rows, or the schema")
     if faults.missing.any():
-        if not _says_missing(attribute):
+        if attribute.missing is None and getattr(attribute, "unknown", None) is None:
             raise DataError(
                 f"column {attribute.name} has missing values, and the schema does not say what "
                 "they count as: fill them in by a public rule first"
@@ -90,7 +90,3 @@ def _require_sound(attribute: Attribute, column: Column) -> NDArray[np.float64]:
             return np.where(faults.missing, np.nan, column)
         return np.where(faults.missing, attribute.missing_code, column).astype(np.float64)
     return np.asarray(column, np.float64)
-
-
-def _says_missing(attribute: Any) -> bool:
-    return attribute.missing is not None or getattr(attribute, "unknown", None) is not None

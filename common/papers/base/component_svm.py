@@ -49,6 +49,7 @@ from dppca.common.estimators.base.settings import (
     check_variant,
     describe_repeatability,
     make_entropy,
+    parse_delta,
     parse_epsilon,
 )
 from dppca.common.numerics.spectrum.pca import decompose
@@ -147,9 +148,9 @@ class ComponentSVM(ProjectionMixin, Classifier):
     entropy: EntropyMaker | None = None
     random_state: Any = None
 
-    @abstractmethod
     def _check_delta(self) -> None:
-        """Raise `SettingError` for a delta that is missing or not intended."""
+        """Raise `SettingError` for a delta that is missing, or given where none is meant."""
+        parse_delta(self.delta)
 
     @abstractmethod
     def _calibrate(self, sens: Sensitivity, n_rows: int, d: int) -> Calibration:

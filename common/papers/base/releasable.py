@@ -28,7 +28,14 @@ from dppca.common.errors import DataError, SettingError
 from dppca.common.estimators.base.classifier import Classifier
 from dppca.common.estimators.base.guarantee import Guarantee, Variant
 from dppca.common.estimators.base.inputs import few_rows_message
-from dppca.common.estimators.base.settings import EntropyMaker, check_variant
+from dppca.common.estimators.base.settings import (
+    EntropyMaker,
+    check_rows_per_person,
+    check_variant,
+    parse_delta,
+    parse_epsilon,
+    refuse_delta,
+)
 from dppca.common.privacy.accounting import PrivacyCost
 
 
@@ -105,9 +112,6 @@ class ReleasableClassifier(Classifier):
         self._draw(prepared)
         return self
 
-    def _declared_classes(self) -> Sequence[Any] | None:
-        return self.classes
-
     def _fit(self, rows: NDArray[np.float64], codes: NDArray[np.intp]) -> None:
         if check_variant(self.variant) is Variant.SOUND:
             prepared = self._prepare(rows, codes)
@@ -115,6 +119,15 @@ class ReleasableClassifier(Classifier):
             self._draw(prepared)
         else:
             self._fit_published(rows, codes)
+
+    def _check_settings(self) -> None:
+        variant = check_variant(self.variant)
+        parse_epsilon(self.epsilon)
+        if variant is Variant.PUBLISHED:
+            refuse_delta(self.delta, instead="the sound form")
+        elif self.delta is not None:
+            parse_delta(self.delta)
+        check_rows_per_person(self.max_rows_per_person)
 
     def _caution(self, n_rows: int, d: int) -> None:
         """Warn, from public numbers, if the noise will drown the release."""
