@@ -433,7 +433,7 @@ class StudyCoordinator:
         checkpoint("result")
 
         def step() -> None:
-            with self.store.spool() as spool:
+            with self.store.blobs.spool() as spool:
                 spool.write(signed.content)
                 result = StoredResult(spool.n_bytes, spool.sha256, signed.envelope)
                 decomposed = lifecycle.decompose(
@@ -467,7 +467,7 @@ class StudyCoordinator:
         for contribution in contributions:
             if vector.nbytes != contribution.n_bytes:
                 vector = np.empty(contribution.n_bytes // 8, "<i8")
-            self.store.read_into(contribution.sha256, vector.data.cast("B"))
+            self.store.blobs.read_into(contribution.sha256, vector.data.cast("B"))
             yield vector.astype(np.int64, copy=False)
 
     async def _check_store(self) -> None:

@@ -42,7 +42,6 @@ from dppca.curator.config import Limits
 from dppca.curator.observability.log import log_event
 from dppca.curator.service.answers import (
     chain_to_wire,
-    held_contribution,
     is_visible,
     require_visible,
     study_summary,
@@ -266,7 +265,7 @@ class FederationService(rpc.FederationServicer):
         for start in range(0, len(result.envelope), CHUNK_BYTES):
             piece = result.envelope[start : start + CHUNK_BYTES]
             yield pb.DownloadComponentsResponse(envelope=piece)
-        path = self._studies.store.content(result.sha256)
+        path = self._studies.store.blobs.path(result.sha256)
         async for chunk in iterate_chunks(read_pieces(path)):
             yield pb.DownloadComponentsResponse(chunk=chunk)
 
@@ -324,7 +323,7 @@ class FederationService(rpc.FederationServicer):
         form = form_from_wire(request.form)
         store = self._studies.store
         parts = [p for p in record.publications if p.form is form]
-        paths = [store.content(p.sha256) for p in parts]
+        paths = [store.blobs.path(p.sha256) for p in parts]
         if not paths:
             raise NotReadyError(
                 f"no {form.value} rows have been published for study {record.study.name}"
@@ -348,8 +347,12 @@ class FederationService(rpc.FederationServicer):
         for record in reversed(self._studies.store.studies()):
             contribution = record.find_contribution(caller.name)
             if contribution is not None:
-                signed = self._studies.acknowledgement(contribution)
-                yield held_contribution(record, contribution, signed)
+                yield pb.HeldContribution(
+                    study=record.study.name,
+                    envelope=contribution.release.envelope,
+                    received_s=contribution.received_s,
+                    acknowledgement=self._studies.acknowledgement(contribution),
+                )
 
     @unary(Role.OWNER)
     async def ContinueLedger(  # noqa: N802

@@ -110,7 +110,7 @@ def read_seals(store: SqliteStore, record: StudyRecord, opener: str) -> Iterator
     terms = make_terms(record.study)
     place, size = terms.openers.index(opener), seal_bytes(terms)
     for contribution in record.contributions:
-        path = store.content(contribution.sha256)
+        path = store.blobs.path(contribution.sha256)
         try:
             with path.open("rb") as file:
                 content = file.read(statement_limit(terms))
@@ -131,7 +131,7 @@ def read_uploads(store: SqliteStore, record: StudyRecord) -> Iterator[Upload]:
     terms = make_terms(record.study)
     for contribution in record.contributions:
         try:
-            yield Upload.from_bytes(store.read(contribution.sha256), terms)
+            yield Upload.from_bytes(store.blobs.read(contribution.sha256), terms)
         except (UploadError, LimitError) as error:
             raise _damaged(contribution) from error
 
@@ -141,7 +141,7 @@ def read_openings(store: SqliteStore, record: StudyRecord) -> Iterator[Opening]:
     chosen = require_sealed(record).set_digest.hex()
     digest = make_terms(record.study).digest
     for each in record.openings:
-        total = store.read(each.sha256)
+        total = store.blobs.read(each.sha256)
         yield Opening(digest, chosen, each.opener, each.streams, total, each.signature)
 
 

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from google.protobuf.message import DecodeError
 
@@ -22,23 +22,10 @@ from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.transport.codec import ChunkVerifier
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.config import Limits
+from dppca.curator.service.masked_sums import OpeningSpool
 from dppca.curator.store import Spool, SqliteStore
 
 _Part = TypeVar("_Part", pb.ContributeRequest, pb.PublishSyntheticRequest, pb.OpenRequest)
-
-
-class Sink(Protocol):
-    """Destination of an upload's bytes: a `Spool`, or a writer to one."""
-
-    @property
-    def sha256(self) -> bytes:
-        """Digest of the bytes written, 32 bytes."""
-
-    def write(self, content: bytes) -> None:
-        """Append bytes; raise `StoreError` if the disk is full."""
-
-    def sync(self) -> None:
-        """Make the written bytes durable."""
 
 
 async def receive_header(parts: AsyncIterator[_Part], *, idle_timeout_s: float) -> _Part:
@@ -52,7 +39,7 @@ async def receive_header(parts: AsyncIterator[_Part], *, idle_timeout_s: float) 
 @asynccontextmanager
 async def open_spool(store: SqliteStore, threads: Executor) -> AsyncIterator[Spool]:
     """Open a file for an upload; it is removed on leaving unless it was kept."""
-    spool = store.spool()
+    spool = store.blobs.spool()
     try:
         yield spool
     finally:
@@ -63,7 +50,7 @@ async def open_spool(store: SqliteStore, threads: Executor) -> AsyncIterator[Spo
 async def receive_chunks(
     parts: AsyncIterator[_Part],
     verifier: ChunkVerifier,
-    spool: Sink,
+    spool: Spool | OpeningSpool,
     *,
     limits: Limits,
     threads: Executor,
@@ -126,10 +113,10 @@ async def _next(parts: AsyncIterator[_Part], idle_timeout_s: float) -> _Part | N
         raise UploadError("a message of the upload cannot be read") from error
 
 
-def _take(chunk: pb.Chunk, verifier: ChunkVerifier, spool: Sink) -> None:
+def _take(chunk: pb.Chunk, verifier: ChunkVerifier, spool: Spool | OpeningSpool) -> None:
     spool.write(verifier.take(chunk))
 
 
-def _finish(verifier: ChunkVerifier, spool: Sink) -> None:
+def _finish(verifier: ChunkVerifier, spool: Spool | OpeningSpool) -> None:
     verifier.require_whole(spool.sha256)
     spool.sync()

@@ -32,7 +32,6 @@ from pathlib import Path
 from dppca.common.errors import ArtefactError, SettingError, StoreError
 from dppca.common.shell.files import sync
 from dppca.curator.store.blobs import Blobs
-from dppca.curator.store.snapshot import copy_database
 from dppca.curator.store.sqlite import DATABASE, lock_folder
 from dppca.curator.store.tables import STORE_VERSION, require_tables
 
@@ -143,7 +142,7 @@ def _fill(state: Path, draft: Path, now_s: int, advance: Advance) -> Backup:
     uri = f"{(state / DATABASE).absolute().as_uri()}?mode=rw"
     with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as database:
         require_tables(database, state / DATABASE)
-        copy_database(database, draft / DATABASE)
+        _copy_database(database, draft / DATABASE)
     with closing(sqlite3.connect(draft / DATABASE, isolation_level=None)) as database:
         (verdict,) = database.execute("PRAGMA integrity_check").fetchone()
         if verdict != "ok":
@@ -175,6 +174,31 @@ def _fill(state: Path, draft: Path, now_s: int, advance: Advance) -> Backup:
     manifest.write_text(json.dumps(asdict(backup), indent=2) + "\n")
     sync(manifest)
     return backup
+
+
+def _copy_database(database: sqlite3.Connection, to: Path) -> None:
+    """Write a durable copy of an open database at one moment, complete before it has its name.
+
+    SQLite reads one state while others write. The copy is one file without a write-ahead log, so
+    that it can be moved, and read from a disk that cannot be written. Raise `StoreError` if it
+    cannot be written; an existing file of that name is then untouched.
+    """
+    draft = to.with_name(f"{to.name}.partial")
+    try:
+        draft.unlink(missing_ok=True)
+        with closing(sqlite3.connect(draft, isolation_level=None)) as copy:
+            database.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")
+        draft.chmod(0o600)
+        sync(draft)
+        draft.replace(to)
+        sync(to.parent)
+    except (OSError, sqlite3.Error) as error:
+        with suppress(OSError):  # the error below names the obstacle
+            draft.unlink(missing_ok=True)
+        raise StoreError(
+            f"cannot write {to}: {error}: check that disk; the store is unchanged"
+        ) from error
 
 
 def _manifest(backup: Path) -> Backup:

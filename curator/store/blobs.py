@@ -22,7 +22,6 @@ import sys
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from types import TracebackType
 
 from dppca.common.errors import StoreError
 from dppca.common.shell.files import shut, sync
@@ -81,12 +80,7 @@ class Spool(AbstractContextManager["Spool"]):
             raise StoreError(_text("finish an upload", error)) from error
         self._ended = True
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -69,7 +69,7 @@ class SqliteStore:
         unchanged, and `StoreError` if another process uses it, it is no store, or the disk cannot
         be used.
         """
-        self._blobs = Blobs(folder)
+        self.blobs = Blobs(folder)
         with ExitStack() as undo:
             self._lock = undo.enter_context(lock_folder(folder))
             self._path = folder / DATABASE
@@ -78,7 +78,7 @@ class SqliteStore:
             self._file_id = _file_id(self._path)
             self._records = load(self._database)
             self._histories = load_histories(self._database)
-            self.orphans_removed = self._blobs.remove_orphans(self._referred())
+            self.orphans_removed = self.blobs.remove_orphans(self._referred())
             undo.pop_all()
         self._names = {record.study.name: digest for digest, record in self._records.items()}
 
@@ -134,7 +134,7 @@ class SqliteStore:
         votes = [vote for vote in record.votes if vote.opener not in voted]
         openings = [opening for opening in record.openings if opening not in before.openings]
         sealing = record.sealing if before.sealing is None else None
-        self._blobs.keep(*uploads)
+        self.blobs.keep(*uploads)
         result = record.result if before.result is None else None
         with self._transaction() as database:
             database.execute(
@@ -182,25 +182,9 @@ class SqliteStore:
             )
         self._histories[owner] = self.history(owner).settled(settlement)
 
-    def spool(self) -> Spool:
-        """Return a new file for arriving bytes; a context manager."""
-        return self._blobs.spool()
-
-    def content(self, sha256: bytes) -> Path:
-        """Path of the stored bytes with this digest; raise `StoreError` if they are gone."""
-        return self._blobs.path(sha256)
-
-    def read(self, sha256: bytes) -> bytes:
-        """Read stored bytes; raise `StoreError` if they differ from their digest."""
-        return self._blobs.read(sha256)
-
-    def read_into(self, sha256: bytes, buffer: memoryview) -> None:
-        """Read like `read`, into a reusable buffer of the file's size."""
-        self._blobs.read_into(sha256, buffer)
-
     def check(self) -> None:
         """Raise `StoreError` unless bytes, their names and rows can all be written."""
-        self._blobs.check()
+        self.blobs.check()
         if _file_id(self._path) != self._file_id:
             raise StoreError(f"{self._path} is not the file that was opened: restart the daemon")
         with self._transaction() as database:
@@ -213,7 +197,7 @@ class SqliteStore:
             free = shutil.disk_usage(self._path.parent).free
         except OSError as error:
             raise StoreError(f"cannot look into {self._path.parent}: {error.strerror}") from error
-        return StoreSize(database, *self._blobs.sizes(), free)
+        return StoreSize(database, *self.blobs.sizes(), free)
 
     def close(self) -> None:
         """Release the store to other processes."""

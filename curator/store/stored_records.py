@@ -161,7 +161,7 @@ def _with_parts(database: sqlite3.Connection, study: bytes, record: StudyRecord)
     openings = select(
         "opener, streams, n_bytes, sha256, signature, message_sha256, received_s FROM openings"
     )
-    read = [StoredOpening(row[0], _streams(row[1]), *row[2:]) for row in openings]
+    read = [StoredOpening(row[0], tuple(map(int, row[1].split(","))), *row[2:]) for row in openings]
     sealed = select("set_digest, sealed_s FROM sealed_sets")
     votes = select("opener, content, received_s FROM votes", "ORDER BY opener")
     return replace(
@@ -180,7 +180,3 @@ def _with_parts(database: sqlite3.Connection, study: bytes, record: StudyRecord)
         votes=tuple(StoredVote(*row) for row in votes),
         openings=tuple(sorted(read, key=by_streams)),
     )
-
-
-def _streams(text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in text.split(","))

@@ -110,8 +110,8 @@ def read_curator(folder: Path, study: Study) -> CuratorState:
         record = store.named(study.name)
         if record is None:
             return CuratorState()
-        payloads = {each.owner: store.read(each.sha256) for each in record.contributions}
-        result = b"" if record.result is None else store.read(record.result.sha256)
+        payloads = {each.owner: store.blobs.read(each.sha256) for each in record.contributions}
+        result = b"" if record.result is None else store.blobs.read(record.result.sha256)
         return CuratorState(record, payloads, result)
 
 

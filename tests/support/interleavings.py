@@ -253,7 +253,7 @@ class SteppedCurator:
                 assert not is_opened(record), "aborted, though all was opened"
             assert record.reason != lifecycle.GARBLED_REASON
             if record.result is not None:
-                counted = _owners_of(self.store.read(record.result.sha256), record.study)
+                counted = _owners_of(self.store.blobs.read(record.result.sha256), record.study)
                 assert counted == record.contributed, "a result of other contributions"
 
     def require_settled(self) -> None:
@@ -277,7 +277,7 @@ class SteppedCurator:
         content, header = _release(study, owner)
         _, verdict = await self.coordinator.admit(header)
         if verdict is UploadDecision.ACCEPT:
-            with self.store.spool() as spool:
+            with self.store.blobs.spool() as spool:
                 spool.write(content)
                 await self.coordinator.contribute(header, spool)
         self.acknowledged.add((header.study_digest, owner))
@@ -289,7 +289,7 @@ class SteppedCurator:
     async def _open(self, opener: str, streams: tuple[int, ...]) -> None:
         opening = opening_of(opener, streams, self.record(MASKED_STUDY).contributed)
         header = header_for(MASKED.made, opening)
-        with self.store.spool() as spool:
+        with self.store.blobs.spool() as spool:
             spool.write(opening.total)
             await self.coordinator.open(opener, header, opening.without_total(), spool)
 
@@ -309,7 +309,7 @@ def _keep(folder: Path, begun: Mapping[Study, Sequence[str]]) -> None:
                 record, _ = admission.contribute(
                     record, header, OwnerHistory(), calibration=calibrate(study), now=START
                 )
-                spools.append(stack.enter_context(store.spool()))
+                spools.append(stack.enter_context(store.blobs.spool()))
                 spools[-1].write(release)
             store.save(record, *spools)
 

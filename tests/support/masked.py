@@ -203,12 +203,12 @@ class MaskedRecords:
         """Store a new study with its bytes, in the order of arrival."""
         store.create(replace(self.complete, contributions=()))
         with ExitStack() as stack:
-            spools = [stack.enter_context(store.spool()) for _ in self.releases]
+            spools = [stack.enter_context(store.blobs.spool()) for _ in self.releases]
             for spool, release in zip(spools, self.releases.values(), strict=True):
                 spool.write(release.content)
             store.save(self.complete, *spools)
             store.save(replace(record, openings=()))
-            spools = [stack.enter_context(store.spool()) for _ in openings]
+            spools = [stack.enter_context(store.blobs.spool()) for _ in openings]
             for spool, opening in zip(spools, openings, strict=True):
                 spool.write(opening.total)
             store.save(record, *spools)

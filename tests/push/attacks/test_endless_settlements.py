@@ -53,7 +53,7 @@ def hold(store: SqliteStore, name: str) -> None:
     opened = lifecycle.create(None, study, now=NOW)
     store.create(opened)
     after, _ = contribute(opened, header, OwnerHistory(), calibration=calibrate(study), now=NOW)
-    with store.spool() as spool:
+    with store.blobs.spool() as spool:
         spool.write(release.payload())
         store.save(after, spool)
 

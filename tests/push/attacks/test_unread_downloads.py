@@ -145,7 +145,7 @@ def test_a_place_is_free_again_however_a_call_ends(
         elif end == "read to its end":
             assert len([chunk async for chunk in call]) == N_OWNERS
         else:
-            path = store.content(masked.sealed.contributions[-1].sha256)
+            path = store.blobs.path(masked.sealed.contributions[-1].sha256)
             content = path.read_bytes()
             path.write_bytes(b"damaged")
             with pytest.raises(AbortError, match=StoreError.public):
@@ -201,12 +201,12 @@ def test_a_party_holds_one_table_of_rows_however_often_it_asks(tmp_path: Path) -
             release = make_release(study, seed=seed)
             signed = sign_release(name, release.receipt, party)
             header = replace(header_of(release), release=signed)
-            with store.spool() as spool:
+            with store.blobs.spool() as spool:
                 spool.write(release.payload())
                 await studies.contribute(header, spool)
         await studies.advance_due()
         components = lifecycle.require_result(studies.require(digest)).sha256
-        with store.spool() as spool:
+        with store.blobs.spool() as spool:
             spool.write(rows)
             published = SyntheticHeader(
                 digest, Form.DECODED, 3, spool.n_bytes, spool.sha256, components

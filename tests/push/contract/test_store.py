@@ -69,14 +69,14 @@ def keep(store: SqliteStore, record: StudyRecord, owner: str, seed: int = 0) -> 
     release = make_release(record.study, seed=seed)
     header = header_of(release, owner, ledger_length=seed + 2)
     after, _ = contribute(record, header, OwnerHistory(), calibration=NOISE, now=NOW)
-    with store.spool() as spool:
+    with store.blobs.spool() as spool:
         spool.write(release.payload())
         store.save(after, spool)
     return after
 
 
 def decompose(store: SqliteStore, record: StudyRecord) -> StudyRecord:
-    with store.spool() as spool:
+    with store.blobs.spool() as spool:
         spool.write(b"result")
         after = replace(
             record,
@@ -91,7 +91,7 @@ def test_everything_is_as_it_was_after_a_restart(opener: Opener, store: SqliteSt
     record = keep(store, keep(store, OPEN, "owner-2", 1), "owner-1", 2)
     record = decompose(store, record)
     for form in (Form.DECODED, Form.CODED):
-        with store.spool() as spool:
+        with store.blobs.spool() as spool:
             spool.write(form.value.encode())
             assert record.result is not None
             header = SyntheticHeader(
@@ -105,8 +105,8 @@ def test_everything_is_as_it_was_after_a_restart(opener: Opener, store: SqliteSt
     assert again.study(OPEN.digest) == record == again.named("census")
     assert again.studies() == (record,)
     for contribution in record.contributions:
-        assert len(again.read(contribution.sha256)) == contribution.n_bytes
-    assert again.read(record.publications[0].sha256) == b"coded"
+        assert len(again.blobs.read(contribution.sha256)) == contribution.n_bytes
+    assert again.blobs.read(record.publications[0].sha256) == b"coded"
     release = make_release(STUDY, seed=2)
     assert again.history("owner-1") == OwnerHistory(
         LedgerHead(4, b"h" * 32), frozenset({release.release_id})
@@ -125,7 +125,7 @@ def test_what_is_not_there_is_none(store: SqliteStore) -> None:
     assert store.named("nobody") is None
     assert store.history("nobody") == OwnerHistory()
     with pytest.raises(StoreError, match="gone"):
-        store.content(b"x" * 32)
+        store.blobs.path(b"x" * 32)
 
 
 def test_two_studies_cannot_have_one_name(store: SqliteStore) -> None:
@@ -158,9 +158,9 @@ def test_a_masked_sum_is_as_it_was_after_a_restart(opener: Opener, tmp_path: Pat
     assert record.sealing is not None
     assert (len(record.votes), len(record.openings)) == (3, 2)
     for stored, opening in zip(record.openings, (openings[1], openings[0]), strict=True):
-        assert again.read(stored.sha256) == opening.total
+        assert again.blobs.read(stored.sha256) == opening.total
     for contribution in record.contributions:
-        assert again.read(contribution.sha256) == masked.releases[contribution.owner].content
+        assert again.blobs.read(contribution.sha256) == masked.releases[contribution.owner].content
     blobs = {path.name for path in (tmp_path / "state" / "blobs").iterdir()}
     assert len(blobs) == 6
 
@@ -243,7 +243,7 @@ def test_an_upload_can_be_given_again_after_a_failure(opener: Opener, store: Sql
         return contribute(OPEN, header, OwnerHistory(), calibration=NOISE, now=NOW)[0]
 
     store.save(replace(other, contributions=contributed("owner-1").contributions))
-    with store.spool() as spool:
+    with store.blobs.spool() as spool:
         spool.write(release.payload())
         with pytest.raises(StoreError):
             store.save(contributed("owner-1"), spool)  # the release is another study's
@@ -251,12 +251,12 @@ def test_an_upload_can_be_given_again_after_a_failure(opener: Opener, store: Sql
         store.save(later, spool)
     for found in (store, opener()):
         assert found.study(OPEN.digest) == later
-        assert found.read(later.contributions[0].sha256) == release.payload()
+        assert found.blobs.read(later.contributions[0].sha256) == release.payload()
 
 
 def test_an_upload_is_on_the_disk_from_its_first_byte(store: SqliteStore, tmp_path: Path) -> None:
     incoming = tmp_path / "state" / "incoming"
-    with store.spool() as spool:
+    with store.blobs.spool() as spool:
         assert list(incoming.iterdir()) == []
         spool.write(b"one")
         (path,) = incoming.iterdir()
@@ -280,29 +280,29 @@ def test_only_the_newest_uploads_stay_in_the_page_cache(
         record = keep(store, record, owner, seed)
     names = {c.owner: c.sha256 for c in record.contributions}
     assert given_back == [names["owner-3"].hex(), names["owner-1"].hex()]
-    store.read(names["owner-2"])
+    store.blobs.read(names["owner-2"])
     assert len(given_back) == 2, "the newest is still warm"
-    store.read(names["owner-1"])
+    store.blobs.read(names["owner-1"])
     assert given_back[2:] == [names["owner-1"].hex()], "read once, given back again"
 
 
 def test_damaged_bytes_are_not_read(store: SqliteStore) -> None:
     record = keep(store, OPEN, "owner-1")
     digest = record.contributions[0].sha256
-    path = store.content(digest)
+    path = store.blobs.path(digest)
     content = path.read_bytes()
     buffer = bytearray(len(content))
-    store.read_into(digest, memoryview(buffer))
-    assert bytes(buffer) == store.read(digest) == content
+    store.blobs.read_into(digest, memoryview(buffer))
+    assert bytes(buffer) == store.blobs.read(digest) == content
     for changed in (b"\x01" + content[1:], content[:-8], content + bytes(8), b""):
         path.write_bytes(changed)
         with pytest.raises(StoreError, match="damaged"):
-            store.read(digest)
+            store.blobs.read(digest)
         with pytest.raises(StoreError, match="damaged"):
-            store.read_into(digest, memoryview(buffer))
+            store.blobs.read_into(digest, memoryview(buffer))
     path.unlink()
     with pytest.raises(StoreError, match="is gone"):
-        store.read_into(digest, memoryview(buffer))
+        store.blobs.read_into(digest, memoryview(buffer))
 
 
 @pytest.mark.usefixtures("opener")
@@ -383,7 +383,7 @@ def test_a_full_disk_is_a_store_error_and_nothing_is_lost(
 
 def test_the_size_of_a_store_is_that_of_its_files(store: SqliteStore) -> None:
     record = keep(store, OPEN, "owner-1")
-    with store.spool() as spool:
+    with store.blobs.spool() as spool:
         spool.write(b"12345")
         size = store.size()
     assert size.upload_bytes == record.contributions[0].n_bytes

@@ -67,7 +67,7 @@ class Table:
         self.group_commit = GroupCommit(self.store, lambda: NOW)
 
     def upload(self, study: Study, seed: int) -> Spool:
-        spool = self.stack.enter_context(self.store.spool())
+        spool = self.stack.enter_context(self.store.blobs.spool())
         spool.write(make_release(study, seed=seed).payload())
         return spool
 
@@ -102,7 +102,7 @@ def test_all_that_wait_are_stored_in_one_transaction(table: Table) -> None:
     for each in waiting:
         kept = record.find_contribution(each.header.owner)
         assert kept is not None
-        assert table.store.read(kept.sha256) == table.store.read(each.header.sha256)
+        assert table.store.blobs.read(kept.sha256) == table.store.blobs.read(each.header.sha256)
 
 
 def test_what_one_is_refused_for_touches_no_other(table: Table) -> None:

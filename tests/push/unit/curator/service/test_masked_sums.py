@@ -54,7 +54,7 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 def blob(store: SqliteStore, record: StudyRecord, owner: str) -> Path:
     contribution = record.find_contribution(owner)
     assert contribution is not None
-    return store.content(contribution.sha256)
+    return store.blobs.path(contribution.sha256)
 
 
 def test_what_is_stored_adds_up_to_the_sum_over_the_owners(store: SqliteStore) -> None:
@@ -130,7 +130,7 @@ def test_only_the_sum_of_an_opening_is_written(
 ) -> None:
     content = OPENINGS[0].to_bytes()
     store = SqliteStore(tmp_path_factory.mktemp("state"))
-    with store.spool() as spool:
+    with store.blobs.spool() as spool:
         opening = OpeningSpool(spool, len(content) - 8 * TERMS.n_words)
         places = sorted({0, *(min(cut, len(content)) for cut in cuts), len(content)})
         for start, end in pairwise(places):
@@ -144,7 +144,7 @@ def test_only_the_sum_of_an_opening_is_written(
 def test_a_sum_that_was_not_signed_is_refused(tmp_path: Path) -> None:
     content = OPENINGS[0].to_bytes()
     store = SqliteStore(tmp_path)
-    with store.spool() as spool:
+    with store.blobs.spool() as spool:
         opening = OpeningSpool(spool, len(content) - 8 * TERMS.n_words)
         opening.write(content[:-1] + bytes([content[-1] ^ 1]))
         with pytest.raises(UploadError, match="the sum of owner-1 is not the one that it signed"):

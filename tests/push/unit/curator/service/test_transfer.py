@@ -21,6 +21,7 @@ from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.config import Limits
 from dppca.curator.service.transfer import open_spool, read_pieces, receive_chunks
 from dppca.curator.store import Spool, SqliteStore
+from dppca.curator.store.blobs import Blobs
 from tests.support.examples import examples
 from tests.support.patience import WAIT_S
 
@@ -180,13 +181,14 @@ def test_no_file_is_removed_under_the_thread_that_writes_it(tmp_path: Path) -> N
     """A caller that goes while a chunk is written: its file is there until that has ended."""
     made: list[Slow] = []
 
-    class Store(SqliteStore):
+    class Slowly(Blobs):
         def spool(self) -> Spool:
             made.append(Slow(tmp_path / "incoming"))
             return made[-1]
 
     async def steps() -> None:
-        store = Store(tmp_path)
+        store = SqliteStore(tmp_path)
+        store.blobs = Slowly(tmp_path)
         content = bytes(range(50))
         begun = asyncio.Event()
 

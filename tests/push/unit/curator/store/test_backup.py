@@ -37,7 +37,7 @@ def fill(store: SqliteStore) -> StudyRecord:
         calibration=calibrate(record.study),
         now=NOW,
     )
-    with store.spool() as spool:
+    with store.blobs.spool() as spool:
         spool.write(release.payload())
         store.save(record, spool)
     return record
@@ -68,7 +68,7 @@ def test_a_backup_of_an_open_store_is_the_store_of_that_moment(tmp_path: Path) -
     assert restore(tmp_path / "backup", tmp_path / "new") == made
     again = SqliteStore(tmp_path / "new")
     assert again.studies() == (record,)
-    assert again.read(record.contributions[0].sha256) == make_release(STUDY).payload()
+    assert again.blobs.read(record.contributions[0].sha256) == make_release(STUDY).payload()
     again.close()
 
 
@@ -84,7 +84,7 @@ def test_a_backup_has_what_openers_sent(tmp_path: Path) -> None:
     restore(tmp_path / "backup", tmp_path / "new")
     again = SqliteStore(tmp_path / "new")
     assert again.studies() == (record,)
-    assert again.read(record.openings[0].sha256) == opening.total
+    assert again.blobs.read(record.openings[0].sha256) == opening.total
     again.close()
     (tmp_path / "backup" / "blobs" / record.openings[0].sha256.hex()).unlink()
     with pytest.raises(ArtefactError, match="is missing"):
@@ -110,7 +110,7 @@ def test_a_folder_that_exists_is_never_written_over(tmp_path: Path, backup: Path
 
 def test_a_damaged_store_gives_no_backup(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "state")
-    path = store.content(fill(store).contributions[0].sha256)
+    path = store.blobs.path(fill(store).contributions[0].sha256)
     path.write_bytes(b"\x00" + path.read_bytes()[1:])
     with pytest.raises(StoreError, match="damaged"):
         back_up(tmp_path / "state", tmp_path / "backup", now_s=1)
