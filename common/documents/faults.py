@@ -137,7 +137,7 @@ def _describe(
         return parts[:-1], _SAID["missing"]
     if kind == "value_error":
         return parts, str(context["error"])
-    if _value(parts, document) is None:
+    if next((at for _, at in reversed(list(_steps(parts, document)))), document) is None:
         return parts, "is blank: fill it in"
     return parts, _words(kind, context)
 
@@ -168,10 +168,6 @@ def _steps(parts: Parts, document: object) -> Iterator[tuple[str | int, object]]
 
 def _has_entry(at: object, part: str | int) -> bool:
     return isinstance(part, int) and isinstance(at, list | tuple) and part < len(at)
-
-
-def _value(parts: Parts, document: object) -> object:
-    return next((at for _, at in reversed(list(_steps(parts, document)))), document)
 
 
 def _place(parts: Parts, document: Mapping[str, Any]) -> str:

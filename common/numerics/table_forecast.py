@@ -59,7 +59,8 @@ def forecast_tables(layout: Layout, noise: float) -> float | None:
         felt = _felt(layout.kinds[start], stop - start)
         own = felt / sums
         if index in histograms:
-            own = _felt_in_cells(histograms[index]) / float(layout.histogram_weight)
+            cells = histograms[index]
+            own = sqrt(cells * (min(cells, SMOOTHED) - 1)) / float(layout.histogram_weight)
         classes[felt, own, index in layout.targets] += 1
     total = pairs = 0.0
     for (one, n_one), (other, n_other) in combinations_with_replacement(classes.items(), 2):
@@ -94,7 +95,3 @@ def _felt(kind: ColumnKind, n_columns: int) -> float:
     if kind is ColumnKind.INDICATOR:
         return sqrt(n_columns * (n_columns - 1))
     return 3.0 if kind is ColumnKind.NUMERIC else 2.0
-
-
-def _felt_in_cells(n_cells: int) -> float:
-    return sqrt(n_cells * (min(n_cells, SMOOTHED) - 1))

@@ -207,10 +207,6 @@ def _with_bins(table: Schema) -> list[str]:
     return [name for name, n_cells in binnable if n_cells > 1]
 
 
-def _binned(table: Schema) -> list[str]:
-    return list(table.products_of_bins)
-
-
 def _shaped(table: Schema) -> list[str]:
     """Numerics whose rows in each cell are released."""
     return [*table.products_of_bins, *(each.name for each in _numerics(table) if each.histogram)]
@@ -249,7 +245,7 @@ def _beside(
     gains, costs = [], []
     for what, names in (
         ("the shape of", _shaped),
-        ("relations that do not rise or fall steadily, of", _binned),
+        ("relations that do not rise or fall steadily, of", lambda table: table.products_of_bins),
     ):
         had, has = (set(names(each)) for each in (written, table))
         gains += [f"{what} {', '.join(sorted(has - had))}"] if has - had else []

@@ -130,10 +130,13 @@ def resolve(options: TrainOptions) -> ResolvedMethod:
             f"a model made by {method.name} may leave, but curators do not take models: make it "
             "without --publish, then hand over its file yourself"
         )
-    if method.label is Label.RELEASED:
-        _check_released(method, options)
-    else:
+    if method.label is not Label.RELEASED:
         _check_site_only(method, options)
+    elif options.max_rows is not None:  # the methods themselves check the delta
+        raise SettingError(
+            f"--max-rows is for models that stay: {method.name} trains on all rows, whose number "
+            "is public"
+        )
     return ResolvedMethod(
         method=method,
         kernel=_choose_kernel(method, options.kernel),
@@ -164,15 +167,6 @@ def _check_site_only(method: Method, options: TrainOptions) -> None:
     if options.yes:
         raise SettingError(
             f"--yes consents to a charge, and {method.name} makes none: leave it out"
-        )
-
-
-def _check_released(method: Method, options: TrainOptions) -> None:
-    """Refuse the options of a model that stays; the methods themselves check the delta."""
-    if options.max_rows is not None:
-        raise SettingError(
-            f"--max-rows is for models that stay: {method.name} trains on all rows, whose number "
-            "is public"
         )
 
 

@@ -26,8 +26,8 @@ from dppca.common.privacy.labels import Label
 from dppca.common.schema import Binary, Categorical, Column, Schema
 from dppca.common.verification.model_archives import KIND, VERSION, ModelArchive, pack_archive
 from dppca.common.verification.weights import WeightReceipt
-from dppca.owner.models.estimators import KINDS, ModelKind, describe_settings
-from dppca.owner.models.features import FeatureSpace
+from dppca.owner.models.estimators import KINDS, describe_settings
+from dppca.owner.models.features import FeatureSpace, find_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +79,9 @@ class Model:
         return len(self.space.components)
 
     @property
-    def kind(self) -> ModelKind:
-        """Kind of its estimator."""
-        return KINDS[self.method]
-
-    @property
     def target_attribute(self) -> Binary | Categorical:
         """Attribute that is predicted."""
-        attribute = self.schema.attributes[self.schema.find_index(self.target)]
-        assert isinstance(attribute, Binary | Categorical)  # noqa: S101 - seen to when made
-        return attribute
+        return find_target(self.schema, self.target)
 
     def classify(self, columns: list[Column]) -> NDArray[np.int64]:
         """Return codes of the predicted labels of rows, shape (n_rows,)."""
@@ -115,7 +108,8 @@ def pack_model(model: Model) -> bytes:
         "software": f"dppca {version('dppca')}",
     }
     members = {"columns": space.columns, "mean": space.mean, "components": space.components}
-    return pack_archive(ModelArchive(metadata, model.kind.take_state(model.estimator), members))
+    state = KINDS[model.method].take_state(model.estimator)
+    return pack_archive(ModelArchive(metadata, state, members))
 
 
 def write_model(content: bytes | SignedFile, path: Path) -> None:

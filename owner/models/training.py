@@ -77,7 +77,9 @@ def feature_space(result: Result, study: Study, target: str) -> FeatureSpace:
     """
     schema = study.table
     find_target(schema, target)
-    columns = require_features(list_features(schema, target), target)
+    columns = list_features(schema, target)
+    if len(columns) == 0:
+        raise SettingError(f"{target} is the only attribute: no other can predict it")
     parts = decompose(result.covariance(study)[np.ix_(columns, columns)])
     k = count_components(
         parts.eigenvalues, study.component_rule, noise_edge=result.header.noise_edge
@@ -129,8 +131,9 @@ def train(
     estimator = KINDS[DPPCA_SVM].make(
         {"kernel": kernel, "C": C, "standardise": True, "allow_constant": True}
     )
-    require_schema(table, study)
-    require_rows(table.n_rows, k, "components")
+    if table.schema.digest != study.table.digest:
+        raise SchemaMismatchError("the table was opened with another schema than the study's")
+    require_rows(table.n_rows, k)
     chosen = choose_rows(table.n_rows, kernel, max_rows, rng)
     scores, codes = read_rows(
         table,
@@ -221,26 +224,13 @@ def predict_file(
     return Prediction(model.target, n_rows, output, accuracy, majority, seconds)
 
 
-def require_schema(table: Table, study: Study) -> None:
-    """Refuse a table that was not opened with the study's schema."""
-    if table.schema.digest != study.table.digest:
-        raise SchemaMismatchError("the table was opened with another schema than the study's")
-
-
-def require_rows(n_rows: int, n_features: int, what: str) -> None:
-    """Refuse fewer rows than features; both numbers are public."""
-    if n_rows < n_features:
+def require_rows(n_rows: int, n_components: int) -> None:
+    """Refuse fewer rows than components; both numbers are public."""
+    if n_rows < n_components:
         raise DataError(
-            f"there are {n_rows} rows and {n_features} {what}: give at least as many rows, or ask "
-            "for fewer components"
+            f"there are {n_rows} rows and {n_components} components: give at least as many rows, "
+            "or ask for fewer components"
         )
-
-
-def require_features(columns: NDArray[np.int64], target: str) -> NDArray[np.int64]:
-    """Return the columns of all attributes but the target; refuse if there are none."""
-    if len(columns) == 0:
-        raise SettingError(f"{target} is the only attribute: no other can predict it")
-    return columns
 
 
 def require_two_labels(target: str, codes: NDArray[np.int64]) -> None:

@@ -116,9 +116,9 @@ class SparkTable(Source):
         with translated_errors(self.title):
             session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(batch_rows))
             session.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "true")
-            fields = [_quoted(self.fields[self.names.index(name)]) for name in names]
+            fields = [self.fields[self.names.index(name)].replace("`", "``") for name in names]
             # By number: mapInArrow takes no name with a backtick in it.
-            columns = [f"{field} AS column_{number}" for number, field in enumerate(fields)]
+            columns = [f"`{field}` AS column_{number}" for number, field in enumerate(fields)]
             return _frame(session, self.place, self.version).selectExpr(*columns)
 
     def require_rows(self, n_read: int) -> None:
@@ -153,10 +153,6 @@ def _frame(session: Any, place: SparkLocation, version: int | None) -> Any:
 def _query(place: SparkLocation, version: int | None) -> str:
     at = "" if version is None else f" VERSION AS OF {version}"
     return f"SELECT * FROM {place.quoted}{at}"
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _packing() -> Any:

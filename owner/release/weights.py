@@ -269,7 +269,7 @@ def plan_release(
             "the components kept here are not finite: fetch them again with `components`"
         )
     k = len(space.components)
-    require_rows(n_rows, k, "components")
+    require_rows(n_rows, k)
     return WeightRelease(
         model_request=model_request,
         n_rows=n_rows,
