@@ -61,6 +61,15 @@ class CredentialFolder:
 
 
 @contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise `SettingError` where the block cannot write the file or folder at ``path``."""
+    try:
+        yield
+    except OSError as error:
+        raise SettingError(f"cannot write {path}: {error.strerror}") from error
+
+
+@contextmanager
 def replacing(path: Path, *, durable: bool) -> Iterator[Path]:
     """Yield the path of a draft, not yet made; it replaces ``path`` if the block ends well.
 

@@ -38,7 +38,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from dppca.common.documents.names import is_party_name
 from dppca.common.documents.values import DigestText
 from dppca.common.errors import IdentityError, SettingError
-from dppca.common.shell.files import CA, CERTIFICATE, KEY, SHARED, create_file, write_file
+from dppca.common.shell.files import CA, CERTIFICATE, KEY, create_file
 from dppca.common.transport.tls import (
     Identity,
     Role,
@@ -176,14 +176,6 @@ def load_authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePriv
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise SettingError(f"{folder / CA_KEY} is not an elliptic curve key: make a new authority")
     return certificate, key
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file atomically; raise `SettingError` if it cannot be written."""
-    try:
-        write_file(path, content, mode=SHARED)
-    except OSError as error:
-        raise SettingError(f"cannot write {path}: {error.strerror}") from error
 
 
 def _read_request(document: x509.CertificateSigningRequest) -> Identity:

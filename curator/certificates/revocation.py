@@ -30,10 +30,10 @@ from filelock import lock_descriptor
 
 from dppca.common.documents.values import DigestText
 from dppca.common.errors import IdentityError, SettingError
-from dppca.common.shell.files import REVOKED, read_content
+from dppca.common.shell.files import REVOKED, SHARED, read_content, write_file, writing
 from dppca.common.transport.revoked import RevocationList, parse_list
 from dppca.common.transport.tls import Identity, Role, parse_identity, x509_faults
-from dppca.curator.certificates.pki import ISSUED, load_authority, write_whole
+from dppca.curator.certificates.pki import ISSUED, load_authority
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,9 @@ def revoke(
 ) -> Revocation:
     """Revoke certificates and write the list; give one of party, serial and certificate.
 
+    Raise `SettingError` if there is no such certificate, or a file cannot be written, and
+    `IdentityError` if the certificate is not this authority's.
+
     Parameters
     ----------
     party
@@ -102,13 +105,6 @@ def revoke(
         Revoke this certificate of the authority, in PEM.
     outputs
         Further files that receive the list, besides the one in the authority's folder.
-
-    Raises
-    ------
-    SettingError
-        No such certificate, or a file cannot be written.
-    IdentityError
-        The certificate is not this authority's.
     """
     authority, key = load_authority(folder)
     with _lock_folder(folder):
@@ -120,7 +116,8 @@ def revoke(
         content = _encode_list(after, authority, key, now)
         paths = (folder / REVOKED, *outputs)
         for path in paths:
-            write_whole(path, content)
+            with writing(path):
+                write_file(path, content, mode=SHARED)
     serials = tuple(sorted(f"{number:x}" for number in new))
     return Revocation(serials, after.number, len(after.serials), paths)
 

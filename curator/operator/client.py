@@ -17,11 +17,10 @@ from dppca.common.documents.names import one_line
 from dppca.common.errors import (
     ConflictError,
     NotReadyError,
-    SettingError,
     StudyStateError,
     UploadError,
 )
-from dppca.common.shell.files import SHARED, replacing
+from dppca.common.shell.files import SHARED, replacing, writing
 from dppca.common.study import Study, differences, study_from_canonical
 from dppca.common.transport.codec import form_to_wire, read_message, state_from_wire
 from dppca.common.transport.connection import CuratorConnection, guess_study
@@ -147,10 +146,8 @@ class OperatorClient(CuratorConnection):
             deadline_s=DOWNLOAD_TIMEOUT_S,
         )
         verified_result(signed, study, ca=self._ca)
-        try:
+        with writing(path):
             write_signed(path, signed, mode=SHARED)
-        except OSError as error:
-            raise SettingError(f"cannot write {path}: {error.strerror}") from error
         return len(signed.content)
 
     def download_synthetic(self, name: str, form: Form, path: Path) -> int:
@@ -169,12 +166,9 @@ class OperatorClient(CuratorConnection):
 def _save(chunks: Iterable[pb.Chunk], path: Path) -> int:
     """Write chunks to a file that gets its name once all have come."""
     size = 0
-    try:
-        with replacing(path, durable=True) as draft, draft.open("wb") as file:
-            for chunk in chunks:
-                if chunk.offset != size:
-                    raise UploadError(f"a chunk begins at byte {chunk.offset}; {size} was expected")
-                size += file.write(chunk.content)
-    except OSError as error:
-        raise SettingError(f"cannot write {path}: {error.strerror}") from error
+    with writing(path), replacing(path, durable=True) as draft, draft.open("wb") as file:
+        for chunk in chunks:
+            if chunk.offset != size:
+                raise UploadError(f"a chunk begins at byte {chunk.offset}; {size} was expected")
+            size += file.write(chunk.content)
     return size

@@ -27,7 +27,7 @@ from pydantic import AfterValidator
 from dppca.common.aggregation.terms import Terms, key_bytes
 from dppca.common.documents.names import require_party_name
 from dppca.common.errors import IdentityError, NoPolicyError, SchemaMismatchError, SettingError
-from dppca.common.shell.files import KEY, write_file
+from dppca.common.shell.files import KEY, write_file, writing
 from dppca.common.study import Base64, Study, Trust
 from dppca.owner.site.config import POLICY_FILE, Site
 from dppca.owner.site.file_forms import parse_document
@@ -239,10 +239,8 @@ def _require_own_key(site: Site, terms: Terms) -> None:
 def _write_peers(site: Site, peers: dict[str, bytes]) -> None:
     document = PeersDocument.model_construct(peers=dict(sorted(peers.items())))
     text = yaml.safe_dump(document.model_dump(mode="json"), sort_keys=False, width=200)
-    try:
+    with writing(site.peers):
         write_file(site.peers, (_HEAD + text).encode())
-    except OSError as error:
-        raise SettingError(f"cannot write {site.peers}: {error.strerror}") from error
 
 
 def _load(path: Path) -> ec.EllipticCurvePrivateKey:

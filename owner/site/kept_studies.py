@@ -25,6 +25,7 @@ from dppca.common.errors import (
     SignatureError,
     StudyError,
 )
+from dppca.common.shell.files import writing
 from dppca.common.study import (
     Study,
     differences,
@@ -124,16 +125,11 @@ def model_path(site: Site, name: str, target: str, kind: str) -> Path:
 def kept_result(site: Site, study: Study) -> tuple[Result, bytes]:
     """A study's kept result, and the SHA-256 of its file.
 
-    The result of a study that continues another has the other with it.
-
-    Raises
-    ------
-    NotReadyError
-        It is not kept, or the one that it continues is not.
-    ArtefactError, ReceiptError, SignatureError, AlteredError
-        Their verification fails (`dppca.common.attestation.verify`); they are not used.
-    ContradictionError
-        They leave out this site's contribution.
+    The result of a study that continues another has the other with it. Raise `NotReadyError` if it
+    is not kept, or the one that it continues is not; `ArtefactError`, `ReceiptError`,
+    `SignatureError` or `AlteredError` if their verification fails
+    (`dppca.common.attestation.verify`): they are not used; `ContradictionError` if they leave out
+    this site's contribution.
     """
     path = components_path(site, study.name)
     try:
@@ -217,10 +213,8 @@ def require_not_left_out(owner: str, study: Study, result: Result, history: Hist
 def save(path: Path, content: bytes | SignedFile) -> None:
     """Write a file atomically, after its envelope; raise `SettingError` on failure."""
     make_folder(path.parent)
-    try:
+    with writing(path):
         write_signed(path, content)
-    except OSError as error:
-        raise SettingError(f"cannot write {path}: {error.strerror}") from error
 
 
 def make_folder(path: Path) -> None:
