@@ -32,23 +32,10 @@ def mask(
 ) -> Upload:
     """Make an owner's upload; its seeds exist only in the seals.
 
-    Parameters
-    ----------
-    vector
-        ``(n_entries,)``: packed sums with this owner's share of the noise.
-    key
-        The key of the owner's certificate.
-    entropy
-        Draws the seeds; a release uses the operating system's.
-
-    Raises
-    ------
-    PermissionDeniedError
-        The terms do not name the owner.
-    IdentityError
-        They name another key for it.
-    SettingError
-        The vector has another length or type.
+    Raise `PermissionDeniedError` if the terms do not name the owner, `IdentityError` if they name
+    another key for it, and `SettingError` if the vector has another length or type. ``vector``,
+    ``(n_entries,)``, has packed sums with this owner's share of the noise; ``key`` is that of the
+    owner's certificate; ``entropy`` draws the seeds: a release uses the operating system's.
     """
     if key_bytes(key.public_key()) != key_bytes(terms.public_key(owner)):
         raise IdentityError(f"the study names another key for {owner} than the one at hand")

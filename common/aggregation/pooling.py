@@ -86,20 +86,12 @@ def unmask(
 ) -> NDArray[np.int64]:
     """Return the sum over a set, ``(n_entries,)``: the owners' vectors added modulo 2^64.
 
-    Parameters
-    ----------
-    uploads
-        Exactly the set, in any order; each passed `require_upload`. Each is read once, before the
-        next one is taken, so the next may use the same memory.
-    openings
-        Each passed `require_opening`; together they have every stream once. Taken like ``uploads``.
-
-    Raises
-    ------
-    ConflictError
-        An opening belongs to another set, or a stream is missing or there twice.
-    GarbledSumError
-        The result is not a sum of vectors with guards of zero, or an entry is 2^62 or more.
+    Raise `ConflictError` if an opening belongs to another set, or a stream is missing or there
+    twice, and `GarbledSumError` if the result is not a sum of vectors with guards of zero, or an
+    entry is 2^62 or more. ``uploads`` are exactly the set, in any order, each passed
+    `require_upload`; each is read once, before the next one is taken, so the next may use the same
+    memory. ``openings`` are taken likewise, each passed `require_opening`; together they have every
+    stream once.
     """
     words = np.zeros(terms.n_words, np.uint64)
     statements = []

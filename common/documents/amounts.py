@@ -18,10 +18,7 @@ _MOST_DECIMALS = 6  # that people are shown
 def parse_decimal(value: object) -> Decimal:
     """The exact decimal that text or a number states; 0.1 is 1/10, through its text.
 
-    Raises
-    ------
-    ValueError
-        It is no finite number. True and false are none.
+    Raise `ValueError` if it is no finite number. True and false are none.
     """
     try:
         number = Decimal("NaN") if isinstance(value, bool) else Decimal(str(value))
@@ -35,10 +32,7 @@ def parse_decimal(value: object) -> Decimal:
 def parse_positive(value: object) -> Decimal:
     """An epsilon, delta or scale of noise, as `parse_decimal` reads it.
 
-    Raises
-    ------
-    ValueError
-        It is not above 0, or has more than 30 digits.
+    Raise `ValueError` if it is not above 0, or has more than 30 digits.
     """
     try:
         number = parse_decimal(value)

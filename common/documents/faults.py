@@ -57,16 +57,9 @@ def explain_faults(
 ) -> str:
     """One line for each field at fault; texts are ours, never the validator's.
 
-    Parameters
-    ----------
-    document
-        What was validated, in which attributes have names.
-    kind
-        What it was validated as.
-    title
-        What it is called, such as ``policy.yaml``.
-    text
-        The YAML that it was read from, whose lines are named; empty for another source.
+    ``document`` is what was validated, in which attributes have names, as a ``kind``; ``title`` is
+    what it is called, such as ``policy.yaml``; ``text`` is the YAML that it was read from, whose
+    lines are named, empty for another source.
     """
     words_by_place: dict[str, list[str]] = {}
     tree = compose_tree(text) if text else None

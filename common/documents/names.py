@@ -63,11 +63,8 @@ def is_loopback(host: str) -> bool:
 def check_name(text: str) -> str:
     """Pass on a name or label that a new study may have.
 
-    Raises
-    ------
-    ValueError
-        It has a character that cannot be seen, or a spreadsheet would run it; the message gives
-        the character's code.
+    Raise `ValueError` if it has a character that cannot be seen, or a spreadsheet would run it; the
+    message gives the character's code.
     """
     hidden = next((character for character in text if _is_hidden(character)), None)
     if hidden is not None:

@@ -47,14 +47,8 @@ def text_table(
 ) -> list[str]:
     """The lines of a table.
 
-    Parameters
-    ----------
-    names
-        Names of the columns.
-    width
-        Width of the terminal; None where there is none.
-    right
-        Columns of numbers, which are aligned to the right.
+    ``names`` are those of the columns; ``right`` are columns of numbers, which are aligned to the
+    right; ``width`` is the terminal's, None where there is none.
     """
     sizes = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
     lines = [
@@ -72,10 +66,7 @@ def text_table(
 def fit_markdown(text: str, *, width: int | None) -> str:
     """Markdown with each of its tables as `text_table` draws it; as it is where there is no width.
 
-    Parameters
-    ----------
-    text
-        Its tables have a line of names, a line of rules and at least one row.
+    Tables have a line of names, a line of rules and at least one row.
     """
     if width is None:
         return text

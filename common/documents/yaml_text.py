@@ -20,10 +20,7 @@ class NotYamlError(ValueError):
 def load_yaml(text: str) -> object:
     """Read YAML: only ``true`` and ``false`` are booleans, and no key may come twice.
 
-    Raises
-    ------
-    NotYamlError
-        Not YAML of that kind.
+    Raise `NotYamlError` if it is not YAML of that kind.
     """
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader, see below
@@ -39,11 +36,8 @@ def compose_tree(text: str) -> yaml.Node | None:
 def find_line(tree: yaml.Node | None, parts: Sequence[str | int]) -> int | None:
     """The line, from 1, on which a part of a document stands.
 
-    Parameters
-    ----------
-    parts
-        Keys and places in lists, from the outermost; those that the text lacks are passed over.
-        The line is that of the last one that it has; None where it has none of them.
+    ``parts`` are keys and places in lists, from the outermost; those that the text lacks are passed
+    over. The line is that of the last one that it has; None where it has none of them.
     """
     node, line = tree, None
     for part in parts:

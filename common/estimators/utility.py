@@ -81,14 +81,8 @@ class LinearRule:
     to a public grid: an exact integer (`dppca.common.numerics.rowwise`). The label follows from the
     signs or the largest of such scores, and thus from the row alone: the other rows of a batch,
     their number, BLAS and its threads have no effect. Replacing one row of a table therefore
-    changes the label of that row and no other.
-
-    Attributes
-    ----------
-    classes
-        Sorted, shape (K,).
-    weights
-        One machine for two classes (positive for the second), else K; the last column is c.
+    changes the label of that row and no other. ``classes`` are sorted, shape (K,). ``weights`` has
+    one machine for two classes (positive for the second), else K; the last column is c.
     """
 
     classes: NDArray[np.int64]

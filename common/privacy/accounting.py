@@ -63,12 +63,8 @@ _EXACT = Context(prec=_DIGITS, traps=[Inexact])
 class PrivacyCost:
     """Cost of one release or of several; costs add up exactly.
 
-    Attributes
-    ----------
-    epsilon
-        Sum over pure releases; 0 for a Gaussian one.
-    rho
-        Sum over Gaussian releases; 0 for a pure one.
+    ``epsilon`` is the sum over pure releases, 0 for a Gaussian one; ``rho`` the sum over Gaussian
+    releases, 0 for a pure one.
     """
 
     epsilon: Decimal
@@ -111,10 +107,7 @@ class Budget:
     def spent(self, total: PrivacyCost) -> Decimal:
         """Return epsilon of the total at this delta, equation (1); the Gaussian part is rounded up.
 
-        Raises
-        ------
-        BudgetExceededError
-            If the total contains a Gaussian release and delta is 0.
+        Raise `BudgetExceededError` if the total contains a Gaussian release and delta is 0.
         """
         if total.rho > 0 and self.delta == 0:
             raise BudgetExceededError(
@@ -136,10 +129,8 @@ class Budget:
 def rho_from_epsilon_delta(epsilon: Decimal, delta: Decimal) -> Decimal:
     """Return the largest rho whose zCDP promises epsilon at delta, rounded down to 12 decimals.
 
-    Raises
-    ------
-    SettingError
-        If epsilon is not above 0, delta not between 0 and 1, or rho would round to 0.
+    Raise `SettingError` if epsilon is not above 0, delta not between 0 and 1, or rho would round to
+    0.
     """
     require_epsilon(epsilon)
     require_delta(delta)
@@ -168,10 +159,7 @@ def _largest_rho(epsilon: Decimal, delta: Decimal) -> Decimal:
 def epsilon_from_rho(rho: Decimal, delta: Decimal) -> Decimal:
     """Return the epsilon that zCDP of rho promises at delta, rounded up to 12 decimals, or 0.
 
-    Raises
-    ------
-    SettingError
-        If rho is negative or delta not between 0 and 1.
+    Raise `SettingError` if rho is negative or delta not between 0 and 1.
     """
     require_amount("rho", rho)
     require_delta(delta)

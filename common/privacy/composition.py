@@ -94,12 +94,8 @@ def compose_guarantee(
 ) -> ComposedGuarantee:
     """Return the federation's guarantee, over all owners of the study.
 
-    Parameters
-    ----------
-    calibration
-        Claim of each owner's release, or of their sum with ``trust: aggregate``.
-    first
-        The study that it continues, for what is made of both results.
+    ``calibration`` is the claim of each owner's release, or of their sum with ``trust: aggregate``;
+    ``first`` is the study that it continues, for what is made of both results.
     """
     rounds = [*([] if first is None else [first]), Round(study, calibration)]
     most = Decimal(max(len(group) for group in _groups(study)))

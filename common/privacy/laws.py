@@ -149,10 +149,7 @@ class NoiseLaw(ABC):
     def share_variance(self, honest: int) -> int | None:
         """Return the variance of a share if it is a whole number of squared steps, else None.
 
-        Raises
-        ------
-        SettingError
-            The noise cannot be made of ``honest`` shares.
+        Raise `SettingError` if the noise cannot be made of ``honest`` shares.
         """
         raise self._no_shares(honest)
 
@@ -204,10 +201,7 @@ class NoiseLaw(ABC):
 class LaplaceLaw(NoiseLaw):
     """Discrete Laplace noise, equation (1): pure differential privacy.
 
-    Attributes
-    ----------
-    scale
-        b, in steps; at least 1.
+    ``scale`` is b, in steps; at least 1.
     """
 
     name: ClassVar[str] = "laplace"
@@ -336,10 +330,7 @@ class LaplaceLaw(NoiseLaw):
 class GaussianLaw(NoiseLaw):
     """Discrete Gaussian noise, equation (2): zero-concentrated differential privacy.
 
-    Attributes
-    ----------
-    variance
-        sigma^2, in squared steps; at least 1.
+    ``variance`` is sigma^2, in squared steps; at least 1.
     """
 
     name: ClassVar[str] = "gaussian"

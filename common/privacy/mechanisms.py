@@ -142,15 +142,8 @@ def add_noise(
 ) -> NDArray[np.int64]:
     """Add independent noise, or this owner's share of it, to each entry, modulo 2^64.
 
-    Parameters
-    ----------
-    values
-        Shape (D,), exact integer sums in units of 4^-g; not changed.
-
-    Returns
-    -------
-    NDArray[np.int64]
-        Shape (D,), a new array.
+    ``values`` are exact integer sums in units of 4^-g, shape (D,); they are not changed: the result
+    is a new array.
     """
     if values.dtype != np.int64 or values.ndim != 1:
         raise SettingError(
@@ -179,12 +172,7 @@ def check_range(
     """Refuse a study whose noised sums could leave the range of exact integers, equation (3).
 
     The owners' vectors are added, so ``max_rows`` counts the rows of all of them, and each of
-    ``n_owners`` brings noise of its own.
-
-    Raises
-    ------
-    RangeError
-        If an entry could reach 2^62.
+    ``n_owners`` brings noise of its own. Raise `RangeError` if an entry could reach 2^62.
     """
     if resolution_bits != calibration.sensitivity.resolution_bits:
         raise SettingError(

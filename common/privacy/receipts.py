@@ -101,10 +101,7 @@ class Receipt(Generic[ClaimsT]):
 def read_receipt(document: Mapping[str, Any], claims: type[ClaimsT]) -> Receipt[ClaimsT]:
     """Read the receipt of a kind of release; its values are not checked.
 
-    Raises
-    ------
-    KeyError, TypeError, ValueError
-        A field is missing, or one too many.
+    Raise `KeyError`, `TypeError` or `ValueError` if a field is missing, or there is one too many.
     """
     section = NoiseSection(**_take(NoiseSection, document))
     own = claims(**_take(claims, document))

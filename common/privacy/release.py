@@ -61,16 +61,10 @@ class MaskedClaims(MomentClaims):
     """Claims of a masked contribution's receipt beside its noise.
 
     The noise is the noise of the sum over ``honest`` owners; this owner added a share of it.
-    ``payload_sha256`` is the digest of the whole upload, seals and masked vector.
-
-    Attributes
-    ----------
-    honest
-        h: ``quorum`` less ``colluders``.
-    share_variance
-        Variance of a share, in units of ``16**-g``; None if it is not a whole number.
-    statement_sha256
-        Digest of the owner's signed statement about its masked vector and its seals.
+    ``payload_sha256`` is the digest of the whole upload, seals and masked vector. ``honest`` is h,
+    ``quorum`` less ``colluders``; ``share_variance`` the variance of a share, in units of
+    ``16**-g``, None if it is not a whole number; ``statement_sha256`` the digest of the owner's
+    signed statement about its masked vector and its seals.
     """
 
     trust: str
@@ -131,14 +125,8 @@ def receipt_from_bytes(content: bytes) -> MomentReceipt:
 class Release:
     """Noised moments of one owner for one study, ready to leave.
 
-    Attributes
-    ----------
-    release_id
-        16 bytes, drawn with the reservation.
-    packed
-        int64 modulo 2**64, shape (D,), units of ``4**-g``.
-    receipt
-        Its claims and its cost.
+    ``release_id`` are 16 bytes, drawn with the reservation; ``packed`` is int64 modulo 2**64, shape
+    (D,), in units of ``4**-g``; ``receipt`` has its claims and its cost.
     """
 
     release_id: bytes
@@ -244,16 +232,9 @@ def draw(
 ) -> Release:
     """Draw the noise of one release: once, after its charge has been reserved.
 
-    Parameters
-    ----------
-    calibration
-        The study's calibration, from `calibrate`.
-    moments
-        Exact sums over the owner's rows, in the layout of the study's schema.
-    release_id, ledger_sequence
-        Values from the reservation.
-    entropy
-        `OperatingSystemEntropy`; other sources are for tests.
+    ``calibration`` is the study's, from `calibrate`; ``moments`` are exact sums over the owner's
+    rows, in the layout of its schema; ``release_id`` and ``ledger_sequence`` come from the
+    reservation; ``entropy`` is `OperatingSystemEntropy` except in tests.
     """
     packed = noise_moments(study, calibration, moments, entropy=entropy)
     payload = packed.astype("<i8", copy=False).tobytes()
@@ -292,16 +273,9 @@ def receipt_for(
 ) -> MomentReceipt:
     """Return the only receipt that a release of ``study`` can carry; a verifier compares with it.
 
-    Parameters
-    ----------
-    calibration
-        The study's calibration, from `calibrate`.
-    payload_sha256
-        Hexadecimal.
-    ledger_sequence, software
-        The owner's values; all other fields follow from the study and the release.
-    statement_sha256
-        Digest of a masked contribution's statement, hexadecimal; else None.
+    ``calibration`` is the study's, from `calibrate`; digests are hexadecimal, ``statement_sha256``
+    that of a masked contribution's statement, else None. ``ledger_sequence`` and ``software`` are
+    the owner's; all other fields follow from the study and the release.
     """
     schema = study.table
     nominal = None if calibration.nominal is None else decimal_text(calibration.nominal)

@@ -226,16 +226,9 @@ Shape = BoxShape | BallShape | TablesShape
 class Sensitivity:
     """Largest change by one replaced row, in exact integers.
 
-    Attributes
-    ----------
-    l1
-        Delta_1, sum of absolute changes, in units of 4^-g, rounded up.
-    l2_squared
-        Delta_2^2, sum of squared changes, in units of 16^-g, rounded up.
-    resolution_bits
-        g; one step of a coded column is 2^-g.
-    relation
-        Relation between neighbouring tables.
+    ``l1`` is Delta_1, the sum of absolute changes, in units of 4^-g, and ``l2_squared`` Delta_2^2,
+    the sum of squared changes, in units of 16^-g, both rounded up; ``resolution_bits`` is g: one
+    step of a coded column is 2^-g. ``relation`` is that between neighbouring tables.
     """
 
     l1: int
@@ -247,10 +240,7 @@ class Sensitivity:
 def sensitivity(shape: Shape, *, resolution_bits: int) -> Sensitivity:
     """Return the sensitivity of the packed vector of integer sums to one replaced row.
 
-    Raises
-    ------
-    SettingError
-        If g is not within 1 to 14, or the weighted sums would leave the grid.
+    Raise `SettingError` if g is not within 1 to 14, or the weighted sums would leave the grid.
     """
     if not 1 <= resolution_bits <= MAX_RESOLUTION_BITS:
         raise SettingError(

@@ -26,23 +26,16 @@ from dppca.common.schema.layout import ColumnKind
 def decode_columns(schema: Schema, columns: Sequence[Column]) -> list[Column]:
     """Convert columns to values of each attribute in its own unit.
 
+    Return new arrays: float64 in the attribute's own unit, int32 codes. Raise `SchemaMismatchError`
+    if the columns do not fit the schema: another number of them, a code without a label, or a
+    coordinate that is not finite.
+
     Parameters
     ----------
     columns
         One array of shape (n_rows,) per attribute, in the schema's order: float64 coordinates for
         numerics, int32 codes for binaries, categoricals and numerics with ``products: bins``. Not
         changed.
-
-    Returns
-    -------
-    list
-        New arrays: float64 in the attribute's own unit, int32 codes.
-
-    Raises
-    ------
-    SchemaMismatchError
-        The columns do not fit the schema: another number of them, a code without a label, or a
-        coordinate that is not finite.
     """
     if len(columns) != len(schema.attributes):
         raise SchemaMismatchError(

@@ -182,12 +182,8 @@ class Public:
 class RowCodes:
     """Codes of some rows, made by the attribute's index: each of shape (n_rows,), int32.
 
-    Attributes
-    ----------
-    own
-        Codes of labels, or a numeric's own cells.
-    coded
-        Codes of labels, or a numeric's coded integers, with those of missing values.
+    ``own`` are codes of labels, or a numeric's own cells; ``coded`` are codes of labels, or a
+    numeric's coded integers, with those of missing values.
     """
 
     own: Callable[[int], Codes]
@@ -198,16 +194,9 @@ class RowCodes:
 class TableCells:
     """The cells of a table; those of its last attribute follow each other.
 
-    Attributes
-    ----------
-    attributes
-        Indices of its attributes.
-    sizes
-        Number of parts of each.
-    coarse
-        For a numeric that enters by parts of its coded range: their number; else 0.
-    half
-        Half of the coded range.
+    ``attributes`` are the indices of its attributes, ``sizes`` the number of parts of each;
+    ``coarse`` is that number for a numeric that enters by parts of its coded range, else 0;
+    ``half`` is half of the coded range.
     """
 
     attributes: tuple[int, ...]
@@ -237,19 +226,10 @@ class TableCells:
 class TreeCells:
     """The leaves of a tree by the parts of its target, which follow each other.
 
-    Attributes
-    ----------
-    by
-        For each node, the index of the attribute that splits it; -1 for a leaf.
-    at_most
-        For each node, the largest coded integer that goes on with the next node; for labels, the
-        codes that do.
-    second
-        For each split, the first node of its second branch; for a leaf its number.
-    target
-        Index of the target.
-    n_target
-        Number of the target's parts.
+    For each node ``by`` is the index of the attribute that splits it, -1 for a leaf, and
+    ``at_most`` the largest coded integer that goes on with the next node, or for labels the codes
+    that do; ``second`` is the first node of a split's second branch, for a leaf its number.
+    ``target`` is the index of the target, ``n_target`` the number of its parts.
     """
 
     by: tuple[int, ...]

@@ -55,16 +55,10 @@ class StudySummary:
 class StudyProgress:
     """Progress of a study.
 
-    Attributes
-    ----------
-    contributed, missing
-        Names of owners.
-    total_bytes, sha256
-        Size and digest of the result file; 0 and empty before there is one.
-    reason
-        Reason why a study ended without a result.
-    missing_openers
-        While sealed: openers whose vote or opening is still missing.
+    ``contributed`` and ``missing`` are names of owners; ``total_bytes`` and ``sha256`` size and
+    digest of the result file, 0 and empty before there is one; ``reason`` says why a study ended
+    without a result; ``missing_openers`` are those whose vote or opening is still missing, while
+    sealed.
     """
 
     state: StudyState

@@ -37,12 +37,8 @@ from dppca.owner.site.kept_studies import (
 class Fetched:
     """Components of a study, verified and kept.
 
-    Attributes
-    ----------
-    signed
-        The result file and its envelope.
-    disowned
-        Reason why this site disowned the contribution under its name in the result; else None.
+    ``signed`` is the result file and its envelope; ``disowned`` the reason why this site disowned
+    the contribution under its name in the result, else None.
     """
 
     study: Study
@@ -56,15 +52,10 @@ class Fetched:
 def fetch(site: Site, study_name: str, *, wait_s: float, quiet: bool = False) -> Fetched:
     """Fetch the components of a study, verify them, and keep them at the site.
 
-    Raises
-    ------
-    NotReadyError, StudyStateError
-        The study has no components yet, or will never have any.
-    ArtefactError, ReceiptError, SignatureError, AlteredError
-        The components do not verify: nothing is kept.
-    ContradictionError
-        The components leave out this site's contribution; they are kept as evidence, under another
-        name.
+    Raise `NotReadyError` or `StudyStateError` if the study has no components yet, or will never
+    have any; `ArtefactError`, `ReceiptError`, `SignatureError` or `AlteredError` if they do not
+    verify: nothing is kept; `ContradictionError` if they leave out this site's contribution: they
+    are kept as evidence, under another name.
     """
     with connect(site) as client:
         study, _ = agreed_study(site, client, study_name, study_file=None)

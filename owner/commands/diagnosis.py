@@ -109,12 +109,7 @@ def findings_text(report: DoctorDocument) -> str:
 def diagnose(folder: Path, *, offline: bool, now: datetime) -> list[Diagnosis]:
     """Examine a site; the findings are in the order in which faults should be repaired.
 
-    Parameters
-    ----------
-    offline
-        Skip examinations that need the curator.
-    now
-        Current time, aware.
+    ``offline`` skips examinations that need the curator; ``now`` is the current time, aware.
     """
     try:
         site = load_site(folder)

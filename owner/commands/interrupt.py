@@ -60,12 +60,8 @@ def entered_text(before: History | None, after: History | None) -> str:
 def charges_text(before: History | None, after: History | None, study: str | None = None) -> str:
     """Return the charges of a command and the next step.
 
-    Parameters
-    ----------
-    before, after
-        State of the ledger when the command began, and now; None if it could not be read.
-    study
-        Study that the command is for; None for any.
+    ``before`` and ``after`` are the state of the ledger when the command began, and now; None if it
+    could not be read. ``study`` is the one that the command is for; None for any.
     """
     if before is None or after is None:
         return _UNREADABLE

@@ -60,15 +60,10 @@ def open_sum(
 ) -> OpenDocument:
     """Carry out `open`, on a terminal or on a page.
 
-    Parameters
-    ----------
-    wait_s
-        Longest time to wait, for owners and for votes.
-    polled
-        Called after each request that found owners or votes missing.
-    agree_to
-        Called with the set before it is voted for or opened, and with None before the opener key is
-        destroyed or the sum of an earlier opening is sent; raises to stop the command.
+    ``wait_s`` is the longest time to wait, for owners and for votes; ``polled`` is called after
+    each request that found some missing. ``agree_to`` is called with the set before it is voted for
+    or opened, and with None before the opener key is destroyed or the sum of an earlier opening is
+    sent; it raises to stop the command.
     """
     left = _countdown(wait_s)
     with connect(site) as client:
@@ -112,15 +107,9 @@ def open_sum(
 class OpeningLook:
     """Information for an opener before it opens.
 
-    Attributes
-    ----------
-    shown
-        The sealed set; None if the study is not sealed, or if this site has opened it.
-    record
-        Record of the opener key in the ledger.
-    agreement
-        Agreement on the keys of the study; None if this site has contributed, and so has verified
-        them.
+    ``shown`` is the sealed set, None if the study is not sealed, or if this site has opened it;
+    ``record`` the record of the opener key in the ledger; ``agreement`` that on the keys of the
+    study, None if this site has contributed, and so has verified them.
     """
 
     study: Study

@@ -57,10 +57,7 @@ def release_model(
 ) -> ReleasedModelDocument:
     """Make a model that may leave, or find it; return the command's JSON document.
 
-    Parameters
-    ----------
-    quiet
-        Do not show the review if consent was given beforehand.
+    ``quiet`` does not show the review if consent was given beforehand.
     """
     started = time.perf_counter()
     policy, history = load_policy(site), read_history(site.ledger)

@@ -60,18 +60,10 @@ class Failure(StrEnum):
 class Answer(NamedTuple):
     """A worker's answer for a part. Private: sums without noise.
 
-    Attributes
-    ----------
-    part, n_rows
-        Index of the part, and the number of its rows that the worker has read.
-    packed
-        The packed vector, int64 in the machine's order; empty if sums were not requested.
-    faults
-        Counts of coding faults, from `FaultCounts.to_json`.
-    failure
-        A word of `Failure`; empty for an answer that counts.
-    fingerprint
-        `Fingerprint.digest` of the process that answers.
+    ``part`` is the part's index, ``n_rows`` the rows of it that the worker has read; ``packed`` the
+    packed vector, int64 in the machine's order, empty if sums were not requested; ``faults`` counts
+    of coding faults, from `FaultCounts.to_json`; ``failure`` a word of `Failure`, empty for an
+    answer that counts; ``fingerprint`` the `Fingerprint.digest` of the process that answers.
     """
 
     part: int
@@ -102,16 +94,9 @@ class Fingerprint:
 class Work:
     """Request that is the same for every part.
 
-    Attributes
-    ----------
-    schema_json
-        The canonical form of the study's table.
-    fingerprint
-        Fingerprint of the machine that asks.
-    limit, target
-        See `dppca.owner.records.check.FaultCounts`.
-    with_sums
-        True if moments are requested, False for counts of faults only.
+    ``schema_json`` is the canonical form of the study's table, ``fingerprint`` that of the machine
+    that asks; ``limit`` and ``target`` are as in `dppca.owner.records.check.FaultCounts`; with
+    ``with_sums`` moments are requested, else counts of faults only.
     """
 
     schema_json: str

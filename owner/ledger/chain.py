@@ -77,14 +77,9 @@ class LedgerRow:
 class History:
     """Content of a verified chain; not changed once it was handed out.
 
-    Attributes
-    ----------
-    heads
-        The hash of each entry, in order.
-    reserved, commitments, deliveries, recoveries, disowned
-        Entries by release, in order.
-    openers
-        Records by opener key.
+    ``heads`` has the hash of each entry, in order; ``reserved``, ``commitments``, ``deliveries``,
+    ``recoveries`` and ``disowned`` are entries by release, in order; ``openers`` records by opener
+    key.
     """
 
     heads: list[bytes] = field(default_factory=list)

@@ -394,16 +394,10 @@ def open_ledger(
     """Open a site's ledger for writing, under the site's lock; create it if there is none.
 
     If ``marked`` is False, a new ledger gets no mark, so it is compared with the curator before
-    anything is charged to it. Otherwise a new ledger counts as the newest.
-
-    Raises
-    ------
-    LedgerVersionError
-        Another version of the software wrote it; it is unchanged.
-    LedgerError
-        Another command is at work, or the file cannot be written or is no ledger.
-    LedgerCorruptError
-        The file is damaged.
+    anything is charged to it. Otherwise a new ledger counts as the newest. Raise
+    `LedgerVersionError` if another version of the software wrote it, which leaves it unchanged;
+    `LedgerError` if another command is at work, or the file cannot be written or is no ledger;
+    `LedgerCorruptError` if it is damaged.
     """
     with lock_site(lock, wait_s=wait_s):
         fresh = not path.exists()

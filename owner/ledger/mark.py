@@ -66,15 +66,9 @@ class CuratorView:
 class Mark:
     """Content of the mark.
 
-    Attributes
-    ----------
-    length, head
-        Length and head of the chain.
-    inode, changed_ns
-        Inode and change time of ``ledger.sqlite`` (of ``site.lock`` while there is no ledger); the
-        time is 0 while a command is at work, and stays 0 after a crash.
-    missing
-        The part of a curator's record that the ledger does not contain.
+    ``length`` and ``head`` are the chain's; ``inode`` and ``changed_ns`` those of ``ledger.sqlite``
+    (of ``site.lock`` while there is no ledger): the time is 0 while a command is at work, and stays
+    0 after a crash. ``missing`` is the part of a curator's record that the ledger does not contain.
     """
 
     length: int

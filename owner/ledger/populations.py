@@ -81,16 +81,8 @@ class Population:
 class Account:
     """Data set, population and source that a release is charged to.
 
-    Attributes
-    ----------
-    data_set
-        Name of the rows' data set.
-    population
-        Population that the data set draws on.
-    source
-        SHA-256, hexadecimal, of the rows' location.
-    others
-        All other populations of the policy. The ledger does not keep them.
+    The data set draws on ``population``; ``source`` is the SHA-256, hexadecimal, of the rows'
+    location; ``others`` are all other populations of the policy, which the ledger does not keep.
     """
 
     data_set: str

@@ -37,14 +37,9 @@ _verified: dict[Path, tuple[_Stamp, History]] = {}
 def read_history(path: Path) -> History:
     """Verify the chain of a site's ledger and return its history. Read-only; takes no lock.
 
-    Raises
-    ------
-    LedgerVersionError
-        Another version of the software wrote it.
-    LedgerError
-        The file cannot be read or is no ledger.
-    LedgerCorruptError
-        Verification fails; the message names the first damaged entry.
+    Raise `LedgerVersionError` if another version of the software wrote it; `LedgerError` if the
+    file cannot be read or is no ledger; `LedgerCorruptError` if verification fails, with the first
+    damaged entry.
     """
     with _reading(path) as connection:
         return History() if connection is None else verified(connection, path)

@@ -29,12 +29,7 @@ DPPCA_SVM, DP_SVM = "dppca-svm", "dp-svm"
 class Method:
     """Method that `train` offers.
 
-    Attributes
-    ----------
-    kernels
-        Kernels that it can be trained with; the first is the default.
-    C
-        Default weight of the hinge loss.
+    The first of ``kernels`` is the default; ``C`` is the default weight of the hinge loss.
     """
 
     name: str
@@ -114,12 +109,8 @@ class ResolvedMethod:
 def resolve(options: TrainOptions) -> ResolvedMethod:
     """Choose method and settings, or refuse, before anything is read, drawn or charged.
 
-    Raises
-    ------
-    SettingError
-        An option has no effect on the method, or the method is not offered.
-    LabelError
-        A model that may not leave was to be published.
+    Raise `SettingError` if an option has no effect on the method, or the method is not offered, and
+    `LabelError` if a model that may not leave was to be published.
     """
     if options.method in IN_PYTHON:
         raise SettingError(_describe_unoffered(options.method))

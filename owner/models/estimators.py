@@ -34,12 +34,8 @@ class ScoreSVM(SVM):
 class StoredDPSVM(DPSVM):
     """DP-SVM with the weights that a ledger stores: integers on a public grid.
 
-    Attributes
-    ----------
-    noised_
-        Weights in steps of the grid, int64, shape (K, k + 1); the last is the intercept's.
-    step_
-        One step in real units.
+    ``noised_`` are weights in steps of the grid, int64, shape (K, k + 1), the last the intercept's;
+    ``step_`` is one step in real units.
     """
 
     noised_: NDArray[np.int64]

@@ -29,16 +29,10 @@ FeatureReader = Callable[[list[Column]], NDArray[np.float64]]
 class FeatureSpace:
     """Released components of all coded columns but the target's; they are free post-processing.
 
-    Attributes
-    ----------
-    columns
-        Indices of the coded columns that are features, shape (f,).
-    mean
-        Released mean of the features, shape (f,), coded units; zeros if there is none.
-    components
-        Shape (k, f): rows are eigenvectors of the features' released covariance.
-    row_norm
-        R, if scores are scaled into the ball of radius R; None leaves them unchanged.
+    ``columns`` are the indices of the coded columns that are features, shape (f,); ``mean`` is
+    their released mean, (f,), in coded units, zeros if there is none; the rows of ``components``,
+    (k, f), are eigenvectors of their released covariance. With ``row_norm``, R, scores are scaled
+    into the ball of that radius; None leaves them unchanged.
     """
 
     columns: NDArray[np.int64]

@@ -33,12 +33,9 @@ from dppca.owner.models.model import Fit, Model
 def load_model(path: Path) -> Model:
     """Read a model.
 
-    Raises
-    ------
-    ArtefactError
-        The file is no model, is damaged, has classes that are not scikit-learn's or NumPy's, has
-        parts that do not fit each other or the receipt, or holds a machine of another version of
-        scikit-learn.
+    Raise `ArtefactError` if the file is no model, is damaged, has classes that are not
+    scikit-learn's or NumPy's, has parts that do not fit each other or the receipt, or holds a
+    machine of another version of scikit-learn.
     """
     try:
         archive = open_archive(path.read_bytes())

@@ -50,16 +50,8 @@ class Fit:
 class Model:
     """Fitted estimator and its features.
 
-    Attributes
-    ----------
-    target
-        Attribute that is predicted: binary or categorical.
-    space
-        The study's components, on which rows are projected.
-    fit
-        Figures of the training of a model that stays; None for one that may leave.
-    receipt
-        Receipt of a model that may leave; None for one that stays.
+    ``target`` is binary or categorical; rows are projected on ``space``, the study's components. A
+    model that stays has the figures of its training, ``fit``; one that may leave has a ``receipt``.
     """
 
     study_digest: str

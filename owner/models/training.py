@@ -70,10 +70,7 @@ class Prediction:
 def feature_space(result: Result, study: Study, target: str) -> FeatureSpace:
     """Return the components of all columns but the target's, from released data alone.
 
-    Raises
-    ------
-    SettingError
-        The target is no attribute, a numeric, or the only attribute.
+    Raise `SettingError` if the target is no attribute, a numeric, or the only attribute.
     """
     schema = study.table
     find_target(schema, target)
@@ -103,6 +100,10 @@ def train(
 ) -> Model:
     """Train a classifier of ``target`` on the rows of ``table``.
 
+    Raise `SettingError` if an argument is out of range; the message names the choices. Raise
+    `DataError` if all rows that have a label have the same one, or there are fewer rows than
+    components.
+
     Parameters
     ----------
     result
@@ -118,13 +119,6 @@ def train(
         Counts the values that coding replaces, in all rows read.
     progress
         Called with the number of rows read, batch by batch.
-
-    Raises
-    ------
-    SettingError
-        An argument is out of range; the message names the choices.
-    DataError
-        All rows that have a label have the same one, or there are fewer rows than components.
     """
     space = feature_space(result, study, target)
     k = len(space.components)
@@ -178,17 +172,10 @@ def predict_file(
 ) -> Prediction:
     """Classify the rows of a file; the file need not have the target.
 
-    Parameters
-    ----------
-    model
-        Model of any label. Its predictions are computed from rows of the site: they are site-only.
-    output
-        ``.csv``, ``.parquet`` or ``.arrow``: columns ``row`` (from 1) and ``predicted`` (a label).
-
-    Raises
-    ------
-    DataError, SettingError
-        The data cannot be read, or the output not be written.
+    Predictions of a model of any label are computed from rows of the site: they are site-only.
+    ``output`` is ``.csv``, ``.parquet`` or ``.arrow``, with columns ``row`` (from 1) and
+    ``predicted`` (a label). Raise `DataError` or `SettingError` if the data cannot be read, or the
+    output not be written.
     """
     if output.exists() and data.exists() and output.samefile(data):
         raise SettingError(f"the output {output} is the data file: name another")
@@ -271,19 +258,10 @@ def read_rows(
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Read rows for training: all of them, or those with indices ``chosen`` (ascending).
 
-    Parameters
-    ----------
-    features
-        Function from a batch of columns to its features, shape (n_batch, f).
-    tally
-        Counts the values that coding replaces, in all rows read.
-    progress
-        Called with the number of rows read, batch by batch.
-
-    Returns
-    -------
-    features, codes
-        Shapes (n, f) and (n,); codes as `known_labels` gives them. Site-only.
+    Return features, shape (n, f), and codes, (n,), as `known_labels` gives them. Site-only.
+    ``features`` makes a batch's features, shape (n_batch, f), of its columns; ``tally`` counts the
+    values that coding replaces, in all rows read; ``progress`` is called with the number of rows
+    read, batch by batch.
     """
     index = table.schema.find_index(target)
     attribute = find_target(table.schema, target)

@@ -161,18 +161,10 @@ def check_table(
     """Read the whole table and report every fault in it.
 
     Raise `DataError` if the file is damaged, `SettingError` if the target is no attribute with
-    labels.
-
-    Parameters
-    ----------
-    limit
-        Row numbers given at most, per attribute and kind.
-    target
-        Report the number of this attribute's labels that occur, too.
-    progress
-        Called after each batch with the number of rows in it.
-    key, keys
-        A column, and the file to which its cells are written for the rows at fault, as CSV.
+    labels. At most ``limit`` row numbers are given, per attribute and kind; ``target`` is an
+    attribute of whose labels the number that occurs is reported, too; ``progress`` is called after
+    each batch with the number of rows in it. The cells of column ``key`` are written to the file
+    ``keys`` for the rows at fault, as CSV.
     """
     tally = FaultCounts(schema, limit=limit if table.source.is_numbered else 0, target=target)
     if keys is None:

@@ -93,16 +93,9 @@ _NO_STATE: Final = (
 class DatabaseLocation(Location):
     """A table or a query of a database, by an ADBC driver.
 
-    Attributes
-    ----------
-    table, query
-        One of the two: a table's name, or the file of a query.
-    module
-        Package of the driver.
-    options
-        Options of each statement that reads.
-    asked
-        Options of a question about the session, which is no query.
+    One of ``table``, a name, and ``query``, the file of a query, is given. ``module`` is the
+    driver's package; ``options`` are those of each statement that reads, ``asked`` those of a
+    question about the session, which is no query.
     """
 
     table: str = ""

@@ -29,14 +29,10 @@ _EDGES[list(b',"\n\r')] = True
 def blocks_of_lines(file: BinaryIO, block_bytes: int) -> Iterator[bytes]:
     """Cut a file into blocks of whole lines, in linear time.
 
-    ``file`` is read from its current position, ``block_bytes`` at a time.
-
-    Yields
-    ------
-    bytes
-        One or more lines with their line ends, which the last line of the file may lack. At most
-        ``LINE_BYTES + 2 * block_bytes`` bytes: of a line longer than `LINE_BYTES`, more than
-        `LINE_BYTES` of its first bytes and not all that follow.
+    ``file`` is read from its current position, ``block_bytes`` at a time. Each block has one or
+    more lines with their line ends, which the last line of the file may lack: at most ``LINE_BYTES
+    + 2 * block_bytes`` bytes, of a line longer than `LINE_BYTES` more than `LINE_BYTES` of its
+    first bytes and not all that follow.
     """
     held: list[bytes] = []  # the beginning of a line
     n_held = 0

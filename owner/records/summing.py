@@ -38,17 +38,10 @@ def moments_of_table(
     """Exact sums over all rows of a table; the same integers for any batches and workers.
 
     Workers read in turns, and convert, code and multiply their batches, each with one BLAS thread
-    (`dppca.common.numerics.threads`). One batch per worker is in memory.
-
-    Parameters
-    ----------
-    tally
-        Counts the values that coding replaces, in the same pass. The sums do not depend on it.
-    progress
-        Called in the calling thread after each batch, with the number of rows in it.
-    workers
-        By default one per core; one, with all of BLAS' threads, if the sums are too wide to be held
-        twice.
+    (`dppca.common.numerics.threads`). One batch per worker is in memory. ``tally`` counts the
+    values that coding replaces, in the same pass, without effect on the sums; ``progress`` is
+    called in the calling thread after each batch, with the number of rows in it. ``workers`` is by
+    default one per core; one, with all of BLAS' threads, if the sums are too wide to be held twice.
     """
     wide = schema.layout.n_columns > _WIDE and choose_method(schema) is ProductMethod.DENSE
     n_workers = workers or (1 if wide else count_cores())

@@ -214,16 +214,10 @@ def require_possible(
 ) -> None:
     """Refuse a contribution that cannot succeed, before the steward is asked or a charge is made.
 
-    Stored bytes are always sent: the curator may have them without the site knowing.
-
-    Raises
-    ------
-    StudyStateError
-        The study takes no more contributions.
-    TooManyRowsError
-        More rows than the site's part of the study's ``max_rows``.
-    BudgetExceededError, SettingError, LedgerError
-        See `dppca.owner.ledger.chain.admit_charge`.
+    Stored bytes are always sent: the curator may have them without the site knowing. Raise
+    `StudyStateError` if the study takes no more contributions, `TooManyRowsError` for more rows
+    than the site's part of the study's ``max_rows``, and `BudgetExceededError`, `SettingError` or
+    `LedgerError` as `dppca.owner.ledger.chain.admit_charge` does.
     """
     study = planned.study
     if planned.step is NextStep.SEND:

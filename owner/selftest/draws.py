@@ -54,13 +54,9 @@ _BINARIES: list[dict[str, object]] = [
 class Audit:
     """Mechanism that is audited, with its name in the report.
 
-    Attributes
-    ----------
-    study
-        Study with every kind of attribute, and a table: for the law of each coordinate.
-    small
-        Study of two binaries and their table: few coordinates, so a lower bound on epsilon is near
-        the true value.
+    ``study`` has every kind of attribute, and a table, for the law of each coordinate; ``small``
+    has two binaries and their table: few coordinates, so a lower bound on epsilon is near the true
+    value.
     """
 
     title: str

@@ -35,10 +35,7 @@ _COMMAND_S, _CALL_S, _RESULT_S = 120.0, 30.0, 60
 class TemporaryFederation:
     """Site of the owner `VICTIM`, with an operator's connection to its curator.
 
-    Attributes
-    ----------
-    site
-        Folder of the owner `VICTIM`.
+    ``site`` is the folder of the owner `VICTIM`.
     """
 
     site: Path
@@ -70,10 +67,7 @@ class TemporaryFederation:
     def owner(self, *arguments: str) -> dict[str, Any]:
         """Run one of the owner's commands in this process; return its JSON document.
 
-        Raises
-        ------
-        DppcaError
-            The error that the command raised.
+        Raise the `DppcaError` that the command raised.
         """
         from dppca.owner.cli import cli
 
@@ -116,10 +110,7 @@ def run_owner(
 def temporary_federation(folder: Path) -> Iterator[TemporaryFederation]:
     """Make a federation in an empty folder, and end it after the block.
 
-    Raises
-    ------
-    DppcaError
-        A command failed; the message has its output.
+    Raise `DppcaError` if a command failed; the message has its output.
     """
     with Processes() as processes:
         authority = CommandAuthority(processes, folder / "authority")

@@ -56,12 +56,8 @@ class Classifier(CountsCopies, ClassifierMixin, BaseEstimator):  # type: ignore[
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to rows (n_rows, d) and their classes (n_rows,).
 
-        Raises
-        ------
-        SettingError
-            A setting is missing or out of range.
-        DataError
-            The guarantee does not cover these rows or classes; the message says what to change.
+        Raise `SettingError` if a setting is missing or out of range, and `DataError` if the
+        guarantee does not cover these rows or classes; the message says what to change.
         """
         rows, codes = self._checked(X, y)
         warn_of_copies(self)

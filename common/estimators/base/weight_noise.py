@@ -183,6 +183,9 @@ def plan_weights(
 ) -> WeightPlan:
     """Calibrate the noise of K machines of D weights.
 
+    Raise `SettingError` if C is too small or too large to certify a solution in float64, and
+    `RangeError` if the integers could leave their range.
+
     Parameters
     ----------
     C
@@ -193,13 +196,6 @@ def plan_weights(
         For Gaussian noise; None for Laplace noise, which is far larger for many columns.
     solver_tolerance
         tau as a share of s; part of the noise.
-
-    Raises
-    ------
-    SettingError
-        C is too small or too large to certify a solution in float64.
-    RangeError
-        The integers could leave their range.
     """
     check_penalty(C)
     sens = weight_sensitivity(D, n_machines=n_machines, solver_tolerance=solver_tolerance)

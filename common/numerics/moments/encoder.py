@@ -42,16 +42,9 @@ class BatchEncoder:
     """Encoder of blocks into one buffer, which the next block overwrites; for one thread.
 
     ``dense`` gives labelled attributes, and numerics with ``products: bins``, columns in the block.
-
-    Attributes
-    ----------
-    n_numerics
-        q, the first columns of a block.
-    width
-        Columns of a block.
-    place, unit
-        For each column of a coded row, of shape (p,): its column in a block and the factor of that
-        column's values. Only for dense blocks.
+    ``n_numerics`` is q, the first of the ``width`` columns of a block. ``place`` and ``unit``, of
+    dense blocks only, give for each column of a coded row, shape (p,), its column in a block and
+    the factor of that column's values.
     """
 
     def __init__(self, schema: Schema, *, dense: bool) -> None:

@@ -49,12 +49,7 @@ class GramSum:
     """``sum z z^T`` and ``sum z`` over blocks of integer rows; for one thread at a time.
 
     ``n_columns`` is p. ``largest`` is a bound on ``z^2`` that all rows must keep: ``4^g`` for coded
-    rows.
-
-    Attributes
-    ----------
-    block_rows
-        Number of rows that are added at a time the fastest.
+    rows. ``block_rows`` are added at a time the fastest.
     """
 
     def __init__(self, n_columns: int, *, largest: int) -> None:

@@ -74,17 +74,11 @@ class NoiseDraw:
 class NoiseSource:
     """Draws for one study; each advances the generator's state.
 
-    Parameters
-    ----------
-    law, width
-        Law and width of each owner's noise on each entry of its packed vector; the width is in
-        units of ``4**-g``, any size, fractions included.
-    owner_rows
-        Rows of each owner; all at least 1.
-    own_means
-        Draw the owners' means one by one, for a covariance within owners.
-    mechanisms
-        Number of such noises in the pool, any number above 0; None for one per owner.
+    ``law`` and ``width`` are those of each owner's noise on each entry of its packed vector; the
+    width is in units of ``4**-g``, any size, fractions included. ``owner_rows`` are all at least 1.
+    With ``own_means`` the owners' means are drawn one by one, for a covariance within owners;
+    ``mechanisms`` is the number of such noises in the pool, any number above 0, None for one per
+    owner.
     """
 
     def __init__(

@@ -47,14 +47,9 @@ def is_below_exp(
 ) -> bool:
     """Decide ``U < exp(-numerator / denominator)`` for the uniform ``U`` that `prefix` begins.
 
-    Parameters
-    ----------
-    prefix
-        The first `bits` binary digits of ``U``, read as an integer.
-    numerator, denominator
-        The exponent, a non-negative fraction; it need not be in lowest terms.
-    entropy
-        Supplies the further digits of ``U``, if they are needed.
+    ``prefix`` has the first `bits` binary digits of ``U``, read as an integer; ``entropy`` supplies
+    the further ones, if they are needed. The exponent is a non-negative fraction, which need not be
+    in lowest terms.
     """
     while True:
         bound = enclose_exp(numerator, denominator, bits=bits)

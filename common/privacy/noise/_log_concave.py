@@ -49,12 +49,9 @@ def enclose_cell_ends(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Enclose the cumulative probability of each cell, in units of ``2^-bits``.
 
-    The cells are ``2^shift`` integers wide, ``h`` above.
-
-    Returns
-    -------
-    Non-decreasing lower bounds and non-decreasing upper bounds, (n_cells,) each. As `bits` grows,
-    bounds tighten and more cells are listed.
+    The cells are ``2^shift`` integers wide, ``h`` above. Return non-decreasing lower bounds and
+    non-decreasing upper bounds, (n_cells,) each. As `bits` grows, bounds tighten and more cells are
+    listed.
     """
     precision = bits + _GUARD_BITS
     one = 1 << precision

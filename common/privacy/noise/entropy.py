@@ -86,13 +86,8 @@ class SeededEntropy:
     """Repeatable stream for tests and benchmarks. A release never uses it.
 
     The stream is AES-256 in counter mode, keyed with the SHA-256 digest of the seed's decimal
-    digits. It depends on the seed and on nothing else: neither on the platform nor on how the
-    bytes are divided over calls.
-
-    Parameters
-    ----------
-    seed
-        Any integer; different seeds give streams that behave as independent.
+    digits. It depends on the seed and on nothing else: neither on the platform nor on how the bytes
+    are divided over calls. Different seeds give streams that behave as independent.
     """
 
     __slots__ = ("_stream",)

@@ -63,14 +63,9 @@ _WORD_BITS = 64
 class Magnitudes(NamedTuple):
     """Proposed draws from a law on 0, 1, 2, ..., (count,) each; the sampler's part without a sign.
 
-    Attributes
-    ----------
-    cells, offsets
-        The proposed value is ``cells * 2^shift + offsets``, with the histogram's `shift`.
-    accepted
-        True for each draw to keep.
-    digits
-        Uniform words of which the last 7 bits have not been used.
+    The proposed value is ``cells * 2^shift + offsets``, with the histogram's `shift`; ``accepted``
+    is True for each draw to keep; ``digits`` are uniform words of which the last 7 bits have not
+    been used.
     """
 
     cells: NDArray[np.int64]
@@ -82,6 +77,9 @@ class Magnitudes(NamedTuple):
 def discrete_laplace(scale: int, size: int, *, entropy: EntropySource) -> NDArray[np.int64]:
     """Draw from the discrete Laplace law, ``P(x) ~ exp(-|x| / scale)``.
 
+    Return samples modulo 2^64, (size,), a new array. Raise `SettingError` if `scale` or `size` is
+    not an integer or is out of range.
+
     Parameters
     ----------
     scale
@@ -90,15 +88,6 @@ def discrete_laplace(scale: int, size: int, *, entropy: EntropySource) -> NDArra
         The number of independent draws.
     entropy
         The source of uniform bytes; a release passes `OperatingSystemEntropy`.
-
-    Returns
-    -------
-    A new array, (size,), of samples modulo 2^64.
-
-    Raises
-    ------
-    SettingError
-        `scale` or `size` is not an integer or is out of range.
     """
     scale = require_integer(scale, name="scale", least=1, largest=LARGEST_SCALE)
     return _draw(laplace_histogram(scale), size=size, entropy=entropy)
@@ -109,6 +98,9 @@ def discrete_gaussian(
 ) -> NDArray[np.int64]:
     """Draw from the discrete Gaussian law, ``P(x) ~ exp(-x^2 / (2 sigma_squared))``.
 
+    Return samples modulo 2^64, (size,), a new array. Raise `SettingError` if `sigma_squared` or
+    `size` is not an integer or is out of range.
+
     Parameters
     ----------
     sigma_squared
@@ -118,15 +110,6 @@ def discrete_gaussian(
         The number of independent draws.
     entropy
         The source of uniform bytes; a release passes `OperatingSystemEntropy`.
-
-    Returns
-    -------
-    A new array, (size,), of samples modulo 2^64.
-
-    Raises
-    ------
-    SettingError
-        `sigma_squared` or `size` is not an integer or is out of range.
     """
     sigma_squared = require_integer(
         sigma_squared, name="sigma_squared", least=1, largest=LARGEST_SIGMA_SQUARED

@@ -99,6 +99,9 @@ def laplace_share(
 ) -> NDArray[np.int64]:
     """Draw shares of which `honest` independent ones add up to discrete Laplace noise.
 
+    Return shares modulo 2^64, (size,), a new array. Raise `SettingError` if an argument is not an
+    integer or is out of range.
+
     Parameters
     ----------
     scale
@@ -109,15 +112,6 @@ def laplace_share(
         The number of entries, each with a share of its own.
     entropy
         The source of the stream's key; a release passes `OperatingSystemEntropy`.
-
-    Returns
-    -------
-    A new array, (size,), of shares modulo 2^64.
-
-    Raises
-    ------
-    SettingError
-        An argument is not an integer or is out of range.
     """
     scale = require_integer(scale, name="scale", least=1, largest=LARGEST_SCALE)
     honest = _require_honest(honest)
@@ -136,6 +130,9 @@ def gaussian_share(
 ) -> NDArray[np.int64]:
     """Draw shares of which `honest` independent ones add up to noise that satisfies equation (4).
 
+    Return shares modulo 2^64, (size,), a new array. Raise `SettingError` if an argument is not an
+    integer or is out of range, or a share's variance is below 64.
+
     Parameters
     ----------
     sigma_squared
@@ -146,15 +143,6 @@ def gaussian_share(
         The number of entries, each with a share of its own.
     entropy
         The source of uniform bytes; a release passes `OperatingSystemEntropy`.
-
-    Returns
-    -------
-    A new array, (size,), of shares modulo 2^64.
-
-    Raises
-    ------
-    SettingError
-        An argument is not an integer or is out of range, or a share's variance is below 64.
     """
     variance = gaussian_share_variance(sigma_squared, honest)
     return discrete_gaussian(variance, size, entropy=entropy)
@@ -163,10 +151,7 @@ def gaussian_share(
 def gaussian_share_variance(sigma_squared: int, honest: int) -> int:
     """Return ``v = ceil(sigma_squared / honest) + 1``, in the units of `sigma_squared`.
 
-    Raises
-    ------
-    SettingError
-        An argument is not an integer or is out of range, or v is below 64.
+    Raise `SettingError` if an argument is not an integer or is out of range, or v is below 64.
     """
     sigma_squared = require_integer(
         sigma_squared, name="sigma_squared", least=1, largest=LARGEST_SIGMA_SQUARED
@@ -273,10 +258,8 @@ def _next_cycle(
 ) -> tuple[NDArray[WordT], NDArray[np.int64]]:
     """Take one cycle from every rest that is not 0: a word for its length, one for its owner.
 
-    Returns
-    -------
-    The rest that is left, and the growth of the share modulo 2^64, (count,) each; where a word is
-    refused the former is unchanged and the latter is 0.
+    Return the rest that is left, and the growth of the share modulo 2^64, (count,) each; where a
+    word is refused the former is unchanged and the latter is 0.
     """
     # A rest of 0 counts as 1 here: both its remainder and its length are 0.
     bound = np.maximum(rest, 1)

@@ -216,17 +216,10 @@ def compare(
 ) -> Quality:
     """Compare synthetic rows with real ones.
 
-    Parameters
-    ----------
-    targets
-        Binary or categorical attributes to predict, of real rows in which they are known: those
-        with fewer than ten such rows in the sample are left out.
-    coded
-        Synthetic rows in coded coordinates, real units, shape (m, p); None without them.
-    released_mean
-        Means of the components, shape (p,), for `coded`; None if there are none.
-    rng
-        Draws samples; protects nothing.
+    ``targets`` are binary or categorical attributes to predict, of real rows in which they are
+    known: those with fewer than ten such rows in the sample are left out. ``coded`` are synthetic
+    rows in coded coordinates, real units, shape (m, p), and ``released_mean`` the means of the
+    components, (p,), for them; None without them. ``rng`` draws samples; it protects nothing.
     """
     marginals, pairs = variations(schema, real.counts, synthetic.counts)
     order = rng.permutation(len(real.sample))
