@@ -87,13 +87,9 @@ class PrivacyCost:
 class Budget:
     """Limit on the total cost of all releases that are computed from some people's rows.
 
-    Attributes
-    ----------
-    epsilon
-        Above 0.
-    delta
-        Within [0, 1). At 0 only pure releases can be accounted for: each method refuses a total
-        that contains a Gaussian one, because no finite epsilon describes it.
+    ``epsilon`` is above 0, ``delta`` within [0, 1). At delta 0 only pure releases can be accounted
+    for: each method refuses a total that contains a Gaussian one, because no finite epsilon
+    describes it.
     """
 
     epsilon: Decimal

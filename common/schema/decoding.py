@@ -28,14 +28,9 @@ def decode_columns(schema: Schema, columns: Sequence[Column]) -> list[Column]:
 
     Return new arrays: float64 in the attribute's own unit, int32 codes. Raise `SchemaMismatchError`
     if the columns do not fit the schema: another number of them, a code without a label, or a
-    coordinate that is not finite.
-
-    Parameters
-    ----------
-    columns
-        One array of shape (n_rows,) per attribute, in the schema's order: float64 coordinates for
-        numerics, int32 codes for binaries, categoricals and numerics with ``products: bins``. Not
-        changed.
+    coordinate that is not finite. ``columns`` has one array of shape (n_rows,) per attribute, in
+    the schema's order: float64 coordinates for numerics, int32 codes for binaries, categoricals and
+    numerics with ``products: bins``; they are not changed.
     """
     if len(columns) != len(schema.attributes):
         raise SchemaMismatchError(

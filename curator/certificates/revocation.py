@@ -93,18 +93,10 @@ def revoke(
     """Revoke certificates and write the list; give one of party, serial and certificate.
 
     Raise `SettingError` if there is no such certificate, or a file cannot be written, and
-    `IdentityError` if the certificate is not this authority's.
-
-    Parameters
-    ----------
-    party
-        Revoke all certificates of this party that have not expired.
-    serial
-        Revoke the issued certificate with this serial number, in hexadecimal.
-    certificate
-        Revoke this certificate of the authority, in PEM.
-    outputs
-        Further files that receive the list, besides the one in the authority's folder.
+    `IdentityError` if the certificate is not this authority's. All certificates of ``party`` that
+    have not expired are revoked, or the issued one with the ``serial`` number, in hexadecimal, or
+    ``certificate``, one of the authority's, in PEM. ``outputs`` are further files that receive the
+    list, besides the one in the authority's folder.
     """
     authority, key = load_authority(folder)
     with _lock_folder(folder):

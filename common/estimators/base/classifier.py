@@ -42,12 +42,8 @@ _MAX_ITERATIONS = 10_000
 class Classifier(CountsCopies, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier with a guarantee.
 
-    Attributes
-    ----------
-    classes_
-        Sorted, shape (K,).
-    guarantee_
-        The attributes that are private, epsilon and delta, and the rest.
+    ``classes_`` are sorted, shape (K,); ``guarantee_`` has the attributes that are private, epsilon
+    and delta, and the rest.
     """
 
     classes_: NDArray[Any]

@@ -184,18 +184,11 @@ def plan_weights(
     """Calibrate the noise of K machines of D weights.
 
     Raise `SettingError` if C is too small or too large to certify a solution in float64, and
-    `RangeError` if the integers could leave their range.
-
-    Parameters
-    ----------
-    C
-        Weight of the hinge loss, or ``auto`` for a value from the other settings and the row count.
-    radius
-        Bound on the norm of a row, any constant column included.
-    delta
-        For Gaussian noise; None for Laplace noise, which is far larger for many columns.
-    solver_tolerance
-        tau as a share of s; part of the noise.
+    `RangeError` if the integers could leave their range. ``C`` is the weight of the hinge loss, or
+    ``auto`` for a value from the other settings and the row count; ``radius`` bounds the norm of a
+    row, any constant column included; ``delta`` is for Gaussian noise, None for Laplace noise,
+    which is far larger for many columns; ``solver_tolerance`` is tau as a share of s, part of the
+    noise.
     """
     check_penalty(C)
     sens = weight_sensitivity(D, n_machines=n_machines, solver_tolerance=solver_tolerance)

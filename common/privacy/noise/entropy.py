@@ -61,15 +61,10 @@ class StreamEntropy:
     of the machine made meanwhile would repeat the stream. So the object is made where a vector is
     drawn and dropped with it.
 
-    Parameters
-    ----------
-    source
-        Gives the key; `OperatingSystemEntropy` in a release.
+    ``source`` gives the key; `OperatingSystemEntropy` in a release.
 
-    References
-    ----------
-    M. Bellare, A. Desai, E. Jokipii, P. Rogaway. "A concrete security treatment of symmetric
-    encryption." FOCS 1997.
+    Reference: M. Bellare, A. Desai, E. Jokipii, P. Rogaway. "A concrete security treatment of
+    symmetric encryption." FOCS 1997.
     """
 
     __slots__ = ("_stream",)

@@ -78,16 +78,8 @@ def discrete_laplace(scale: int, size: int, *, entropy: EntropySource) -> NDArra
     """Draw from the discrete Laplace law, ``P(x) ~ exp(-|x| / scale)``.
 
     Return samples modulo 2^64, (size,), a new array. Raise `SettingError` if `scale` or `size` is
-    not an integer or is out of range.
-
-    Parameters
-    ----------
-    scale
-        ``b`` of equation (1), an integer in 1 ... 2^62.
-    size
-        The number of independent draws.
-    entropy
-        The source of uniform bytes; a release passes `OperatingSystemEntropy`.
+    not an integer or is out of range. ``scale`` is ``b`` of equation (1), an integer in 1 ... 2^62;
+    ``size`` the number of independent draws. A release passes `OperatingSystemEntropy`.
     """
     scale = require_integer(scale, name="scale", least=1, largest=LARGEST_SCALE)
     return _draw(laplace_histogram(scale), size=size, entropy=entropy)
@@ -99,17 +91,10 @@ def discrete_gaussian(
     """Draw from the discrete Gaussian law, ``P(x) ~ exp(-x^2 / (2 sigma_squared))``.
 
     Return samples modulo 2^64, (size,), a new array. Raise `SettingError` if `sigma_squared` or
-    `size` is not an integer or is out of range.
-
-    Parameters
-    ----------
-    sigma_squared
-        ``sigma^2`` of equation (2), an integer in 1 ... 2^124. The variance of the law is at most
-        this, and equal to it for all practical purposes from about 4 on.
-    size
-        The number of independent draws.
-    entropy
-        The source of uniform bytes; a release passes `OperatingSystemEntropy`.
+    `size` is not an integer or is out of range. ``sigma_squared`` is ``sigma^2`` of equation (2),
+    an integer in 1 ... 2^124: the variance of the law is at most this, and equal to it for all
+    practical purposes from about 4 on. ``size`` is the number of independent draws. A release
+    passes `OperatingSystemEntropy`.
     """
     sigma_squared = require_integer(
         sigma_squared, name="sigma_squared", least=1, largest=LARGEST_SIGMA_SQUARED

@@ -100,18 +100,10 @@ def laplace_share(
     """Draw shares of which `honest` independent ones add up to discrete Laplace noise.
 
     Return shares modulo 2^64, (size,), a new array. Raise `SettingError` if an argument is not an
-    integer or is out of range.
-
-    Parameters
-    ----------
-    scale
-        ``b`` of the sum, an integer in 1 ... 2^62.
-    honest
-        ``h``, the number of shares that make one mechanism, an integer in 2 ... 2^15.
-    size
-        The number of entries, each with a share of its own.
-    entropy
-        The source of the stream's key; a release passes `OperatingSystemEntropy`.
+    integer or is out of range. ``scale`` is ``b`` of the sum, an integer in 1 ... 2^62; ``honest``
+    is ``h``, the number of shares that make one mechanism, an integer in 2 ... 2^15; ``size`` the
+    number of entries, each with a share of its own. ``entropy`` gives the stream's key; a release
+    passes `OperatingSystemEntropy`.
     """
     scale = require_integer(scale, name="scale", least=1, largest=LARGEST_SCALE)
     honest = _require_honest(honest)
@@ -131,18 +123,9 @@ def gaussian_share(
     """Draw shares of which `honest` independent ones add up to noise that satisfies equation (4).
 
     Return shares modulo 2^64, (size,), a new array. Raise `SettingError` if an argument is not an
-    integer or is out of range, or a share's variance is below 64.
-
-    Parameters
-    ----------
-    sigma_squared
-        ``sigma^2`` of the mechanism that is charged, an integer in 1 ... 2^124.
-    honest
-        ``h``, the number of shares that make one mechanism, an integer in 2 ... 2^15.
-    size
-        The number of entries, each with a share of its own.
-    entropy
-        The source of uniform bytes; a release passes `OperatingSystemEntropy`.
+    integer or is out of range, or a share's variance is below 64. ``sigma_squared`` is ``sigma^2``
+    of the mechanism that is charged, an integer in 1 ... 2^124; ``honest`` and ``size`` are as in
+    `laplace_share`. A release passes `OperatingSystemEntropy`.
     """
     variance = gaussian_share_variance(sigma_squared, honest)
     return discrete_gaussian(variance, size, entropy=entropy)
