@@ -93,24 +93,9 @@ def choose_draws(n_columns: int) -> int:
 class ForecastSimulation:
     """Draws of assumed tables and of noise at scale 1.
 
-    Memory: two matrices of p x p float64 for each of `choose_draws` draws.
-
-    Parameters
-    ----------
-    layout
-        Layout of the study's schema.
-    eigenvalues
-        Assumed, shape (p,), descending, none negative, at least one above 0.
-    law
-        Law of the noise.
-    owner_rows
-        Rows of each owner; all at least 1.
-    covariance
-        The covariance to decompose: pooled or within owners.
-    seed
-        Any integer >= 0.
-    mechanisms
-        Number of such noises in the pool; None for one per owner.
+    Memory: two matrices of p x p float64 for each of `choose_draws` draws. Assumed ``eigenvalues``
+    have shape (p,), descending, none negative, at least one above 0; the other parameters are as in
+    `dppca.common.numerics.spectrum.noise_edge.noise_edge`.
     """
 
     def __init__(
@@ -178,7 +163,8 @@ class ForecastSimulation:
             k = count_components(values, rule, noise_edge=edge)
             leading = columns[:, :k]
             captured.append(_share(self._eigenvalues, leading))
-            chances.append(_chance(self._eigenvalues, k))
+            best = self._eigenvalues[:k].sum()
+            chances.append(float(k / len(self._eigenvalues) * self._eigenvalues.sum() / best))
             # The assumed best k are the first k axes of this basis.
             cosines = np.minimum(np.linalg.svd(leading[:k], compute_uv=False), 1.0)
             angles.append(np.degrees(np.arcsin(np.sqrt(np.mean(1 - cosines**2)))))
@@ -226,7 +212,3 @@ def _share(eigenvalues: NDArray[np.float64], kept: NDArray[np.float64]) -> float
     """Variance that orthonormal columns capture, relative to the best as many; diagonal B."""
     best = float(eigenvalues[: kept.shape[1]].sum())
     return float((eigenvalues @ kept**2).sum()) / best
-
-
-def _chance(eigenvalues: NDArray[np.float64], k: int) -> float:
-    return float(k / len(eigenvalues) * eigenvalues.sum() / eigenvalues[:k].sum())

@@ -172,12 +172,9 @@ def describe_overlap(study: Study) -> str:
         if in_sum
         else "the largest of the groups' sums and the other owners'"
     )
+    groups = "; ".join(" + ".join(group) for group in study.overlap)
     return (
-        f"People may have rows at all owners of one group ({_groups_text(study.overlap)}): the "
+        f"People may have rows at all owners of one group ({groups}): the "
         f"figures are {figures}. No person has rows at two owners otherwise. The sites assert "
         "this; no software can check it."
     )
-
-
-def _groups_text(groups: Sequence[Sequence[str]]) -> str:
-    return "; ".join(" + ".join(group) for group in groups)

@@ -170,28 +170,13 @@ def make_plan(
 ) -> StudyPlan:
     """Forecast a study, and every mechanism over a grid of epsilons beside it.
 
-    Parameters
-    ----------
-    rows
-        Expected rows of each of the study's owners.
-    delta
-        Delta for noise that needs one if the study gives none; None then leaves such noise out.
-    targets
-        Attributes whose products may weigh more: compared as choices besides the study's own.
-    colluders
-        t, to show ``trust: aggregate`` beside a study that does not have it; None leaves it out.
-    grid, advance
-        Epsilons besides the study's own; function to call after each forecast.
-
-    Raises
-    ------
-    SettingError
-        Rows missing, below 1 or of an owner that is not in the study; a delta that differs from the
-        study's; a target that is no attribute; colluders that are not the study's, or too many.
-    TooManyRowsError
-        More rows of an owner than its part of ``max_rows``.
-    RangeError
-        A study that would be refused as it stands.
+    ``rows`` are those expected of each of the study's owners; ``delta`` and ``targets`` are as in
+    `dppca.plan`. ``colluders`` is t, to show ``trust: aggregate`` beside a study that does not have
+    it; None leaves it out. ``grid`` has epsilons besides the study's own; ``advance`` is called
+    after each forecast. Raise `SettingError` for rows missing, below 1 or of an owner that is not
+    in the study, a delta that differs from the study's, a target that is no attribute, and
+    colluders that are not the study's, or too many; `TooManyRowsError` for more rows of an owner
+    than its part of ``max_rows``; `RangeError` for a study that would be refused as it stands.
     """
     _check_rows(study, rows)
     requested = calibrate(study)

@@ -102,23 +102,10 @@ def train(
 
     Raise `SettingError` if an argument is out of range; the message names the choices. Raise
     `DataError` if all rows that have a label have the same one, or there are fewer rows than
-    components.
-
-    Parameters
-    ----------
-    result
-        Released components of ``study``.
-    kernel
-        ``linear`` or ``rbf``.
-    C
-        Weight of the hinge loss, above 0.
-    max_rows
-        Train on this many rows, drawn at random by ``rng``, or on all. Needed for ``rbf`` above
-        `MAX_RBF_ROWS` rows.
-    tally
-        Counts the values that coding replaces, in all rows read.
-    progress
-        Called with the number of rows read, batch by batch.
+    components. ``result`` are released components of ``study``; ``kernel`` is ``linear`` or
+    ``rbf``; ``C`` is the weight of the hinge loss, above 0. ``max_rows`` trains on this many rows,
+    drawn at random by ``rng``, or on all; it is needed for ``rbf`` above `MAX_RBF_ROWS` rows.
+    ``tally`` and ``progress`` are as in `read_rows`.
     """
     space = feature_space(result, study, target)
     k = len(space.components)

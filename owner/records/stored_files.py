@@ -92,18 +92,10 @@ class StoredFile:
 class Piece:
     """A file, or some of its rows, for other machines to read.
 
-    Attributes
-    ----------
-    path, store, cells, filled
-        See `StoredFile`; the path is absolute.
-    groups
-        Numbers of the row groups; None for a file that is read whole.
-    n_rows
-        Rows of the piece.
-    n_bytes
-        Size of the piece, before compression; used only to cut parts.
-    size, changed_ns
-        The file's bytes, and the time of its last change.
+    ``path``, which is absolute, ``store``, ``cells`` and ``filled`` are as in `StoredFile`.
+    ``groups`` are numbers of the row groups, None for a file that is read whole; ``n_rows`` are
+    rows of the piece; ``n_bytes`` is its size before compression, used only to cut parts; ``size``
+    and ``changed_ns`` are the file's bytes and the time of its last change.
     """
 
     path: str

@@ -77,20 +77,10 @@ _MOST_TARGETS = 10
 class CodedTable:
     """Counts of all rows of a table, and a sample of its rows.
 
-    Attributes
-    ----------
-    counts
-        Counts of coded rows.
-    values
-        Counts of the values in the file, before coding; one per attribute.
-    faults
-        Counts of coding faults.
-    sample
-        int32, shape (at most `SAMPLE_ROWS`, p), units of ``2**-g``; drawn without replacement.
-    columns
-        The sampled rows uncoded, an array for each attribute.
-    known
-        True for each value of the sampled rows that no rule of coding put in, shape (rows, A).
+    ``counts`` are of coded rows, ``values`` of the values in the file, before coding, one per
+    attribute, and ``faults`` of coding faults. ``sample`` is int32, shape (at most `SAMPLE_ROWS`,
+    p), in units of ``2**-g``, drawn without replacement; ``known``, shape (rows, A), is True for
+    each of its values that no rule of coding put in.
     """
 
     counts: TableCounts
