@@ -11,8 +11,8 @@ has rows at ε = 0.1 and 0.5 too ([why so](models.md)). Take something else wher
    generator;
 2. **the number of rows is itself a secret**: our neighbours hold equally many rows. MST, AIM and
    PrivBayes count a row more or less, and the tables for that relation show what ours *would* be;
-3. **three attributes share what no two of them show**: our rows know pairs only. Generators with
-   larger tables can hold it;
+3. **three attributes share what no two of them show**, and no study may count rows in tables or
+   trees: ours know pairs only here ([what those give](../how-to/look-like-the-data.md));
 4. **no δ is allowed, ε is 0.2 or less and labels are many**: on Adult at ε = 0.1 two-way tables
    were off by 0.196 with PrivBayes and 0.239 with ours (one owner), by 0.360 with DP-SUBN3 and
    0.409 with ours (ten); at 0.2 one owner's were level. On NLTCS ours were closer at each ε;
