@@ -137,6 +137,8 @@ def require_claims(document: Mapping[str, Any], parties: KnownParties) -> Verifi
     )
     stated = {key: value for key, value in document.items() if key not in _FREE}
     require_equal(follows, stated, what="the receipt of the table")
+    if "software" not in document:
+        raise ReceiptError("the receipt of the table lacks the software that drew the rows")
     return checked
 
 

@@ -15,7 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dppca.common.attestation.envelopes import envelope_path, read_envelope, unchecked_predicate
+from dppca.common.attestation.envelopes import (
+    Claim,
+    digest_file,
+    envelope_path,
+    read_envelope,
+    sign_statement,
+    unchecked_predicate,
+)
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.documents.values import to_document
 from dppca.common.errors import AlteredError, ReceiptError, SignatureError
@@ -141,3 +148,19 @@ def _require_unread(files: Files, kind: str, content: bytes) -> None:
     envelope_path(changed).write_bytes(read_envelope(files.paths[kind]))
     with pytest.raises(AlteredError, match="the file is not the one that"):
         verify_file(changed, ca=files.proved.ca)
+
+
+@pytest.mark.parametrize("field", ["software", "form", "n_rows"])
+def test_signed_rows_whose_claims_lack_a_field_are_refused(
+    files: Files, field: str, tmp_path: Path
+) -> None:
+    source = files.paths["decoded rows"]
+    path = tmp_path / source.name
+    path.write_bytes(source.read_bytes())
+    claims = unchecked_predicate(read_envelope(source))
+    del claims[field]
+    signer = make_signer(load_site_credentials(load_site(files.proved.site.folder)))
+    envelope = sign_statement(path.name, digest_file(path), Claim.ROWS, claims, signer)
+    envelope_path(path).write_bytes(envelope)
+    with pytest.raises((ReceiptError, AlteredError)):
+        verify_file(path, ca=files.proved.ca)
