@@ -140,7 +140,9 @@ def test_rows_that_came_after_consent_on_a_page_are_said_and_released(
     assert len(site.history.reservations) == 1
 
 
-@pytest.mark.parametrize(("command", "module"), [("check", "check"), ("review", "preview")])
+@pytest.mark.parametrize(
+    ("command", "module"), [("check", "records"), ("review", "commands.preview")]
+)
 def test_a_look_at_a_table_that_grows_is_at_one_moment(
     site: OwnerSite,
     study: Study,
@@ -149,7 +151,7 @@ def test_a_look_at_a_table_that_grows_is_at_one_moment(
     command: str,
     module: str,
 ) -> None:
-    command_module = import_module(f"dppca.owner.commands.{module}")
+    command_module = import_module(f"dppca.owner.{module}")
     opened = command_module.open_table
 
     def open_and_let_grow(*arguments: Any) -> Table:
