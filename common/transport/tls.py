@@ -88,8 +88,10 @@ def x509_faults() -> tuple[type[Exception], ...]:
     """Return the errors of `cryptography` on altered certificates, requests and lists."""
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+    from cryptography.utils import CryptographyDeprecationWarning
 
     return (
+        CryptographyDeprecationWarning,  # where warnings are errors
         ValueError,
         TypeError,
         InvalidSignature,
@@ -127,7 +129,10 @@ def parse_certificate(pem: bytes) -> x509.Certificate:
     """Return the certificate in PEM bytes; raise one of `x509_faults` if there is none."""
     from cryptography import x509
 
-    return x509.load_pem_x509_certificate(pem)
+    certificate = x509.load_pem_x509_certificate(pem)
+    if certificate.serial_number < 1:  # not a certificate by RFC 5280; cryptography only warns
+        raise ValueError("a certificate without a positive serial number")
+    return certificate
 
 
 def peer_certificate(auth_context: Mapping[str, Iterable[bytes]]) -> x509.Certificate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import warnings
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -166,3 +167,19 @@ def test_a_certificate_of_an_unknown_version_cannot_be_read() -> None:
     changed = ssl.DER_cert_to_PEM_cert(der.replace(version_3, version_11, 1)).encode()
     with pytest.raises(SignatureError, match="cannot be read"):
         load_certificate(changed, what="owner-1")
+
+
+@pytest.mark.parametrize("strict", [True, False], ids=["warnings are errors", "as a user runs it"])
+def test_a_certificate_whose_serial_number_is_not_positive_is_refused(*, strict: bool) -> None:
+    """By RFC 5280 it is none; cryptography reads it, with a warning."""
+    pem = new_authority().issue(Role.OWNER, "owner-1").certificate
+    der = ssl.PEM_cert_to_DER_cert(pem.decode())
+    number = parse_certificate(pem).serial_number
+    own = number.to_bytes((number.bit_length() + 8) // 8, "big")
+    assert der.count(own) == 1
+    negative = bytes([own[0] | 0x80]) + own[1:]
+    changed = ssl.DER_cert_to_PEM_cert(der.replace(own, negative)).encode()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error" if strict else "ignore")
+        with pytest.raises(SignatureError, match="cannot be read"):
+            load_certificate(changed, what="it")
