@@ -100,7 +100,7 @@ def test_a_table_without_versions_that_grew_is_refused(make_table: Callable[...,
 
 
 @pytest.mark.parametrize(
-    ("name", "version", "said"), [("nowhere", None, "no such table"), ("plain", 3, "no versions")]
+    ("name", "version", "said"), [("nowhere", None, "does not exist"), ("plain", 3, "no versions")]
 )
 def test_what_is_not_there_is_said(
     name: str, version: int | None, said: str, make_table: Callable[..., Path]
