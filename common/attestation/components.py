@@ -64,6 +64,14 @@ _VERSION, _VERSION_OF_SUMS = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
+class FirstResult:
+    """The result that a study continues: what was released, and the result's envelope."""
+
+    round: Round
+    envelope: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class VerifiedReceipt:
     """Receipt of components that was verified.
 
@@ -76,7 +84,7 @@ class VerifiedReceipt:
     releases, evidence
         Parts that the owners and, with ``trust: aggregate``, the openers signed.
     first
-        Receipt of the study that it continues.
+        The result that it continues, verified too.
     """
 
     document: Mapping[str, Any]
@@ -85,12 +93,12 @@ class VerifiedReceipt:
     calibration: Calibration
     releases: tuple[SignedRelease, ...]
     evidence: SumEvidence | None
-    first: VerifiedReceipt | None = None
+    first: FirstResult | None = None
 
     @property
-    def round(self) -> Round:
-        """The study, and what each release of it claims."""
-        return Round(self.study, self.calibration)
+    def first_round(self) -> Round | None:
+        """The study that it continues, and what each release of that one claims."""
+        return None if self.first is None else self.first.round
 
     @property
     def curator(self) -> Identity:
@@ -100,16 +108,7 @@ class VerifiedReceipt:
     @property
     def guarantee(self) -> ProvedGuarantee:
         """Guarantee over all owners, computed from the study and the one that it continues."""
-        first = None if self.first is None else self.first.round
-        return describe_federation(self.study, self.calibration, first)
-
-
-@dataclass(frozen=True, slots=True)
-class FirstResult:
-    """The result that a study continues: what was released, and the result's envelope."""
-
-    round: Round
-    envelope: bytes
+        return describe_federation(self.study, self.calibration, self.first_round)
 
 
 def sign_result(
@@ -201,7 +200,7 @@ def check_components(
             calibration,
             releases,
             evidence,
-            None if first is None else first[1],
+            first,
             missing=missing,
             count=document["count"],
             software=document["software"],
@@ -213,15 +212,7 @@ def check_components(
     if terms is not None and evidence is not None:
         require_evidence(terms, evidence, releases)
     require_equal(rebuilt, document, what=what)
-    return VerifiedReceipt(
-        rebuilt,
-        statement,
-        study,
-        calibration,
-        tuple(releases),
-        evidence,
-        None if first is None else first[0],
-    )
+    return VerifiedReceipt(rebuilt, statement, study, calibration, tuple(releases), evidence, first)
 
 
 def check_result(result: Result, checked: VerifiedReceipt) -> None:
@@ -274,10 +265,8 @@ def _document(
     return document
 
 
-def _open_first(
-    document: object, study: Study, parties: KnownParties
-) -> tuple[VerifiedReceipt, FirstResult]:
-    """Return the receipt of the result that a study continues."""
+def _open_first(document: object, study: Study, parties: KnownParties) -> FirstResult:
+    """Check the receipt of the result that a study continues, and return that result."""
     envelope = embedded(document, what=_WHAT)
     checked = check_components(envelope, parties, continued=True)
     try:
@@ -286,7 +275,7 @@ def _open_first(
         )
     except StudyError as error:
         raise ReceiptError(f"{_WHAT}: {error}") from error
-    return checked, FirstResult(checked.round, envelope or b"")
+    return FirstResult(Round(checked.study, checked.calibration), envelope or b"")
 
 
 def _calibrate(study: Study) -> Calibration:

@@ -133,7 +133,7 @@ def require_claims(document: Mapping[str, Any], parties: KnownParties) -> Verifi
         missing=checked.document["missing"],
         count=checked.document["count"],
         envelope=envelope,
-        first=None if checked.first is None else checked.first.round,
+        first=checked.first_round,
     )
     stated = {key: value for key, value in document.items() if key not in _FREE}
     require_equal(follows, stated, what="the receipt of the table")

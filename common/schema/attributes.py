@@ -532,3 +532,12 @@ def _check_labels(labels: tuple[str, ...], missing: str | None) -> None:
         raise ValueError("labels must differ")
     if missing is not None and missing not in labels:
         raise ValueError("missing must be one of the labels")
+
+
+def describe_values(attribute: Attribute) -> tuple[str, ...]:
+    """Return the values that count, for people: all labels, or one text on a number's range."""
+    if not isinstance(attribute, Numeric) or isinstance(attribute, Ordinal):
+        return attribute.labels
+    if attribute.scale is not None:
+        return (f"about {attribute.middle:g}, scale {attribute.scale:g}",)
+    return (" to ".join(map(attribute.format_value, attribute.bounds)),)

@@ -34,7 +34,7 @@ from dppca.common.schema.attributes import (
     Categorical,
     Name,
     Numeric,
-    list_labels,
+    describe_values,
 )
 from dppca.common.schema.cells import Cells, make_cells
 from dppca.common.schema.layout import ColumnKind, Layout
@@ -306,6 +306,8 @@ class Schema(BaseModel):
     @property
     def products_of_bins(self) -> tuple[str, ...]:
         """Names of the numerics whose bins enter products."""
+        if self.only_tables:
+            return ()
         return tuple(
             each.name
             for each in self.attributes
@@ -314,8 +316,7 @@ class Schema(BaseModel):
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """What rows are counted in, in words: numerics, tables, and trees by their target."""
-        names = [self.attributes[index].name for index, _ in self.histograms]
+        """Tables and trees that rows are counted in, in words; trees by their target."""
         tables = [
             f"{' and '.join(table.table)} together ({partition.n_cells} cells)"
             for table, partition in zip(self.tables, self.partitions, strict=True)
@@ -329,7 +330,7 @@ class Schema(BaseModel):
             f"trees by {target} ({sum(each)} leaves in {len(each)})"
             for target, each in leaves.items()
         ]
-        return (*names, *self.products_of_bins, *tables, *trees)
+        return (*tables, *trees)
 
     def find_index(self, name: str) -> int:
         """Return the index of the attribute called ``name``; ``KeyError`` if there is none."""
@@ -357,16 +358,9 @@ class Schema(BaseModel):
 
     def _repr_html_(self) -> str:
         """Table of the attributes for notebooks."""
-        rows = []
-        for attribute in self.attributes:
-            labels = list_labels(attribute)
-            if labels is not None or not isinstance(attribute, Numeric):
-                values = ", ".join(labels or ())
-            elif attribute.scale is None:
-                values = " to ".join(map(attribute.format_value, attribute.bounds))
-            else:
-                values = f"about {attribute.middle:g}, scale {attribute.scale:g}"
-            rows.append((attribute.name, attribute.type, values))
+        rows = [
+            (each.name, each.type, ", ".join(describe_values(each))) for each in self.attributes
+        ]
         caption = f"{len(self.attributes)} attributes, {len(self.column_names)} coded columns"
         return html_table(("attribute", "type", "values"), rows, caption=caption)
 

@@ -33,10 +33,10 @@ from dppca.common.errors import SettingError
 from dppca.common.numerics.synthesis.tree_growth import grow_trees
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.laws import LAWS
-from dppca.common.privacy.mechanisms import calibrate_noise
-from dppca.common.privacy.release import calibrate
+from dppca.common.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.privacy.sensitivity import TablesShape, sensitivity
 from dppca.common.schema import Schema
+from dppca.common.shell.files import writing
 from dppca.common.study import GrownTrees, Study
 from dppca.common.synthesis.rows import make_generator, synthesize
 from dppca.common.verification.table_files import labelled_writer, with_metadata
@@ -83,8 +83,11 @@ def choose_size(first: Study, *, epsilon: Decimal, delta: Decimal | None, n_rows
     n_rows
         Rows of all owners.
     """
-    sizes = [_measure(first, each, epsilon, delta, n_rows) for each in SIZES]
-    return next((each for each in reversed(sizes) if each.is_clear), sizes[0])
+    for size in reversed(SIZES):
+        found = _measure(first, size, epsilon, delta, n_rows)
+        if found.is_clear:
+            break
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +98,13 @@ class PlannedRounds:
     size: Annotated[TreeSize, "trees of the second one"]
 
 
-def plan_rounds(study: Study, *, n_rows: int) -> PlannedRounds | None:
+def plan_rounds(study: Study, whole: Calibration, *, n_rows: int) -> PlannedRounds | None:
     """Return a study's budget in two parts; None for a study that continues another, or the ball.
 
-    A Gaussian budget is halved in rho, a pure one in epsilon.
+    ``whole`` is the study's calibration. A Gaussian budget is halved in rho, a pure one in epsilon.
     """
     if study.continues is not None or study.table.row_norm is not None:
         return None
-    whole = calibrate(study)
     half = PrivacyCost(whole.charge.epsilon / 2, whole.charge.rho / 2).epsilon_at(whole.delta)
     delta = study.privacy.delta
     return PlannedRounds(half, choose_size(study, epsilon=half, delta=delta, n_rows=n_rows))
@@ -147,12 +149,9 @@ def write_rows(path: Path, result: Result, study: Study, *, sha256: bytes, mode:
     rng = make_generator("refine", sha256, ROWS)
     drawn = synthesize(result, study, Form.DECODED, n_rows=ROWS, rng=rng)
     fields = with_metadata(drawn.fields, label_inside(drawn.claims))
-    try:
-        with labelled_writer(path, path.suffix, fields, mode=mode) as writer:
-            for batch in pa.Table.from_batches(drawn.batches()).combine_chunks().to_batches():
-                writer.write(batch)
-    except OSError as error:
-        raise SettingError(f"cannot write the new file {path}: {error.strerror}") from error
+    with writing(path), labelled_writer(path, path.suffix, fields, mode=mode) as writer:
+        for batch in pa.Table.from_batches(drawn.batches()).combine_chunks().to_batches():
+            writer.write(batch)
 
 
 def grow_again(path: Path, schema: Schema, grown: GrownTrees) -> list[dict[str, Any]]:

@@ -216,10 +216,14 @@ def _fit_decoding(
     progress: Callable[[float], None] | None,
 ) -> _Decoding:
     rounds = result.rounds(study)
-    tables = [counted for each in rounds for counted in _counted_tables(each)]
-    study, result = rounds[0].study, rounds[0].result
+    noises = [released_noise(each.result, each.study) for each in rounds]
+    tables = [
+        counted
+        for each, noise in zip(rounds, noises, strict=True)
+        for counted in _counted_tables(each, noise)
+    ]
+    study, result, noise = rounds[0].study, rounds[0].result, noises[0]
     layout, second = study.table.layout, result.second_moment(study)
-    noise = released_noise(result, study)
     with one_blas_thread():
         fit = fit_released(
             study.table,
@@ -279,14 +283,13 @@ def released_noise(result: Result, study: Study) -> float:
     )
 
 
-def _counted_tables(published: Published) -> list[tuple[Partition, Counted]]:
-    """Return the tables of a study, with their released counts and the noise of these."""
-    study, result = published.study, published.result
-    noise = released_noise(result, study) / float(study.table.layout.table_weight)
-    shares = result.tables(study)
+def _counted_tables(published: Published, noise: float) -> list[tuple[Partition, Counted]]:
+    """Return the tables of a study with their released counts; ``noise`` as `released_noise`."""
+    table, shares = published.study.table, published.result.tables(published.study)
+    of_count = noise / float(table.layout.table_weight)
     return [
-        (partition, Counted(share, noise))
-        for partition, share in zip(study.table.partitions, shares, strict=True)
+        (partition, Counted(share, of_count))
+        for partition, share in zip(table.partitions, shares, strict=True)
     ]
 
 

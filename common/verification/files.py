@@ -90,7 +90,7 @@ def verify_file(
     except OSError as error:
         raise ArtefactError(f"{beside} cannot be read: {error.strerror or error}") from error
     study, who = checked.study, statement.signed_by
-    first = None if checked.first is None else checked.first.round
+    first = checked.first_round
     openings = () if checked.evidence is None else checked.evidence.openings
     return Verification(
         file=str(path),

@@ -207,7 +207,7 @@ def make_plan(
         choices=compare_choices(study, requested, targets, owner_rows=owner_rows),
         trusts=compare_trusts(study, rows, assumption, colluders, own, advance),
         relations=judge_relations(study, requested, owner_rows=owner_rows),
-        rounds=plan_rounds(study, n_rows=sum(owner_rows)),
+        rounds=plan_rounds(study, requested, n_rows=sum(owner_rows)),
         resolution_bits=advised_resolution(layout, float(assumption.eigenvalues[k - 1])),
         bytes_up=8 * layout.n_entries
         if study.trust is Trust.OWNER

@@ -1,4 +1,4 @@
-"""Trust of a simulated study: the settings of ``trust: aggregate`` before its owners have keys."""
+"""What a simulated study is made with: its trust before owners have keys, and a second study."""
 
 from __future__ import annotations
 

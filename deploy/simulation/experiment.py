@@ -26,6 +26,7 @@ from dppca.common.numerics.comparison import count_cells, summarise_pairs, varia
 from dppca.common.numerics.values import count_values
 from dppca.common.pages.rendering import check_report
 from dppca.common.privacy.composition import ComposedGuarantee, Round, compose_guarantee
+from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import Column, Numeric, Schema, encode, known_labels
 from dppca.common.shell.plotting import write_figures
@@ -405,7 +406,7 @@ def _evaluate(
             relation=claimed.sensitivity.relation.value,
             max_rows_per_person=study.max_rows_per_person,
             entries=schema.layout.n_entries,
-            federation=_guarantee(run),
+            federation=_guarantee(run, claimed),
         ),
         owners=run.owners,
         components=SimulatedComponents(
@@ -440,12 +441,11 @@ def _evaluate(
     )
 
 
-def _guarantee(run: FederationRun) -> ComposedGuarantee:
-    """Return what the releases of all studies of a run promise together."""
-    own = Round(run.study, calibrate(run.study))
+def _guarantee(run: FederationRun, claimed: Calibration) -> ComposedGuarantee:
+    """Return what the releases of all studies of a run promise; ``claimed`` is of the first."""
     if run.refined is None:
-        return compose_guarantee(own.study, own.calibration)
-    return compose_guarantee(run.refined, calibrate(run.refined), first=own)
+        return compose_guarantee(run.study, claimed)
+    return compose_guarantee(run.refined, calibrate(run.refined), first=Round(run.study, claimed))
 
 
 def _coded_synthetic(schema: Schema, path: Path) -> NDArray[np.float64]:

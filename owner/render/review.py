@@ -19,7 +19,7 @@ from dppca.common.documents.values import DigestText, TimeText
 from dppca.common.estimators.relations import relations_lines
 from dppca.common.privacy.collusion import foresee_collusion
 from dppca.common.privacy.composition import ComposedGuarantee, describe_overlap
-from dppca.common.schema.attributes import Date, Numeric, Ordinal, Score
+from dppca.common.schema.attributes import Date, Numeric, Ordinal, Score, describe_values
 from dppca.common.schema.document import Schema
 from dppca.common.study import Study
 from dppca.common.synthesis.refinement import Regrown
@@ -176,7 +176,6 @@ def review_document(
         Whether the study's trees are those of its file of rows.
     """
     study, noise, schema = found.study, found.calibration, found.study.table
-    n_named = len(schema.histograms) + len(schema.products_of_bins)
     return ReviewDocument(
         study=study.name,
         digest=study.digest,
@@ -186,7 +185,7 @@ def review_document(
         entries=found.n_entries,
         bytes=found.n_bytes,
         attributes=_describe_attributes(schema),
-        tables=schema.counted[n_named:],
+        tables=schema.counted,
         curator=site.curator,
         owners=study.owners,
         components=_describe_components(study),
@@ -224,18 +223,19 @@ def _describe_attributes(schema: Schema) -> tuple[ReviewedAttribute, ...]:
     described = []
     for each in schema.attributes:
         if isinstance(each, Ordinal) or not isinstance(each, Numeric):
-            ordered = ", in order" if isinstance(each, Ordinal) else ""
-            kind, values = f"one of {len(each.labels)}{ordered}", each.labels
+            kind = f"one of {len(each.labels)}{', in order' if isinstance(each, Ordinal) else ''}"
         elif each.scale is not None:
-            kind, values = "number", (f"about {each.middle:g}, scale {each.scale:g}",)
+            kind = "number"
         else:
             kind = "whole number" if each.integer else "number"
             kind = "date" if isinstance(each, Date) else kind
             kind += ", on a log scale" if each.score is Score.LOG else ""
-            values = (" to ".join(map(each.format_value, each.bounds)),)
         described.append(
             ReviewedAttribute(
-                name=each.name, kind=kind, values=values, used_for=tuple(used[each.name])
+                name=each.name,
+                kind=kind,
+                values=describe_values(each),
+                used_for=tuple(used[each.name]),
             )
         )
     return tuple(described)

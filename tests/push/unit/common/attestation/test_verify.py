@@ -105,7 +105,7 @@ def _columns(study: Study) -> list[Any]:
 def test_both_results_are_verified_from_the_second_ones_envelope(both: TwoRounds) -> None:
     checked, result = verify_result(both.signed[1], both.parties)
     assert checked.first is not None
-    assert checked.first.study == both.studies[0]
+    assert checked.first.round.study == both.studies[0]
     assert (checked.document["kind"], result.header.count) == ("counts", 0)
     assert checked.statement.name == "counts.npz"
     charges = [calibrate(study).charge.rho for study in both.studies]

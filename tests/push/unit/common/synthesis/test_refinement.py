@@ -193,7 +193,7 @@ def test_one_rule_decides_the_size_of_the_trees(
 @pytest.mark.parametrize("privacy", [PRIVACY, {"mechanism": "laplace", "epsilon": "4"}])
 def test_a_budget_in_two_parts_is_the_whole_again(privacy: dict[str, str]) -> None:
     study = make_study(ATTRIBUTES, owners=["one", "two"], privacy=privacy)
-    planned = plan_rounds(study, n_rows=12_000)
+    planned = plan_rounds(study, calibrate(study), n_rows=12_000)
     assert planned is not None
     half = study.model_dump(mode="json", by_alias=True)
     half["privacy"]["epsilon"] = str(planned.epsilon)
@@ -205,8 +205,8 @@ def test_a_budget_in_two_parts_is_the_whole_again(privacy: dict[str, str]) -> No
 
 def test_neither_rows_of_the_ball_nor_a_further_study_are_planned_in_two(rows: Path) -> None:
     ball = [{"name": name, "type": "numeric", "centre": 0, "scale": 1} for name in "xy"]
-    assert plan_rounds(make_study(ball, row_norm={}), n_rows=100) is None
-    assert plan_rounds(_second(rows), n_rows=100) is None
+    for study in (make_study(ball, row_norm={}), _second(rows)):
+        assert plan_rounds(study, calibrate(study), n_rows=100) is None
 
 
 @pytest.mark.parametrize(
@@ -291,3 +291,13 @@ def test_a_schema_of_tables_alone_has_tables_and_nothing_to_weigh(
     document = _second(rows).model_dump(mode="json", by_alias=True)
     with pytest.raises(StudyError, match=told):
         study_from_mapping({**document, "schema": {**document["schema"], **changes}})
+
+
+def test_a_further_study_says_of_its_attributes_only_what_it_counts(rows: Path) -> None:
+    """Histograms and products of bins are the first study's."""
+    document = _second(rows).model_dump(mode="json", by_alias=True)
+    document["schema"]["attributes"][0] |= {"histogram": False, "bins": 8, "products": "bins"}
+    document["schema"]["tables"] = [{"table": ["age", "ill"]}]
+    table = study_from_mapping(document).table
+    assert (table.histograms, table.products_of_bins) == ((), ())
+    assert table.counted == ("age and ill together (18 cells)",)
