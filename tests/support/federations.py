@@ -159,11 +159,14 @@ class MaskedFederation:
         return [site for site in self.sites if site.name in self.terms.openers]
 
     def contribute(self, *sites: OwnerSite) -> None:
+        """Let some sites contribute, or all, and then wait until the curator has sealed the set."""
         for site in sites or self.sites:
             code, document = site.run(
                 "contribute", self.study.name, "--yes", "--digest", self.study.digest
             )
             assert code == 0, document
+        if not sites:
+            wait_until(lambda: self.state() != "open")
 
     def end(self) -> str:
         """Return the study's state once it has stopped waiting."""
