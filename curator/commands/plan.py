@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +18,7 @@ from dppca.curator.commands.options import Positive
 if TYPE_CHECKING:
     from dppca.common.study import Study
     from dppca.curator.planning.assumptions import Assumption
-    from dppca.curator.planning.documents import PlanSeconds
-    from dppca.curator.planning.plan import StudyPlan
+    from dppca.curator.planning.plan import PlanSeconds, StudyPlan
 
 _TIMED_ENTRIES = 1 << 18
 _DEFAULT_SPECTRUM = "power:1"
@@ -77,7 +77,7 @@ _DEFAULT_SPECTRUM = "power:1"
 @click.option(
     "--plot", "picture", type=FILE, help="Draw the forecast into this file (.png, .svg or .pdf)."
 )
-@prints("dppca.curator.planning.documents:StudyPlanDocument")
+@prints("dppca.curator.planning.plan:StudyPlan")
 def plan(
     file: Path,
     rows: tuple[str, ...],
@@ -112,7 +112,7 @@ def plan(
     """
     from dppca.curator.commands.study_assembly import read_study
     from dppca.curator.planning.plan import GRID, make_plan
-    from dppca.curator.planning.plan_text import plan_document, plan_text
+    from dppca.curator.planning.plan_text import plan_text
 
     if picture is not None:
         from dppca.common.shell.plotting import check_plotting
@@ -131,13 +131,16 @@ def plan(
             grid=grid or GRID,
             advance=bar.advance,
         )
-    seconds = _seconds(forecast, bandwidth)
-    text = plan_text(forecast, seconds, width=terminal_width())
+    forecast = replace(
+        forecast,
+        seconds=_seconds(study, forecast, bandwidth),
+        plot=None if picture is None else str(picture),
+    )
+    text = plan_text(forecast, width=terminal_width())
     if picture is not None:
         _draw(picture, forecast)
         text += f"\nPlot: {picture}"
-    plot = None if picture is None else str(picture)
-    emit(plan_document(forecast, seconds, plot), text, as_json=as_json)
+    emit(forecast, text, as_json=as_json)
 
 
 def _rows(study: Study, given: tuple[str, ...]) -> dict[str, int]:
@@ -197,7 +200,7 @@ def _eigenvalues(path: Path) -> list[float]:
         ) from error
 
 
-def _seconds(forecast: StudyPlan, megabits: float) -> PlanSeconds:
+def _seconds(study: Study, forecast: StudyPlan, megabits: float) -> PlanSeconds:
     """Measure on one core: a part of one owner's noise, and one decomposition."""
     import numpy as np
     from threadpoolctl import threadpool_limits
@@ -206,12 +209,12 @@ def _seconds(forecast: StudyPlan, megabits: float) -> PlanSeconds:
     from dppca.common.privacy.mechanisms import add_noise
     from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
     from dppca.common.privacy.release import calibrate
-    from dppca.curator.planning.documents import PlanSeconds
+    from dppca.curator.planning.plan import PlanSeconds
 
-    layout = forecast.study.table.layout
+    layout = study.table.layout
     entries = min(layout.n_entries, _TIMED_ENTRIES)
     p = layout.n_columns
-    noise = calibrate(forecast.study)
+    noise = calibrate(study)
     square = np.random.default_rng(0).standard_normal((p, p))
     with threadpool_limits(1):
         start = time.perf_counter()

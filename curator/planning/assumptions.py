@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dppca.common.errors import SettingError
 from dppca.common.numerics.forecast import largest_total_variance
@@ -17,15 +17,11 @@ _ROUNDING = 1e-6  # relative, for eigenvalues written in decimals
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """Eigenvalues of the joint covariance, and their source in a few words.
+    """Eigenvalues of the joint covariance, p of them; the first is above 0, none is negative."""
 
-    The eigenvalues have shape (p,) and descend; none is negative, and the first is above 0; squared
-    coded units. ``is_best_case`` means that no table under the schema has more variance.
-    """
-
-    eigenvalues: NDArray[np.float64]
-    source: str
-    is_best_case: bool = False
+    eigenvalues: Annotated[tuple[float, ...], "descending, squared coded units"]
+    source: Annotated[str, "where they are from, in words"]
+    is_best_case: Annotated[bool, "whether no table under the schema has more variance"] = False
 
 
 def power_law(layout: Layout, exponent: float, share: float) -> Assumption:
@@ -43,7 +39,8 @@ def power_law(layout: Layout, exponent: float, share: float) -> Assumption:
     total = share * largest_total_variance(layout)
     words = f"eigenvalues in proportion to i^-{exponent:g}, together {share:.0%} of the largest"
     words = f"{words} total variance the schema allows"
-    return Assumption(raw * (total / raw.sum()), words, is_best_case=share == 1)
+    values = raw * (total / raw.sum())
+    return Assumption(tuple(values.tolist()), words, is_best_case=share == 1)
 
 
 def given_eigenvalues(layout: Layout, values: Sequence[float], source: str) -> Assumption:
@@ -69,4 +66,4 @@ def given_eigenvalues(layout: Layout, values: Sequence[float], source: str) -> A
             f"schema has a total variance above {largest:.6g}: give them in squared coded units "
             "(a numeric or binary column has a range of 1)"
         )
-    return Assumption(padded, f"eigenvalues of {source}")
+    return Assumption(tuple(padded.tolist()), f"eigenvalues of {source}")

@@ -24,6 +24,8 @@ from enum import StrEnum
 from math import ceil, sqrt
 from typing import Annotated
 
+import numpy as np
+
 from dppca.common.errors import RangeError, StudyError
 from dppca.common.estimators.relations import least_epsilon, least_owners
 from dppca.common.numerics.forecast import ForecastSimulation, UtilityForecast
@@ -101,7 +103,7 @@ class Forecaster:
         self._mechanisms = len(self._rows) / (study.n_honest_owners or 1)
         self._simulation = ForecastSimulation(
             study.table.layout,
-            assumption.eigenvalues,
+            np.array(assumption.eigenvalues),
             law=law,
             owner_rows=self._rows,
             covariance=study.covariance,

@@ -18,14 +18,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import ceil, log2, sqrt
+from typing import Annotated
+
+import numpy as np
 
 from dppca.common.aggregation.sum_messages import upload_limit
 from dppca.common.aggregation.terms import Terms
 from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.tables import html_table, html_text
+from dppca.common.documents.values import DigestText, PathText
 from dppca.common.errors import SettingError
 from dppca.common.estimators.relations import Relations, judge_relations
 from dppca.common.numerics.spectrum.pca import count_components
+from dppca.common.numerics.synthesis.heaps import find_wide_bins
 from dppca.common.privacy.laws import LAWS, NoiseLaw
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema.layout import ColumnKind, Layout
@@ -43,44 +48,72 @@ _ROUNDING_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
+class PlanSeconds:
+    """Times on one core of this machine; the transfer is at ``megabits`` a second."""
+
+    draw: Annotated[float, "seconds for an owner's noise"]
+    decompose: Annotated[float, "seconds for the curator's decomposition"]
+    transfer: Annotated[float, "seconds for an owner's bytes, up and down"]
+    megabits: Annotated[float, "megabits a second that the transfer assumes"]
+
+
+@dataclass(frozen=True, slots=True)
 class StudyPlan:
-    """Result of planning a study.
+    """Costs of a study and its forecast, from public numbers; bytes are of one owner."""
 
-    The needs are for ``k`` components; ``choices`` has the study as written first; ``relations`` is
-    None for a schema without a field; bytes are of one owner.
-    """
-
-    study: Study
-    rows: Mapping[str, int]
-    assumption: Assumption
-    k: int
-    draws: int
-    lines: tuple[PlanForecast, ...]
-    needs: tuple[PlanNeed, ...]
-    choices: tuple[Choice, ...]
-    trusts: tuple[PlanTrust, ...]
-    relations: Relations | None
-    rounds: PlannedRounds | None
-    resolution_bits: int
-    bytes_up: int
-    bytes_down: int
+    study: Annotated[str, "name of the study"]
+    digest: Annotated[DigestText, "digest of the study"]
+    rows: Annotated[Mapping[str, int], "expected rows of each owner"]
+    assumption: Annotated[Assumption, "the assumed eigenvalues"]
+    components: Annotated[int, "components that the needs are about"]
+    draws: Annotated[int, "simulated draws of noise"]
+    forecasts: Annotated[tuple[PlanForecast, ...], "every mechanism over a grid of epsilons"]
+    needs: Annotated[
+        tuple[PlanNeed, ...], "what each mechanism needs to capture 0.9 of the best variance"
+    ]
+    choices: Annotated[
+        tuple[Choice, ...], "what choices of the schema cost and gain; first the study as written"
+    ]
+    trusts: Annotated[
+        tuple[PlanTrust, ...], "as the study stands, and under the other trust, if asked"
+    ]
+    relations: Annotated[
+        Relations | None,
+        "whether synthetic rows will show relations; null for unit-ball rows or one attribute",
+    ]
+    rounds: Annotated[
+        PlannedRounds | None,
+        "the same budget in two studies, the second of which continues the first; null for unit-"
+        "ball rows",
+    ]
+    wide_bins: Annotated[
+        tuple[str, ...],
+        "numerics without spikes whose bins hold several whole numbers: a number that many "
+        "rows have is spread over its bin",
+    ]
+    resolution_bits: Annotated[int, "binary digits of a coded value, as the study stands"]
+    recommended_bits: Annotated[int, "binary digits that are fine enough"]
+    bytes_up: Annotated[int, "bytes that an owner sends"]
+    bytes_down: Annotated[int, "bytes that an owner receives, about"]
+    seconds: Annotated[PlanSeconds | None, "times; null where nothing was timed"] = None
+    plot: Annotated[PathText | None, "the plot; with `--plot`"] = None
 
     @property
-    def requested(self) -> PlanForecast:
+    def requested(self) -> Annotated[PlanForecast, "the study as it stands"]:
         """Forecast of the study as it stands."""
-        return next(line for line in self.lines if line.asked)
+        return next(line for line in self.forecasts if line.asked)
 
     @property
     def alternative(self) -> PlanForecast | None:
         """Best forecast of another mechanism at the same epsilon; None if there is none."""
         requested = self.requested
         others = (
-            line for line in self.lines if line.epsilon == requested.epsilon and not line.asked
+            line for line in self.forecasts if line.epsilon == requested.epsilon and not line.asked
         )
         return max(others, key=_captured, default=None)
 
     @property
-    def recommended(self) -> str:
+    def recommended(self) -> Annotated[str, "noise that the plan recommends"]:
         """Mechanism that captures more at the same epsilon; if close, the one without delta."""
         if self.alternative is None:
             return self.requested.mechanism
@@ -95,7 +128,7 @@ class StudyPlan:
         return sorted(lines, key=lambda line: names.index(line.mechanism))
 
     @property
-    def reason(self) -> str:
+    def reason(self) -> Annotated[str, "why this noise, in words"]:
         """Reason for `recommended`, in words."""
         if self.alternative is None:
             needs_none = not LAWS[self.requested.mechanism].needs_delta
@@ -119,7 +152,7 @@ class StudyPlan:
             f"variance is captured; {verdict}{' (asked)' if requested else ''}"
             for requested, noise, epsilon, delta, captured, verdict in self._rows
             if requested
-            or len(self.lines) <= most
+            or len(self.forecasts) <= most
             or epsilon == decimal_text(self.requested.epsilon)
         ]
         return "\n".join([self._title, *lines[:most], f"  {self._advice}"])
@@ -132,7 +165,7 @@ class StudyPlan:
 
     @property
     def _title(self) -> str:
-        return f"Study {self.study.name}, if {self.assumption.source}"
+        return f"Study {self.study}, if {self.assumption.source}"
 
     @property
     def _advice(self) -> str:
@@ -149,7 +182,7 @@ class StudyPlan:
                 "" if line.forecast is None else f"{line.forecast.captured:.0%}",
                 line.verdict.value,
             )
-            for line in self.lines
+            for line in self.forecasts
         ]
 
     def need(self, mechanism: str) -> PlanNeed:
@@ -197,18 +230,21 @@ def make_plan(
         draws = forecaster.draws
     own = next(line for line in lines if line.asked)
     return StudyPlan(
-        study=study,
+        study=study.name,
+        digest=study.digest,
         rows=dict(rows),
         assumption=assumption,
-        k=k,
+        components=k,
         draws=draws,
-        lines=tuple(lines),
+        forecasts=tuple(lines),
         needs=tuple(needs),
         choices=compare_choices(study, requested, targets, owner_rows=owner_rows),
         trusts=compare_trusts(study, rows, assumption, colluders, own, advance),
         relations=judge_relations(study, requested, owner_rows=owner_rows),
         rounds=plan_rounds(study, requested, n_rows=sum(owner_rows)),
-        resolution_bits=advised_resolution(layout, float(assumption.eigenvalues[k - 1])),
+        wide_bins=find_wide_bins(study.table),
+        resolution_bits=study.table.resolution_bits,
+        recommended_bits=advised_resolution(layout, assumption.eigenvalues[k - 1]),
         bytes_up=8 * layout.n_entries
         if study.trust is Trust.OWNER
         else upload_limit(Terms.from_study(study)),
@@ -218,7 +254,7 @@ def make_plan(
 
 def goal(study: Study, assumption: Assumption) -> int:
     """k: the study's count, or its rule on the assumed eigenvalues without noise."""
-    return count_components(assumption.eigenvalues, study.component_rule, noise_edge=0.0)
+    return count_components(np.array(assumption.eigenvalues), study.component_rule, noise_edge=0.0)
 
 
 def advised_resolution(layout: Layout, eigenvalue: float) -> int:

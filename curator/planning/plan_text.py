@@ -1,4 +1,4 @@
-"""Plan as text and as a JSON document, which contains every figure of the text."""
+"""Plan as text; its JSON document contains every figure of the text."""
 
 from __future__ import annotations
 
@@ -8,16 +8,9 @@ from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.tables import text_table
 from dppca.common.estimators.relations import relations_lines
 from dppca.common.numerics.forecast import UtilityForecast
-from dppca.common.numerics.synthesis.heaps import find_wide_bins, wide_bins_lines
+from dppca.common.numerics.synthesis.heaps import wide_bins_lines
 from dppca.common.synthesis.refinement import PlannedRounds
 from dppca.curator.planning.choices import PooledNoise
-from dppca.curator.planning.documents import (
-    PlanAdvice,
-    PlanAssumption,
-    PlanBytes,
-    PlanSeconds,
-    StudyPlanDocument,
-)
 from dppca.curator.planning.forecaster import GOOD, Feasibility, PlanNeed
 from dppca.curator.planning.plan import StudyPlan
 
@@ -25,35 +18,7 @@ _SHOWN = 8  # eigenvalues
 _MOMENT_S = 0.1  # shorter times are not noticed
 
 
-def plan_document(
-    plan: StudyPlan, seconds: PlanSeconds, plot: str | None = None
-) -> StudyPlanDocument:
-    """Return the whole plan as it is printed in JSON."""
-    study, assumption = plan.study, plan.assumption
-    return StudyPlanDocument(
-        study=study.name,
-        digest=study.digest,
-        verdict=plan.requested.verdict,
-        asked=plan.requested,
-        rows=plan.rows,
-        assumption=PlanAssumption(assumption.source, assumption.eigenvalues.tolist()),
-        components=plan.k,
-        draws=plan.draws,
-        forecasts=plan.lines,
-        needs=plan.needs,
-        choices=plan.choices,
-        trusts=plan.trusts,
-        relations=plan.relations,
-        rounds=plan.rounds,
-        wide_bins=find_wide_bins(study.table),
-        recommended=PlanAdvice(plan.recommended, plan.reason, plan.resolution_bits),
-        bytes=PlanBytes(plan.bytes_up, plan.bytes_down),
-        seconds=seconds,
-        plot=plot,
-    )
-
-
-def plan_text(plan: StudyPlan, seconds: PlanSeconds, *, width: int | None = None) -> str:
+def plan_text(plan: StudyPlan, *, width: int | None = None) -> str:
     """Return the plan as text; ``width`` is the terminal's."""
     parts = [
         _head(plan),
@@ -63,18 +28,18 @@ def plan_text(plan: StudyPlan, seconds: PlanSeconds, *, width: int | None = None
         _trusts(plan, width),
         relations_lines(plan.relations),
         [] if plan.rounds is None else _rounds(plan, plan.rounds),
-        wide_bins_lines(find_wide_bins(plan.study.table)),
+        wide_bins_lines(plan.wide_bins),
         _choices(plan, width),
-        _costs(plan, seconds),
+        _costs(plan),
     ]
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
 def _head(plan: StudyPlan) -> list[str]:
-    study, p = plan.study, plan.study.table.layout.n_columns
+    p = len(plan.assumption.eigenvalues)
     values = "  ".join(f"{value:.3g}" for value in plan.assumption.eigenvalues[:_SHOWN])
     return [
-        f"Study {study.name}: {len(study.owners)} owners, {sum(plan.rows.values())} rows together, "
+        f"Study {plan.study}: {len(plan.rows)} owners, {sum(plan.rows.values())} rows together, "
         f"{p} coded columns",
         f"Assumed, not measured: {plan.assumption.source}",
         f"  {values}{'  ...' if p > _SHOWN else ''}",
@@ -94,7 +59,7 @@ def _plain(plan: StudyPlan) -> list[str]:
     requested, forecast = plan.requested, plan.requested.forecast
     if forecast is None:
         return []
-    p = plan.study.table.layout.n_columns
+    p = len(plan.assumption.eigenvalues)
     return [
         f"In plain numbers, at epsilon {decimal_text(requested.epsilon)} ({requested.mechanism}):",
         f"  {forecast.above} of {p} components would stand above the noise; "
@@ -157,15 +122,11 @@ def _table(plan: StudyPlan, width: int | None) -> list[str]:
         "verdict",
     )
     rows: list[tuple[str, ...]] = []
-    for line in plan.lines:
+    for line in plan.forecasts:
         start = f"{'*' if line.asked else ' '} {line.mechanism}", decimal_text(line.epsilon)
         forecast = line.forecast
         if forecast is None:
-            why = (
-                ""
-                if plan.study.n_honest_owners is None
-                else ", or its noise is too small for shares"
-            )
+            why = "" if plan.trusts[0].honest is None else ", or its noise is too small for shares"
             note = f"{line.verdict.value}: its integers could leave their range{why}"
             rows.append((*start, *[""] * (len(names) - 3), note))
             continue
@@ -194,17 +155,17 @@ def _answers(plan: StudyPlan) -> list[str]:
     recommended = plan.recommended
     place = ", as the study has it" if recommended == requested.mechanism else " instead"
     lines.append(f"Recommended: the {recommended} mechanism{place}: {plan.reason}")
-    bits = plan.study.table.resolution_bits
-    if plan.resolution_bits != bits:
+    bits, better = plan.resolution_bits, plan.recommended_bits
+    if better != bits:
         lines.append(
-            f"Recommended: resolution_bits {plan.resolution_bits} instead of {bits}: "
-            + ("finer, for rounding would be felt" if plan.resolution_bits > bits else "as good")
+            f"Recommended: resolution_bits {better} instead of {bits}: "
+            + ("finer, for rounding would be felt" if better > bits else "as good")
         )
     return lines
 
 
 def _verdict(plan: StudyPlan) -> str:
-    requested, name = plan.requested, plan.study.name
+    requested, name = plan.requested, plan.study
     words = f"epsilon {decimal_text(requested.epsilon)} ({requested.mechanism})"
     if requested.verdict is Feasibility.WORKS:
         return f"Study {name} works at {words}, if the assumption holds"
@@ -219,7 +180,7 @@ def _verdict(plan: StudyPlan) -> str:
 
 
 def _need(plan: StudyPlan, need: PlanNeed) -> list[str]:
-    start, good = need.mechanism.capitalize(), f"captures {GOOD:g} of {plan.k} components"
+    start, good = need.mechanism.capitalize(), f"captures {GOOD:g} of {plan.components} components"
     if need.epsilon is None or need.rows_per_owner is None or need.owners is None:
         return [f"{start}: no epsilon within reach {good}"]
     mean_rows = sum(plan.rows.values()) / len(plan.rows)
@@ -287,13 +248,19 @@ def _noise(noise: PooledNoise | None) -> str:
     return "-" if noise is None else f"{noise.rows:.4g} ({100 * noise.share:.2g} %)"
 
 
-def _costs(plan: StudyPlan, seconds: PlanSeconds) -> list[str]:
+def _costs(plan: StudyPlan) -> list[str]:
     epsilon, delta = plan.requested.epsilon, plan.requested.delta
     per_owner = f"epsilon {decimal_text(epsilon)}"
     per_owner += f", delta {decimal_text(delta)}" if delta > Decimal(0) else ""
-    return [
+    lines = [
         f"Each owner: charged {per_owner}, once; sends {_size(plan.bytes_up)} and receives about "
-        f"{_size(plan.bytes_down)}",
+        f"{_size(plan.bytes_down)}"
+    ]
+    seconds = plan.seconds
+    if seconds is None:
+        return lines
+    return [
+        *lines,
         f"Time on a machine like this: {_seconds(seconds.draw)} for an owner's noise, "
         f"{_seconds(seconds.transfer)} for its bytes at {seconds.megabits:g} Mbit/s, "
         f"{_seconds(seconds.decompose)} for the curator's decomposition",

@@ -33,7 +33,7 @@ def plot_plan(path: Path, plan: StudyPlan) -> None:
     left, right = figure.subplots(1, 2)
     _captured(left, plan)
     _spectrum(right, plan)
-    figure.suptitle(f"Forecast of study {plan.study.name}: {plan.assumption.source}", fontsize=9)
+    figure.suptitle(f"Forecast of study {plan.study}: {plan.assumption.source}", fontsize=9)
     figure.savefig(path, dpi=DPI)
 
 
@@ -41,7 +41,7 @@ def _captured(axes: Any, plan: StudyPlan) -> None:
     for mechanism, (colour, marker, line) in _STYLES.items():
         captured = [
             (float(each.epsilon), each.forecast)
-            for each in plan.lines
+            for each in plan.forecasts
             if each.mechanism == mechanism and each.forecast is not None
         ]
         if not captured:
@@ -76,7 +76,7 @@ def _captured(axes: Any, plan: StudyPlan) -> None:
 
 
 def _spectrum(axes: Any, plan: StudyPlan) -> None:
-    values = plan.assumption.eigenvalues[plan.assumption.eigenvalues > 0]
+    values = [value for value in plan.assumption.eigenvalues if value > 0]
     axes.plot(
         np.arange(1, len(values) + 1),
         values,

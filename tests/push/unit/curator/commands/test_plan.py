@@ -64,8 +64,8 @@ def test_a_plan_in_words_and_as_a_document_and_as_a_picture(
         ("gaussian", "0.3"),
         ("gaussian", "1"),
     ]
-    assert document["asked"]["epsilon"] == "1"
-    assert document["bytes"]["up"] == 104
+    assert document["requested"]["epsilon"] == "1"
+    assert document["bytes_up"] == 104
     assert document["seconds"]["transfer"] > 0
 
 

@@ -25,11 +25,11 @@ def test_the_plan_is_that_of_the_command() -> None:
         grid=[Decimal("0.5")],
     )
     found = dppca.plan(STUDY, rows=700, epsilons=[0.5])
-    assert found.lines == made.lines
+    assert found.forecasts == made.forecasts
     assert found.needs == made.needs
     assert found.rows == made.rows
     by_name = dppca.plan(STUDY, rows=dict.fromkeys(STUDY.owners, 700), epsilons=["0.5"])
-    assert by_name.lines == made.lines
+    assert by_name.forecasts == made.forecasts
 
 
 def test_a_plan_is_a_page_in_a_notebook_and_is_printed_in_ten_lines() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -12,10 +13,9 @@ from dppca.common.errors import RangeError, SettingError, TooManyRowsError
 from dppca.common.privacy.laws import LAWS
 from dppca.common.study import Study, Trust
 from dppca.curator.planning.assumptions import Assumption, given_eigenvalues, power_law
-from dppca.curator.planning.documents import PlanSeconds
 from dppca.curator.planning.forecaster import GOOD, Feasibility
-from dppca.curator.planning.plan import StudyPlan, advised_resolution, make_plan
-from dppca.curator.planning.plan_text import plan_document, plan_text
+from dppca.curator.planning.plan import PlanSeconds, StudyPlan, advised_resolution, make_plan
+from dppca.curator.planning.plan_text import plan_text
 from tests.support.masked import make_masked_study
 from tests.support.studies import make_study
 
@@ -36,12 +36,13 @@ def _plan(study: Study, rows: int, **settings: Any) -> StudyPlan:
     assumption = settings.pop("assumption", power_law(study.table.layout, 1, 0.5))
     settings.setdefault("delta", None)
     settings.setdefault("grid", [Decimal("0.1"), Decimal(10)])
-    return make_plan(study, dict.fromkeys(study.owners, rows), assumption, **settings)
+    made = make_plan(study, dict.fromkeys(study.owners, rows), assumption, **settings)
+    return replace(made, seconds=SECONDS)
 
 
 def test_the_studys_own_line_stands_among_the_grids() -> None:
     plan = _plan(_study(), 500, delta=DELTA)
-    assert [(line.mechanism, line.epsilon) for line in plan.lines] == [
+    assert [(line.mechanism, line.epsilon) for line in plan.forecasts] == [
         (mechanism, Decimal(epsilon))
         for mechanism in ("laplace", "gaussian")
         for epsilon in ("0.1", "1", "10")
@@ -50,7 +51,7 @@ def test_the_studys_own_line_stands_among_the_grids() -> None:
     assert plan.requested.epsilon == 1
     assert plan.alternative is not None
     assert (plan.alternative.mechanism, plan.alternative.epsilon) == ("gaussian", 1)
-    captured = [line.forecast.captured for line in plan.lines[:3] if line.forecast]
+    captured = [line.forecast.captured for line in plan.forecasts[:3] if line.forecast]
     assert captured == sorted(captured)
 
 
@@ -58,32 +59,31 @@ def test_tables_are_forecast_to_be_closer_with_a_larger_epsilon_and_with_more_ro
     found = []
     for rows in (100, 1000, 10_000):
         plan = _plan(_study(), rows)
-        found.append([line.tables for line in plan.lines])
+        found.append([line.tables for line in plan.forecasts])
         assert f"tables will be off by up to about {plan.requested.tables:.2g} (total" in plan_text(
-            plan, SECONDS
+            plan
         )
     assert all(1 >= a > b > c > 0 for a, b, c in found)  # epsilon 0.1, 1 and 10
     assert all(1 >= a > b > c > 0 for a, b, c in zip(*found, strict=True))
     alone = make_study([{"name": "c", "type": "categorical", "categories": list("uvw")}])
-    assert "two-way tables" not in plan_text(_plan(alone, 500), SECONDS)
+    assert "two-way tables" not in plan_text(_plan(alone, 500))
 
 
 def test_a_plan_divides_the_budget_between_two_studies_where_it_is_enough() -> None:
     for rows, said in ((20, "would hide the counts"), (50_000, "epsilon 0.5 each, 1 together")):
         plan = _plan(_study(), rows)
-        document = plan_document(plan, SECONDS)
-        assert document.rounds is not None
-        assert document.rounds.epsilon == Decimal("0.5")
-        assert document.rounds.size.is_clear == (rows > 20)
-        assert said in plan_text(plan, SECONDS)
+        assert plan.rounds is not None
+        assert plan.rounds.epsilon == Decimal("0.5")
+        assert plan.rounds.size.is_clear == (rows > 20)
+        assert said in plan_text(plan)
 
 
 def test_gaussian_noise_is_left_out_without_a_delta_and_a_study_of_it_brings_its_own() -> None:
     plan = _plan(_study(), 500)
-    assert {line.mechanism for line in plan.lines} == {"laplace"}
+    assert {line.mechanism for line in plan.forecasts} == {"laplace"}
     assert plan.alternative is None
     assert plan.recommended == "laplace"
-    assert "--delta" in plan_text(plan, SECONDS)
+    assert "--delta" in plan_text(plan)
     study = _study(epsilon="1", delta="1e-6")
     plan = _plan(study, 500)
     assert plan.requested.mechanism == "gaussian"
@@ -101,7 +101,7 @@ def test_the_smallest_epsilon_is_enough_and_three_quarters_of_it_are_not(
     grid = [least * Decimal("0.75"), least]
     lines = [
         line
-        for line in _plan(_study(), 800, delta=DELTA, grid=grid).lines
+        for line in _plan(_study(), 800, delta=DELTA, grid=grid).forecasts
         if line.mechanism == mechanism and line.epsilon in grid
     ]
     assert [line.forecast.captured >= GOOD for line in lines if line.forecast] == [False, True]
@@ -129,12 +129,11 @@ def test_the_rows_and_the_owners_asked_for_are_enough_and_half_are_not() -> None
 def test_a_study_with_few_rows_cannot_work_and_one_with_plenty_wants_no_delta() -> None:
     plan = _plan(_study(), 3)
     assert plan.requested.verdict is Feasibility.CANNOT
-    assert "THIS STUDY CANNOT WORK at epsilon 1" in plan_text(plan, SECONDS)
-    assert plan_document(plan, SECONDS).verdict == "cannot work"
+    assert "THIS STUDY CANNOT WORK at epsilon 1" in plan_text(plan)
     plan = _plan(_study(), 1_000_000, delta=DELTA)
     assert plan.requested.verdict is Feasibility.WORKS
     assert plan.recommended == "laplace"
-    text = plan_text(plan, SECONDS)
+    text = plan_text(plan)
     assert "works at epsilon 1 (laplace)" in text
     assert "as the study has it: of 100 parts of variance" in text
     assert "a delta would buy less than one part more" in text
@@ -146,27 +145,27 @@ def test_gaussian_noise_is_recommended_where_it_captures_more() -> None:
         _study(schema={"max_rows_per_person": 1, "attributes": attributes}), 5000, delta=DELTA
     )
     assert plan.recommended == "gaussian"
-    text, other = plan_text(plan, SECONDS), plan.alternative
+    text, other = plan_text(plan), plan.alternative
     assert other is not None
     assert other.forecast is not None
     assert "Recommended: the gaussian mechanism instead: of 100 parts of variance" in text
     assert f"Gaussian noise keeps {100 * other.forecast.captured:.1f}" in text
     assert text.count("; its price is the delta") == 1
-    assert plan_document(plan, SECONDS).recommended.reason in text
+    assert plan.reason in text
 
 
 def test_an_epsilon_whose_noise_leaves_the_integers_is_shown_as_refused() -> None:
     tiny = Decimal("1e-12")
     plan = _plan(_study(), 500, grid=[tiny])
-    line = next(line for line in plan.lines if line.epsilon == tiny)
+    line = next(line for line in plan.forecasts if line.epsilon == tiny)
     assert (line.verdict, line.forecast, line.noise) == (Feasibility.REFUSED, None, None)
-    assert "leave their range" in plan_text(plan, SECONDS)
+    assert "leave their range" in plan_text(plan)
     with pytest.raises(RangeError):
         _plan(_study(epsilon="1e-12"), 500)
 
 
 def test_noise_out_of_all_proportion_has_no_remedy() -> None:
-    flat = np.full(6, 1e-9)
+    flat = (1e-9,) * 6
     need = _plan(_study(), 1, assumption=Assumption(flat, "next to nothing")).needs[0]
     assert (need.epsilon, need.rows_per_owner, need.owners) == (None, None, None)
 
@@ -187,7 +186,7 @@ def test_rows_that_do_not_fit_the_study_are_refused() -> None:
 def test_given_eigenvalues_are_sorted_and_filled_up_and_those_of_no_table_are_refused() -> None:
     layout = _study().table.layout
     found = given_eigenvalues(layout, [0.1, 0.5, -0.2], "pilot.npz")
-    assert found.eigenvalues.tolist() == [0.5, 0.1, 0, 0, 0, 0]
+    assert found.eigenvalues == (0.5, 0.1, 0, 0, 0, 0)
     assert found.source == "eigenvalues of pilot.npz"
     for values, words in (
         ([], "finite"),
@@ -231,7 +230,7 @@ def test_both_kinds_of_trust_stand_side_by_side() -> None:
     assert other.forecast.forecast is not None
     assert other.forecast.forecast.captured > mine.forecast.forecast.captured
     assert other.forecast.forecast.noise_edge < 0.5 * mine.forecast.forecast.noise_edge
-    assert "trust: aggregate, colluders: 1 (h = 9)" in plan_text(plan, SECONDS)
+    assert "trust: aggregate, colluders: 1 (h = 9)" in plan_text(plan)
     assert len(_plan(_study(owners=owners), 20).trusts) == 1
 
 
@@ -249,11 +248,11 @@ def test_a_plan_of_a_sum_is_by_the_noise_of_its_pool(mechanism: str) -> None:
     noises = [each.forecast.noise for each in plan.trusts]
     assert noises[1] == pytest.approx(noises[0] * np.sqrt(5), rel=1e-3)
     assert plan.trusts[0].forecast == plan.requested
-    mine, other = plan_document(plan, SECONDS).trusts
+    mine, other = plan.trusts
     assert other.if_more_collude is None
     assert mine.if_more_collude is not None
     assert (mine.if_more_collude.all_others is None) == (mechanism == "laplace")
-    assert mine.if_more_collude.words in plan_text(plan, SECONDS)
+    assert mine.if_more_collude.words in plan_text(plan)
     need = plan.need(plan.requested.mechanism)
     assert need.owners is not None
     assert need.owners > 6
