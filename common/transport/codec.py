@@ -12,15 +12,17 @@ import typing
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
 from datetime import datetime
+from decimal import Decimal
 from types import NoneType
 from typing import Any, BinaryIO, TypeVar
 
 from google.protobuf.message import Message
 
+from dppca.common.documents.amounts import parse_positive
 from dppca.common.documents.messages import Form as Form
 from dppca.common.documents.messages import StudyState as StudyState
 from dppca.common.documents.names import one_line
-from dppca.common.errors import LimitError, UploadError
+from dppca.common.errors import LimitError, PeerError, UploadError
 from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.shell.clock import read_unix_time
 from dppca.common.transport.channels import CHUNK_BYTES
@@ -73,10 +75,11 @@ def read_message(kind: type[_Value], message: Message) -> _Value:
     """Read the fields of a message into a dataclass with fields of the same names.
 
     Text becomes one line, bytes become hexadecimal digits if the field is text, and a time is read
-    from the message's ``NAME_s``, seconds since 1970 UTC. An empty value becomes None if the field
-    allows None.
+    from the message's ``NAME_s``, seconds since 1970 UTC. A decimal is an amount of privacy. An
+    empty value becomes None if the field allows None.
 
-    Raise `PeerError` for a time outside the calendar and `UploadError` for an unknown state.
+    Raise `PeerError` for a time outside the calendar or an amount that no study can have, and
+    `UploadError` for an unknown state.
     """
     hints = typing.get_type_hints(kind)
     return kind(**{name: _read_field(hint, message, name) for name, hint in hints.items()})
@@ -97,9 +100,18 @@ def _read_value(kind: Any, value: Any) -> Any:
         return read_unix_time(value)
     if kind is StudyState:
         return state_from_wire(value)
+    if kind is Decimal:
+        return _read_amount(value)
     if kind is str:
         return value.hex() if isinstance(value, bytes) else one_line(value)
     return kind(value)
+
+
+def _read_amount(text: str) -> Decimal:
+    try:
+        return parse_positive(text)
+    except ValueError as error:
+        raise PeerError(f"the other side named an amount that no study can have: {error}") from error
 
 
 def contribution_parts(

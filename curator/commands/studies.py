@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -20,7 +21,7 @@ from dppca.curator.commands.options import (
     credentials_in,
     study_argument,
 )
-from dppca.curator.operator.answers import OwnerStatus, Studies, StudyDetails
+from dppca.curator.operator.answers import ListedStudy, OwnerStatus, Studies, StudyDetails
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +133,9 @@ study.add_command(study_refinement.command)
 @connection
 @prints(Studies)
 def list_studies(curator: str, credentials: Path, *, as_json: bool) -> None:
-    """List all studies, newest first.
+    """List all studies, newest first: what each costs, how long it waits, and for which owners.
+
+    Names the owners of an open study that may have no certificate.
 
     \b
     Example:
@@ -140,10 +143,7 @@ def list_studies(curator: str, credentials: Path, *, as_json: bool) -> None:
     """
     with as_operator(curator, credentials) as client:
         studies = client.studies()
-    names = ("study", "state", "contributions")
-    rows = [(s.name, s.state.value, f"{s.contributions} of {s.owners}") for s in studies]
-    lines = text_table(names, rows, width=terminal_width())
-    text = "\n".join(lines) if rows else "There are no studies."
+    text = list_text(studies, width=terminal_width())
     emit(Studies(studies=studies), text, as_json=as_json)
 
 
@@ -256,6 +256,26 @@ def synthetic(
     emit(document, f"{output}: {n_rows} synthetic rows.", as_json=as_json)
 
 
+def list_text(studies: Sequence[ListedStudy], *, width: int | None) -> str:
+    """Return a table of studies, and hints on owners that may have no certificate."""
+    if not studies:
+        return "There are no studies."
+    names = ("study", "state", "contributions", "epsilon", "deadline", "missing")
+    rows = [
+        (
+            each.name,
+            each.state.value,
+            f"{each.contributions} of {each.owners}",
+            each.cost,
+            "" if each.deadline is None else f"{each.deadline:%Y-%m-%d %H:%M} UTC",
+            str(each.missing),
+        )
+        for each in studies
+    ]
+    hints = [f"{each.name}: {each.hint}." for each in studies if each.hint]
+    return "\n".join([*text_table(names, rows, width=width), *hints])
+
+
 def _describe(details: StudyDetails, *, width: int | None) -> str:
     summary = details.summary
     lines = [
@@ -274,7 +294,8 @@ def _describe(details: StudyDetails, *, width: int | None) -> str:
     has_openers = any(owner.opener for owner in details.owners)
     shown = len(names) if has_openers else len(names) - 1
     rows = [(owner.name, *_sent(owner), _opening(owner))[:shown] for owner in details.owners]
-    return "\n".join([*lines, *text_table(names[:shown], rows, width=width, right=(2, 3))])
+    lines += text_table(names[:shown], rows, width=width, right=(2, 3))
+    return "\n".join([*lines, *([f"{summary.hint}."] if summary.hint else [])])
 
 
 def _sent(owner: OwnerStatus) -> tuple[str, str, str, str]:

@@ -8,10 +8,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Annotated
 
+from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.messages import StudyState
 from dppca.common.documents.values import DigestText, JsonBytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameList:
+    """The first of some names."""
+
+    first: Annotated[tuple[str, ...], "the first eight, ascending"]
+    total: Annotated[int, "how many there are"]
+
+    def __str__(self) -> str:
+        """Return the names as text, with the number of those that are left out."""
+        more = self.total - len(self.first)
+        return ", ".join(self.first) + (f" and {more} more" if more > 0 else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +39,31 @@ class ListedStudy:
     contributions: Annotated[int, "owners that have contributed"]
     owners: Annotated[int, "owners of the study"]
     created: Annotated[datetime, "when it was created"]
+    epsilon: Annotated[Decimal | None, "epsilon of a release; null if its noise has a given scale"]
+    delta: Annotated[Decimal | None, "delta of a release; null for pure differential privacy"]
+    deadline: Annotated[
+        datetime | None,
+        "when it stops waiting for owners or, while sealed, for openers; null for never",
+    ]
+    missing: Annotated[NameList, "of an open study: owners that have not contributed"]
+    unheard: Annotated[NameList, "those of them that may have no certificate"]
+
+    @property
+    def cost(self) -> str:
+        """Epsilon and delta as text; empty if the study gives the noise's scale instead."""
+        amounts = (self.epsilon, self.delta) if self.epsilon is not None else ()
+        return ", delta ".join(decimal_text(each) for each in amounts if each is not None)
+
+    @property
+    def hint(self) -> str:
+        """What to do for owners that may have no certificate; empty if there are none."""
+        if not self.unheard.total:
+            return ""
+        have = "has" if self.unheard.total == 1 else "have"
+        return (
+            f"{self.unheard} {have} contributed to no study here, nor called since the curator was "
+            "started. `dppca-curator pki list` says who has a certificate; enrol with `pki sign`"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from dppca.common.wire import federation_pb2_grpc as rpc
 from dppca.curator.config import Limits
 from dppca.curator.observability.log import log_event
 from dppca.curator.service.answers import (
+    heard_by,
     owner_status,
     refusal_to_wire,
     require_visible,
@@ -37,6 +38,7 @@ class AdminService(rpc.AdminServicer):
         self.refusals = refusals
         self._studies = studies
         self._limits = limits
+        self._is_heard = heard_by(studies.store, refusals)
 
     @unary(Role.OPERATOR)
     async def CreateStudy(  # noqa: N802
@@ -72,7 +74,7 @@ class AdminService(rpc.AdminServicer):
         """Return a study with the state of each owner."""
         record = self._require_named(request.name, caller)
         return pb.ShowStudyResponse(
-            summary=study_summary(record, caller),
+            summary=study_summary(record, caller, self._is_heard),
             document=record.study.canonical_bytes(),
             owners=[owner_status(record, owner) for owner in record.study.owners],
             reason=record.reason,

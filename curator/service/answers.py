@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 
-from dppca.common.documents.messages import Form
+from dppca.common.documents.amounts import decimal_text
+from dppca.common.documents.messages import Form, StudyState
 from dppca.common.errors import UnknownStudyError
 from dppca.common.transport.codec import state_to_wire
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.service.calls import Caller
-from dppca.curator.service.recent_refusals import Refusal
+from dppca.curator.service.recent_refusals import RecentRefusals, Refusal
+from dppca.curator.store import SqliteStore
 from dppca.curator.study.study_record import (
     LedgerHead,
     OwnerHistory,
@@ -18,6 +20,8 @@ from dppca.curator.study.study_record import (
     StudyRecord,
 )
 
+MOST_NAMES = 8
+"""Names of a list in a summary: a study may have 10,000 owners, and operators list all studies."""
 PAGE = 1000
 """Entries of a list in one message; each has less than 2 KiB, and a message 8 MiB."""
 
@@ -37,9 +41,23 @@ def require_visible(caller: Caller, record: StudyRecord) -> None:
     caller.note_study(record.study.name)
 
 
-def study_summary(record: StudyRecord, caller: Caller) -> pb.StudySummary:
-    """Summarize a study."""
-    return pb.StudySummary(
+def heard_by(store: SqliteStore, refusals: RecentRefusals) -> Callable[[str], bool]:
+    """Return a function that returns True for an owner that is known to have a certificate.
+
+    The authority issues certificates where it likes and tells the curator nothing: what the curator
+    knows is who has called since its start, and whose contributions it holds.
+    """
+    return lambda owner: owner in refusals.called or bool(store.history(owner).releases)
+
+
+def study_summary(
+    record: StudyRecord, caller: Caller, is_heard: Callable[[str], bool]
+) -> pb.StudySummary:
+    """Summarize a study.
+
+    An owner is told of itself alone, an operator of all owners; ``is_heard`` is `heard_by`'s.
+    """
+    summary = pb.StudySummary(
         name=record.study.name,
         digest=record.digest,
         state=state_to_wire(record.state),
@@ -49,6 +67,25 @@ def study_summary(record: StudyRecord, caller: Caller) -> pb.StudySummary:
         created_s=record.created_s,
         release_id=_own_release(record, caller),
     )
+    if not caller.is_owner:
+        _add_for_operators(summary, record, is_heard)
+    return summary
+
+
+def _add_for_operators(
+    summary: pb.StudySummary, record: StudyRecord, is_heard: Callable[[str], bool]
+) -> None:
+    study, is_open = record.study, record.state is StudyState.OPEN
+    epsilon, delta = study.privacy.epsilon, study.privacy.delta
+    summary.epsilon = "" if epsilon is None else decimal_text(epsilon)
+    summary.delta = "" if delta is None else decimal_text(delta)
+    waits_until = {StudyState.OPEN: study.deadline, StudyState.SEALED: study.open_by}
+    deadline = waits_until.get(record.state)
+    summary.deadline_s = 0 if deadline is None else int(deadline.timestamp())
+    missing = record.missing if is_open else ()
+    unheard = [owner for owner in missing if not is_heard(owner)]
+    summary.missing.CopyFrom(pb.NameList(first=missing[:MOST_NAMES], total=len(missing)))
+    summary.unheard.CopyFrom(pb.NameList(first=unheard[:MOST_NAMES], total=len(unheard)))
 
 
 def _own_release(record: StudyRecord, caller: Caller) -> bytes:

@@ -160,6 +160,8 @@ class AuthInterceptor(ServerInterceptor):
         try:
             certificate = self._authenticator.admit(context.auth_context())
             party = _party_text(certificate.identity)
+            if _is_owner(certificate):
+                self._refusals.called.add(certificate.identity.name)
             with self._count_call(party, is_owner=_is_owner(certificate)):
                 async with aclosing(self._admit_messages(messages, certificate)) as incoming:
                     yield certificate, incoming

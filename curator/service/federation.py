@@ -42,6 +42,7 @@ from dppca.curator.config import Limits
 from dppca.curator.observability.log import log_event
 from dppca.curator.service.answers import (
     chain_to_wire,
+    heard_by,
     is_visible,
     require_visible,
     study_summary,
@@ -87,6 +88,7 @@ class FederationService(rpc.FederationServicer):
         self.refusals = refusals
         self._studies = studies
         self._limits = limits
+        self._is_heard = heard_by(studies.store, refusals)
         self._upload_limiter = PlaceLimiter(
             "uploads", max_total=limits.max_uploads, per_owner=limits.max_uploads_per_owner
         )
@@ -106,7 +108,7 @@ class FederationService(rpc.FederationServicer):
         seen = self._studies.store.history(caller.name).chain if caller.is_owner else None
         length, head = chain_to_wire(seen)
         return pb.ListStudiesResponse(
-            studies=[study_summary(record, caller) for record in records],
+            studies=[study_summary(record, caller, self._is_heard) for record in records],
             ledger_length=length,
             ledger_head=head,
         )

@@ -1,4 +1,4 @@
-"""Recent refusals of a daemon, for its operators.
+"""Recent refusals of a daemon, and the owners that have called it, for its operators.
 
 The log has every refusal with its reason (up to a number of lines a minute); this list is what
 operators read first: the party, the method, the count and the rule of each refusal. It lives in
@@ -9,6 +9,7 @@ one that the curator has and the party may see, methods and errors have names of
 the sentence is the error's constant one. Its size is bounded: refusals of one party by one rule
 are one entry with a count, and a party has at most `MOST_PER_PARTY` entries. If there are more than
 `MOST` in all, the party with the most entries loses its oldest. So no party crowds out another.
+Owners that have called are as many as the authority has certified.
 """
 
 from __future__ import annotations
@@ -49,13 +50,15 @@ class RecentRefusals:
     """Refusals of one daemon; used from its event loop only.
 
     ``clock`` returns the current time, aware. ``since_s`` is the start in seconds since 1970 UTC;
-    ``dropped`` counts the entries for which there was no room since then.
+    ``dropped`` counts the entries for which there was no room since then, and ``called`` has the
+    names of owners of whom a call with a good certificate has come, refused or not.
     """
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock
         self.since_s = int(clock().timestamp())
         self.dropped = 0
+        self.called: set[str] = set()
         self._entries: dict[_Key, Refusal] = {}  # the newest is the last
 
     def add(self, error: DppcaError, *, party: str, study: str, method: str) -> None:

@@ -35,6 +35,9 @@ def test_a_study_from_its_file_to_its_tables(curator: Curator, tmp_path: Path) -
     code, made = curator.operate("study", "create", file)
     assert (code, made["digest"], made["already_stored"]) == (0, STUDY.digest, False)
     assert curator.operate("study", "create", file)[1]["already_stored"]
+    awaited = {"first": list(STUDY.owners), "total": 3}
+    listed = curator.operate("study", "list")[1]["studies"][0]
+    assert (listed["epsilon"], listed["missing"], listed["unheard"]) == ("1", awaited, awaited)
 
     output = tmp_path / "components.npz"
     code, failed = curator.operate("study", "components", "census", "--output", output)
@@ -72,7 +75,8 @@ def test_a_study_from_its_file_to_its_tables(curator: Curator, tmp_path: Path) -
     code, shown = curator.operate("study", "show", "census")
     assert (shown["summary"]["state"], shown["summary"]["contributions"]) == ("decomposed", 3)
     assert [owner["n_rows"] for owner in shown["owners"]] == [1000] * 3
-    assert curator.operate("study", "list")[1]["studies"][0]["name"] == "census"
+    listed = curator.operate("study", "list")[1]["studies"][0]
+    assert (listed["name"], listed["missing"]["total"]) == ("census", 0)
     code, told = curator.operate("refusals", "--study", "census")
     assert (code, told["dropped"]) == (0, 0)
     assert {(each["method"], each["error"]) for each in told["refusals"]} == {

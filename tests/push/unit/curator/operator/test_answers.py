@@ -1,0 +1,51 @@
+"""What operators are told of a study in short."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dppca.common.errors import PeerError
+from dppca.common.transport.codec import read_message
+from dppca.common.wire import federation_pb2 as pb
+from dppca.curator.operator.answers import ListedStudy, NameList
+
+
+def _listed(**fields: Any) -> ListedStudy:
+    return read_message(ListedStudy, pb.StudySummary(state=pb.STUDY_STATE_OPEN, **fields))
+
+
+@pytest.mark.parametrize(
+    ("first", "total", "said"),
+    [((), 0, ""), (("a", "b"), 2, "a, b"), (("a", "b"), 5, "a, b and 3 more"), (("a",), 0, "a")],
+)
+def test_many_names_are_the_first_and_a_number(
+    first: tuple[str, ...], total: int, said: str
+) -> None:
+    assert str(NameList(first=first, total=total)) == said
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "said"),
+    [("1", "", "1"), ("1", "0.000001", "1, delta 0.000001"), ("", "0.000001", ""), ("", "", "")],
+)
+def test_the_cost_is_as_the_study_says_it(epsilon: str, delta: str, said: str) -> None:
+    assert _listed(epsilon=epsilon, delta=delta).cost == said
+
+
+@pytest.mark.parametrize("amount", ["-1", "0", "NaN", "1e999", "many", "\x1b[2J"])
+@pytest.mark.parametrize("field", ["epsilon", "delta"])
+def test_an_amount_that_no_study_can_have_is_refused(field: str, amount: str) -> None:
+    with pytest.raises(PeerError, match="amount that no study can have") as raised:
+        _listed(**{field: amount})
+    assert "\x1b" not in str(raised.value)
+
+
+def test_owners_that_may_have_no_certificate_are_named_with_what_to_do() -> None:
+    assert _listed(missing=pb.NameList(first=["a"], total=1)).hint == ""
+    one = _listed(unheard=pb.NameList(first=["hospitl"], total=1)).hint
+    assert one.startswith("hospitl has contributed to no study here, nor called since")
+    assert "`dppca-curator pki list`" in one
+    many = _listed(unheard=pb.NameList(first=["a", "b\x1b"], total=9)).hint
+    assert many.startswith(r"a, b\x1b and 7 more have")
