@@ -24,6 +24,8 @@ from dppca.common.schema import Binary, Categorical, Schema
 
 MOST_LOADINGS = 8
 """Loadings of a component in a document; the result file also has the smaller ones."""
+LARGE = 0.2
+"""A loading above it, by magnitude, is large: pages show it first, and name it in a sentence."""
 _MOST_PRINTED = 10
 
 
@@ -40,14 +42,42 @@ class Loading:
         """Attribute and, if there is one, its label."""
         return self.attribute if self.label is None else f"{self.attribute}={self.label}"
 
+    @property
+    def is_large(self) -> bool:
+        """Return True for a loading above `LARGE`."""
+        return abs(self.loading) > LARGE
+
 
 @dataclass(frozen=True, slots=True)
 class KeptComponent:
     """A kept component and its largest loadings."""
 
     eigenvalue: Annotated[float, "its variance, noise included, squared coded units"]
+    share: Annotated[float, "its part of all positive variances, noise included"]
     above_noise: Annotated[bool, "whether it is above what noise alone reaches"]
     loadings: Annotated[tuple[Loading, ...], "its eight largest by magnitude, descending"]
+
+    @property
+    def meaning(self) -> str:
+        """What its large loadings say, in words; or why they say nothing."""
+        if not self.above_noise:
+            return "noise alone can make it, so its loadings say nothing."
+        large = [each for each in self.loadings if each.is_large]
+        if not large:
+            return f"no loading is above {LARGE}; many columns have a small part in it."
+        rising = [each.name for each in large if each.loading > 0]
+        falling = [each.name for each in large if each.loading < 0]
+        if not rising:  # the sign of a whole component has no meaning
+            rising, falling = falling, rising
+        if len(large) == 1:
+            return f"{rising[0]} varies, and no other loading is above {LARGE}."
+        first = f"{_listed(rising)} rise together" if len(rising) > 1 else f"{rising[0]} rises"
+        second = f"; {_listed(falling)} fall{'s' if len(falling) == 1 else ''}" if falling else ""
+        return f"{first}{second}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def column_labels(schema: Schema) -> tuple[tuple[str, str | None], ...]:

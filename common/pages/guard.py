@@ -51,7 +51,8 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_AGAIN = "Stop the command with Ctrl-C and start it again: it prints a new address."
+_AGAIN = "To get a new address, stop the command with Ctrl-C and start it again."
+_PASTE = "Paste the address that the command printed into this browser's address line."
 
 Refuse = Callable[[Request, HTTPStatus, str], Response]
 """Function that makes the page with the reason of a refusal."""
@@ -125,8 +126,7 @@ class LocalSessionMiddleware:
             return self._refuse(
                 request,
                 HTTPStatus.FORBIDDEN,
-                "This browser has not logged in here. Open the address that the command printed, "
-                f"whole, in this browser. {_AGAIN}",
+                f"This browser has not logged in here. {_PASTE} It works once. {_AGAIN}",
             )
         return await self._take_form(request) if request.method == "POST" else None
 
@@ -169,7 +169,9 @@ class LocalSessionMiddleware:
             )
         if "origin" not in request.headers:
             return self._refuse(
-                request, HTTPStatus.FORBIDDEN, "The browser does not say where the form is from."
+                request,
+                HTTPStatus.FORBIDDEN,
+                f"The browser does not say where the form is from: use another browser. {_AGAIN}",
             )
         try:
             fields = dict(parse_qsl((await request.body()).decode(), max_num_fields=_MOST_FIELDS))
@@ -202,13 +204,9 @@ def _find_foreign(request: Request) -> str | None:
     except ValueError:
         name = None
     if name not in _LOOPBACK:
-        return "The request names another host: open the address that the command printed."
+        return f"The address names another machine. {_PASTE} {_AGAIN}"
     origin = request.headers.get("origin")
-    if origin is not None and origin != f"http://{host}":
-        return "The request comes from another page. Nothing was done."
-    if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-        return (
-            "The request comes from another page. Type or paste the address that the command "
-            "printed into the browser's address line."
-        )
+    sent_from = request.headers.get("sec-fetch-site", "none")
+    if origin not in (None, f"http://{host}") or sent_from not in ("none", "same-origin"):
+        return f"The request comes from another page. {_PASTE} {_AGAIN}"
     return None

@@ -122,9 +122,6 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         "lasting": duration_text,
         "lines": _lines,
     }
-    environment.tests |= {
-        "above": _is_above,
-    }
     return environment
 
 
@@ -135,10 +132,6 @@ def _shown(value: Any) -> Any:
 
 def _figure(value: float) -> str:
     return f"{value:.4g}"
-
-
-def _is_above(value: float, limit: float) -> bool:
-    return abs(value) > limit
 
 
 def _percent(value: float) -> str:

@@ -74,7 +74,7 @@ class PageApp:
 
     def _refuse(self, request: Request, status: HTTPStatus, message: str) -> Response:
         del request
-        return self._error(status, status.phrase, message)
+        return self._error(status, "This page was not shown, and nothing was done", message)
 
     def _error(self, status: int, title: str, message: str) -> Response:
         # A visitor without a login learns nothing, not even the party of this page.

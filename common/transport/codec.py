@@ -111,7 +111,9 @@ def _read_amount(text: str) -> Decimal:
     try:
         return parse_positive(text)
     except ValueError as error:
-        raise PeerError(f"the other side named an amount that no study can have: {error}") from error
+        raise PeerError(
+            f"the other side named an amount that no study can have: it {error}"
+        ) from error
 
 
 def contribution_parts(

@@ -165,8 +165,14 @@ def read_result(
 def kept_components(result: Result, study: Study) -> tuple[KeptComponent, ...]:
     """Return the kept components of a result with their largest loadings."""
     loadings = largest_loadings(study.table, result.vectors)
+    whole = float(np.maximum(result.eigenvalues, 0).sum())
     return tuple(
-        KeptComponent(float(value), bool(value > result.header.noise_edge), each)
+        KeptComponent(
+            float(value),
+            float(value) / whole if whole else 0.0,
+            bool(value > result.header.noise_edge),
+            each,
+        )
         for value, each in zip(result.eigenvalues, loadings, strict=False)
     )
 

@@ -444,9 +444,23 @@ class StewardApp(PageApp):
                 job.commit_point()
 
             job.step = "Fetching the set, checking and opening it"
-            open_sum(self._site, name, digest=digest, wait_s=0.0, agree_to=agree_to)
+            try:
+                open_sum(self._site, name, digest=digest, wait_s=0.0, agree_to=agree_to)
+            except NotReadyError:
+                if not self._has_voted(name):
+                    raise
+                job.title = f"The vote of this site for {name}"
+                job.notes.append(
+                    "Nothing is opened before enough openers have voted for the same set. Open it "
+                    "here once those that are named below have voted."
+                )
 
         return self._begin(Job(name, f"The opening of {name}"), work)
+
+    def _has_voted(self, name: str) -> bool:
+        study, openers = kept_study(self._site, name), read_history(self._site.ledger).openers
+        record = record_for(openers, study, self._site.name)
+        return record is not None and record.bound is not None
 
     def _components(self, request: Request) -> Response:
         name = _name(request)

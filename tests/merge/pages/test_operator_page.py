@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
@@ -75,6 +76,7 @@ def test_an_operator_sees_who_comes_without_loading_again_and_what_came_out(
             assert commitment.payload_sha256 in text
         assert "ε 1" in text
         assert "Largest loadings of component 1" in text
+        assert re.search(r"^Component 1 \(\d+\.\d% of the variance\): .+\.$", text, re.MULTILINE)
         seen.require_quiet()
     served.process.send_signal(2)
     assert served.process.wait(WAIT_S) == 0

@@ -335,7 +335,9 @@ def test_another_page_another_host_and_a_second_browser_get_nothing(
         assert seen.page.evaluate("document.cookie") == ""
         with watched(browser) as other:
             assert "used before" in _text(other, served.address)
-            assert "has not logged in" in _text(other, place)
+            told = _text(other, place)
+            assert told.startswith("This page was not shown, and nothing was done")
+            assert "has not logged in" in told
         served.process.kill()
         expect(seen.page.get_by_text("does not answer")).to_be_visible()
 
@@ -455,7 +457,11 @@ def test_with_spares_a_page_votes_and_opens_once_the_others_have_voted(
     with open_site(site) as (seen, served):
         _look(seen.page, name)
         agree(seen.page, "Open this")
-        expect(seen.page.get_by_text("this site has voted")).to_be_visible()
+        expect(seen.page.get_by_text(f"The vote of this site for {name} is done.")).to_be_visible()
+        told = seen.page.inner_text("main")
+        assert "once those that are named below have voted" in told
+        assert "dppca-owner open" not in told
+        assert all(other.name in told for other in others)
         assert site.entries.count("vote") == 1
         for other in others[:2]:
             other.run("open", name)  # which votes

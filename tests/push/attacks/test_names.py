@@ -228,7 +228,7 @@ def test_what_a_result_claims_stays_within_its_line() -> None:
         noise_edge=0.1,
         components=(
             KeptComponent(
-                1.0, above_noise=True, loadings=(Loading(f"a{TITLE}", "b\nVERIFIED", 0.5),)
+                1.0, 1.0, above_noise=True, loadings=(Loading(f"a{TITLE}", "b\nVERIFIED", 0.5),)
             ),
         ),
         epsilon=f"1{CLIPBOARD}",

@@ -6,8 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from dppca.common.numerics.loadings import (
+    KeptComponent,
     Loading,
     column_labels,
     component_lines,
@@ -54,6 +56,7 @@ def test_lines_say_which_components_noise_could_have_made() -> None:
     )
     figures = kept_components(result, STUDY)
     assert [each.above_noise for each in figures] == [True, False]
+    assert [round(each.share, 3) for each in figures] == [0.833, 0.167]
     assert component_lines(figures)[:3] == [
         "component 1: eigenvalue 0.5",
         "  -0.700  x1",
@@ -63,6 +66,28 @@ def test_lines_say_which_components_noise_could_have_made() -> None:
     many = component_lines(figures * 6)
     assert sum(line.startswith("component") for line in many) == 10
     assert many[-1] == "and 2 more components"
+
+
+@pytest.mark.parametrize(
+    ("loadings", "said"),
+    [
+        (
+            {"age": 0.7, "pay": 0.6, "work": -0.3, "x": 0.2},
+            "age and pay rise together; work falls.",
+        ),
+        ({"age": 0.7, "a": -0.5, "b": -0.4}, "age rises; a and b fall."),
+        ({"a": 0.6, "b": 0.5, "c": 0.4}, "a, b and c rise together."),
+        ({"a": -0.6, "b": -0.5}, "a and b rise together."),
+        ({"age": 0.9, "x": -0.2}, "age varies, and no other loading is above 0.2."),
+        ({"a": 0.2, "b": -0.1}, "no loading is above 0.2; many columns have a small part in it."),
+        ({}, "no loading is above 0.2; many columns have a small part in it."),
+    ],
+)
+def test_large_loadings_are_said_in_words(loadings: dict[str, float], said: str) -> None:
+    each = tuple(Loading(name, None, value) for name, value in loadings.items())
+    assert KeptComponent(1.0, 0.5, above_noise=True, loadings=each).meaning == said
+    noisy = KeptComponent(1.0, 0.5, above_noise=False, loadings=each)
+    assert noisy.meaning == "noise alone can make it, so its loadings say nothing."
 
 
 def test_each_bin_that_enters_products_has_a_loading() -> None:

@@ -103,6 +103,8 @@ def test_without_the_cookie_or_outside_its_place_nothing_is_told(page: _Page) ->
     ):
         assert answer.status == 403
         assert "secret" not in answer.body
+        assert "address that the command printed" in answer.body
+        assert "stop the command with Ctrl-C and start it again" in answer.body
 
 
 @pytest.mark.parametrize(
@@ -111,6 +113,7 @@ def test_without_the_cookie_or_outside_its_place_nothing_is_told(page: _Page) ->
 def test_a_name_that_was_rebound_to_this_machine_is_refused(page: _Page, host: str) -> None:
     assert page.ask(host=host).status == 403
     assert page.send(host=host, origin=f"http://{host}").status == 403
+    assert "Paste the address that the command printed" in page.ask(host=host).body
 
 
 @pytest.mark.parametrize("host", ["localhost:9000", "127.0.0.1:9000", "[::1]:9000"])

@@ -15,6 +15,7 @@ import pytest
 from jinja2 import UndefinedError
 
 from dppca.common.errors import SettingError
+from dppca.common.numerics.loadings import KeptComponent, Loading
 from dppca.common.pages.rendering import (
     check_report,
     check_server,
@@ -40,13 +41,16 @@ def folder(tmp_path: Path) -> Path:
 
 
 def _render(folder: Path, **changes: object) -> str:
-    loading = {"attribute": HOSTILE, "label": HOSTILE, "loading": -0.5}
+    loading = Loading(HOSTILE, HOSTILE, -0.5)
     values = {
         "who": HOSTILE,
         "name": HOSTILE,
         "values": [0.5, 0.2, -0.1],
         "edge": 0.3,
-        "components": [{"eigenvalue": 0.5, "above_noise": False, "loadings": [loading]}],
+        "components": [
+            KeptComponent(0.5, 0.3, above_noise=above, loadings=(loading,))
+            for above in (False, True)
+        ],
         "panel": {
             "name": HOSTILE,
             "numeric": True,
@@ -117,11 +121,10 @@ def test_every_chart_has_numbers_on_its_axes(folder: Path) -> None:
 
 
 def test_small_loadings_are_in_details(folder: Path) -> None:
-    loadings = [{"attribute": "x", "label": None, "loading": value} for value in (0.9, -0.3, 0.1)]
-    page = _render(
-        folder, components=[{"eigenvalue": 1, "above_noise": True, "loadings": loadings}]
-    )
-    large, _, small = page.partition("<summary>1 below 0.2</summary>")
+    loadings = tuple(Loading("x", None, value) for value in (0.9, -0.3, 0.1))
+    page = _render(folder, components=[KeptComponent(1, 0.345, True, loadings)])
+    assert "<li>Component 1 (34.5% of the variance): x rises; x falls.</li>" in page
+    large, _, small = page.partition("<summary>1 smaller</summary>")
     assert [value in large for value in ("+0.900", "-0.300", "+0.100")] == [True, True, False]
     assert "+0.100" in small
 
