@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from playwright.sync_api import Browser, Page
 
+from dppca.common.numerics.loadings import KeptComponent, Loading
 from dppca.common.pages.rendering import render_file
 from dppca.common.shell.panels import Cell, Panel
 from dppca.common.transport.testbed import CURATOR, OWNER, Processes
@@ -68,10 +69,7 @@ def charts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _draw(folder: Path, first: str) -> Path:
     """A page of charts, whose first attribute has this name."""
     (folder / "gallery.html").write_text(_CHARTS)
-    loadings = [
-        {"attribute": name, "label": label, "loading": value}
-        for name, label, value in ((first, None, 0.7), ("sex", "Male", -0.6), ("work", "x", 0.1))
-    ]
+    loadings = (Loading(first, None, 0.7), Loading("sex", "Male", -0.6), Loading("work", "x", 0.1))
     cells = tuple(Cell(f"{n}", n / 100, (14 - n) / 100) for n in range(1, 14))
     page = render_file(
         [folder],
@@ -79,7 +77,7 @@ def _draw(folder: Path, first: str) -> Path:
         who="",
         segments=[{"name": "a", "epsilon": "1", "width": 1.0}],
         values=[0.4, 0.2, 0.1, 0.04, -0.02],
-        components=[{"eigenvalue": 0.4, "above_noise": True, "loadings": loadings}],
+        components=[KeptComponent(0.4, 0.57, above_noise=True, loadings=loadings)],
         panels=[Panel(first, True, cells), Panel("work", False, cells[:3], 2)],
     )
     path = folder / "page.html"
