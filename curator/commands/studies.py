@@ -272,7 +272,7 @@ def list_text(studies: Sequence[ListedStudy], *, width: int | None) -> str:
         )
         for each in studies
     ]
-    hints = [f"{each.name}: {each.hint}." for each in studies if each.hint]
+    hints = [f"Study {each.name}. {each.hint}." for each in studies if each.hint]
     return "\n".join([*text_table(names, rows, width=width), *hints])
 
 

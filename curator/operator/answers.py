@@ -59,10 +59,9 @@ class ListedStudy:
         """What to do for owners that may have no certificate; empty if there are none."""
         if not self.unheard.total:
             return ""
-        have = "has" if self.unheard.total == 1 else "have"
         return (
-            f"{self.unheard} {have} contributed to no study here, nor called since the curator was "
-            "started. `dppca-curator pki list` says who has a certificate; enrol with `pki sign`"
+            f"Not heard of since the curator was started: {self.unheard}. `dppca-curator pki list` "
+            "says who has a certificate, and `pki sign` enrols"
         )
 
 

@@ -27,7 +27,7 @@ def test_the_list_says_what_a_study_costs_until_when_it_waits_and_for_whom() -> 
         "study   state   contributions  epsilon            deadline              missing",
         "census  open    1 of 4         1, delta 0.000001  2027-01-15 08:00 UTC  a, b and 1 more",
         "done    closed  2 of 2",
-        "census: b has contributed to no study here, nor called since the curator was started. "
-        "`dppca-curator pki list` says who has a certificate; enrol with `pki sign`.",
+        "Study census. Not heard of since the curator was started: b. "
+        "`dppca-curator pki list` says who has a certificate, and `pki sign` enrols.",
     ]
     assert list_text([], width=None) == "There are no studies."

@@ -44,8 +44,5 @@ def test_an_amount_that_no_study_can_have_is_refused(field: str, amount: str) ->
 
 def test_owners_that_may_have_no_certificate_are_named_with_what_to_do() -> None:
     assert _listed(missing=pb.NameList(first=["a"], total=1)).hint == ""
-    one = _listed(unheard=pb.NameList(first=["hospitl"], total=1)).hint
-    assert one.startswith("hospitl has contributed to no study here, nor called since")
-    assert "`dppca-curator pki list`" in one
-    many = _listed(unheard=pb.NameList(first=["a", "b\x1b"], total=9)).hint
-    assert many.startswith(r"a, b\x1b and 7 more have")
+    hint = _listed(unheard=pb.NameList(first=["a", "b\x1b"], total=9)).hint
+    assert r"since the curator was started: a, b\x1b and 7 more. `dppca-curator pki list`" in hint
