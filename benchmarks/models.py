@@ -25,7 +25,6 @@ from typing import Any
 
 import click
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 
 from benchmarks.experiment import group_runs, markdown_table
@@ -42,14 +41,13 @@ from dppca.common.errors import SettingError
 from dppca.common.estimators.base.classifier import Classifier
 from dppca.common.papers import AGSVM, DPSVD, PCADPSVM, SVM, PrivateSVM
 from dppca.common.privacy.accounting import PrivacyCost
-from dppca.common.privacy.release import calibrate
 from dppca.common.schema import Column, Schema
 from dppca.common.shell.console import run
-from dppca.common.study import Study, study_from_mapping
+from dppca.common.study import study_from_mapping
 from dppca.common.transport.testbed import LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
 from dppca.deploy.simulation.holdings import divide, read_cells, write_table
-from dppca.deploy.simulation.runner import DATA_SET, WAIT_S
+from dppca.deploy.simulation.runner import WAIT_S, policy_text
 from dppca.owner.models.features import list_features
 from dppca.owner.models.training import read_rows
 from dppca.owner.records import open_table
@@ -151,6 +149,8 @@ def train_all(asked: ClassifierTrial, *, seed: int, folder: Path) -> list[Traine
     division = divide(table, owners=asked.owners, seed=seed, split="iid")
     held_out = write_table(table.take(division.held_out), folder, stem="held-out", like=rows)
     models: list[Trained] = []
+    spent = sum(method in SPENDING for method in asked.methods) * Decimal(asked.model_epsilon)
+    policy = policy_text([study], "rows.csv", colluders=None, models=spent)
     with Processes() as live:
         federation = LocalFederation(live, folder, make_authority(folder / "authority"))
         federation.start()
@@ -164,7 +164,7 @@ def train_all(asked: ClassifierTrial, *, seed: int, folder: Path) -> list[Traine
         for name, part in zip(study.owners, division.owners, strict=True):
             federation.join(name)
             write_table(table.take(part), federation.site(name), stem="rows", like=rows)
-            (federation.site(name) / "policy.yaml").write_text(_policy(asked, study))
+            (federation.site(name) / "policy.yaml").write_text(policy)
             call(name, "contribute", study.name, "--yes")
         for name in study.owners:
             call(name, "components", study.name, "--wait", str(WAIT_S))
@@ -215,19 +215,6 @@ def table_text(found: Iterable[Trained], commonest: float) -> str:
         rows.append((method, first.label, charged, f"{fmean(accuracies):.3f}", spread))
     header = ("method", "label", "charged", "accuracy", "range")
     return markdown_table(header, rows, words=range(5)).rstrip("\n")
-
-
-def _policy(asked: ClassifierTrial, study: Study) -> str:
-    """A budget with room for the study and every model."""
-    cost = calibrate(study)
-    models = sum(method in SPENDING for method in asked.methods)
-    epsilon = cost.epsilon + models * Decimal(asked.model_epsilon)
-    budget = {
-        "path": "rows.csv",
-        "epsilon": decimal_text(epsilon),
-        "delta": decimal_text(cost.delta),
-    }
-    return yaml.safe_dump({"data_sets": {DATA_SET: budget}})
 
 
 @click.command()

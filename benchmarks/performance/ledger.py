@@ -98,8 +98,10 @@ def _make_site(federation: CuratorProcess, number: int, n_releases: int) -> Site
     rows = np.random.default_rng(number).uniform(-1, 1, (_ROWS, _COLUMNS))
     head = ",".join(f"x{i}" for i in range(_COLUMNS))
     np.savetxt(folder / "rows.csv", rows, delimiter=",", header=head, comments="")
-    budget = 'epsilon: "1000", delta: "1e-6"'
-    (folder / "policy.yaml").write_text(f"data_sets:\n  people: {{path: rows.csv, {budget}}}\n")
+    (folder / "policy.yaml").write_text(
+        'populations:\n  people: {who: Everyone, epsilon: "1000", delta: "1e-6"}\n'
+        "data_sets:\n  rows: {population: people, path: rows.csv}\n"
+    )
     site = load_site(folder)
     _fill(site, n_releases)
     return site

@@ -304,21 +304,24 @@ class SiteDriver:
         return self._federation.own(self.name, *arguments)
 
 
-def policy_text(studies: Sequence[Study], rows: str, *, colluders: int | None) -> str:
+def policy_text(
+    studies: Sequence[Study], rows: str, *, colluders: int | None, models: Decimal = Decimal(0)
+) -> str:
     """Return a site's policy file, whose lifetime budget is exactly what the studies cost.
 
     ``rows`` is the data file's path at the site; ``colluders``, with ``trust: aggregate``, is the
-    fewest that the site accepts.
+    fewest that the site accepts; ``models`` is the epsilon of models that are released too.
     """
     costs = [calibrate(study) for study in studies]
-    budget: dict[str, object] = {
-        "path": rows,
-        "epsilon": decimal_text(sum((each.epsilon for each in costs), Decimal(0))),
+    people = {
+        "who": "Everyone in these rows",
+        "epsilon": decimal_text(sum((each.epsilon for each in costs), models)),
         "delta": decimal_text(max(each.delta for each in costs)),
     }
+    data_set: dict[str, object] = {"population": "people", "path": rows}
     if colluders is not None:
-        budget["aggregate"] = {"colluders": colluders}
-    return yaml.safe_dump({"data_sets": {DATA_SET: budget}})
+        data_set["aggregate"] = {"colluders": colluders}
+    return yaml.safe_dump({"populations": {"people": people}, "data_sets": {DATA_SET: data_set}})
 
 
 def _assemble(

@@ -60,9 +60,7 @@ class EntryDocument(TypedDict):
     time: Annotated[TimeText, "when it was entered"]
     release_id: NotRequired[Annotated[DigestText, "identifier of the release"]]
     data_set: NotRequired[Annotated[str, "data set whose rows were asked for"]]
-    population: NotRequired[
-        Annotated[str, "population that is charged; absent where it has the data set's name"]
-    ]
+    population: NotRequired[Annotated[str, "population that is charged"]]
     source_sha256: NotRequired[
         Annotated[DigestText, "SHA-256 of where the rows lie, never of what they hold"]
     ]
@@ -117,6 +115,7 @@ _REQUEST = {
     "honest": "honest",
     "source_sha256": "account.source",
     "data_set": "account.data_set",
+    "population": "account.population.name",
     "study": "study",
     "study_digest": "request_digest",
     "mechanism": "mechanism",
@@ -173,9 +172,6 @@ def _read_field(document: Mapping[str, Any], name: str) -> Any:
 
 def _request_document(request: ReleaseRequest) -> dict[str, object]:
     values = {key: attrgetter(place)(request) for key, place in _REQUEST.items()}
-    population = request.account.population.name
-    if population != request.data_set:
-        values["population"] = population
     return {
         key: decimal_text(value) if isinstance(value, Decimal) else value
         for key, value in values.items()
@@ -185,13 +181,12 @@ def _request_document(request: ReleaseRequest) -> dict[str, object]:
 
 def _read_request(document: Mapping[str, Any]) -> ReleaseRequest:
     name = document.get("model", "")
-    data_set = document["data_set"]
     budget = Budget(Decimal(document["budget_epsilon"]), Decimal(document["budget_delta"]))
     return ReleaseRequest(
         kind=ReleaseKind.MODEL if name else ReleaseKind.CONTRIBUTION,
         account=Account(
-            data_set,
-            Population(document.get("population", data_set), budget),
+            document["data_set"],
+            Population(document["population"], budget),
             document.get("source_sha256", ""),
         ),
         study=document["study"],

@@ -13,7 +13,7 @@ from dppca.common.shell.files import create_private
 
 BUSY_MS = 5_000
 _APPLICATION_ID = 0x44505043
-VERSION = 5
+VERSION = 6
 
 _DEFINITIONS = (
     "CREATE TABLE entries (sequence INTEGER PRIMARY KEY, document BLOB NOT NULL, "

@@ -50,9 +50,9 @@ class Population:
     Attributes
     ----------
     name
-        The data set's name if the policy gives the data set a budget of its own.
+        Its name in the policy.
     who
-        Description of the people in one line; empty if the policy gives none.
+        Description of the people in one line; empty where it was read from the ledger.
     formerly
         Names of populations and data sets under which these people were charged before.
     data_sets

@@ -30,7 +30,7 @@ class LedgerState:
 class PopulationBudget:
     """Charges of a population, and the lifetime budget that policy.yaml gives it."""
 
-    name: Annotated[str, "name of the population; of a data set with a budget of its own, its name"]
+    name: Annotated[str, "name of the population"]
     who: Annotated[str, "the people, as policy.yaml says (site-only); empty if it does not"] = ""
     data_sets: Annotated[tuple[str, ...], "data sets that draw on it now"] = ()
     tied_to: Annotated[tuple[str, ...], "populations that all of these charges count for too"]

@@ -212,7 +212,7 @@ def _write(table: Path, rows: list[list[str]]) -> None:
 
 
 def prepare(federation: TemporaryFederation) -> None:
-    """Give the site a data set to attack, and one with a small budget."""
+    """Give the site people to attack, and some with a small budget."""
     federation.policy({"survey": "1000000", "small": str(_BUDGET), "crashes": "1000000"})
     for name in ("survey", "small", "crashes"):
         _write(federation.site / f"{name}.csv", [*_OTHERS, _KNOWN])

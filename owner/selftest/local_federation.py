@@ -83,14 +83,15 @@ class TemporaryFederation:
         program = ("-P", "-m", OWNER, "--site", self.site, *arguments, "--json")
         return self.processes.start(program, stdout=subprocess.PIPE, fault=fault)
 
-    def policy(self, data_sets: Mapping[str, str]) -> None:
-        """Give the site data sets with lifetime epsilons; each has its rows in ``NAME.csv``."""
-        lines = [
-            f'  {name}: {{path: {name}.csv, epsilon: "{epsilon}", delta: "0"}}'
-            for name, epsilon in data_sets.items()
+    def policy(self, budgets: Mapping[str, str]) -> None:
+        """Give the site populations with lifetime epsilons; each has its rows in ``NAME.csv``."""
+        people = [
+            f'  {name}: {{who: Invented people, epsilon: "{epsilon}", delta: "0"}}'
+            for name, epsilon in budgets.items()
         ]
+        sets = [f"  {name}: {{population: {name}, path: {name}.csv}}" for name in budgets]
         (self.site / "policy.yaml").write_text(
-            "\n".join(["data_sets:", *lines, ""]), encoding="utf-8"
+            "\n".join(["populations:", *people, "data_sets:", *sets, ""]), encoding="utf-8"
         )
 
 

@@ -168,8 +168,7 @@ class PopulationDocument(StrictDocument):
     delta
         Lifetime delta; ``"0"`` if only Laplace noise is used. A decimal in quotes.
     was
-        Names under which these people were charged before: former names of the population, or of a
-        data set that had a budget of its own and no longer has it.
+        Names under which these people were charged before, such as the population's former name.
     """
 
     who: Annotated[str, AfterValidator(_one_line)]
@@ -202,9 +201,6 @@ class DataSetDocument(PlaceDocument):
     population
         The population of these rows. Several data sets of one population may share files, or be
         queries of one database.
-    epsilon, delta
-        Without ``population``: a lifetime budget of its own, the older form of policies. No other
-        data set may share its files or its database then.
     aggregate
         Needed for studies with ``trust: aggregate``: such a study is refused without it.
     engine
@@ -213,26 +209,9 @@ class DataSetDocument(PlaceDocument):
         Spark for a table of Spark.
     """
 
-    population: PartyName | None = None
-    epsilon: _Exact | None = None
-    delta: _Exact | None = None
+    population: PartyName
     aggregate: AggregateDocument | None = None
     engine: Annotated[str, AfterValidator(require_engine)] | None = None
-
-    @model_validator(mode="after")
-    def _require_one_budget(self) -> Self:
-        given = [name for name in ("epsilon", "delta") if getattr(self, name) is not None]
-        if self.population is not None and given:
-            raise ValueError(
-                f"give population or {' and '.join(given)}, not both: the budget of a data set "
-                "that draws on a population is the population's"
-            )
-        if self.population is None and len(given) < 2:
-            raise ValueError(
-                "name the population whose rows these are (or, as in older policies, give epsilon "
-                "and delta, both of them)"
-            )
-        return self
 
 
 class PolicyDocument(StrictDocument):

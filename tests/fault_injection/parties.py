@@ -51,7 +51,7 @@ STUDY_NAME = "faults"
 KILLED = -9
 DAY_S = 86_400
 PAST_DEADLINE_S = 2 * DAY_S
-_BUDGET = 'epsilon: "1.0", delta: "0", aggregate: {colluders: 1}'
+_BUDGET = 'epsilon: "1.0", delta: "0"'
 _N_ROWS = 60
 _NO_ROOM = ("sh", "-c", 'ulimit -S -f 0; exec "$@"', "sh")
 _UNLIMITED = resource.RLIM_INFINITY
@@ -108,6 +108,7 @@ class Parties:
                 curator=self.relays[owner].address,
                 credentials=authority.issue(Role.OWNER, owner),
                 budget=_BUDGET,
+                colluders=1,
                 rows=_rows(seed=number),
             )
 

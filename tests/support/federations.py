@@ -140,8 +140,8 @@ class MaskedHub:
         return self._parties[name]
 
 
-MASKED_BUDGET = 'epsilon: "3.0", delta: "1e-6", aggregate: {colluders: 1}'
-"""A policy for masked sums."""
+MASKED: dict[str, Any] = {"budget": 'epsilon: "3.0", delta: "1e-6"', "colluders": 1}
+"""What the policy of a site says that takes part in masked sums."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ def make_masked_federation(
     curator: Curator, folder: Path, n_sites: int = 3, *, n_openers: int = 2, **changes: Any
 ) -> MaskedFederation:
     """New sites with rows, a policy for masked sums, and a study at the curator."""
-    sites = [make_enrolled_site(curator, folder, budget=MASKED_BUDGET) for _ in range(n_sites)]
+    sites = [make_enrolled_site(curator, folder, **MASKED) for _ in range(n_sites)]
     study = study_of_sites(sites, n_openers=n_openers, **changes)
     curator.operator().create(study)
     return MaskedFederation(curator, sites, study)

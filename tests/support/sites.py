@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,7 @@ from tests.support.studies import make_study
 NOWHERE = "127.0.0.1:1"
 N_ROWS = 600
 """Rows of a trained site."""
+BUDGET = 'epsilon: "3.0", delta: "0"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,20 +122,30 @@ def _in_its_own(line: list[str], die_at: str) -> tuple[int, Any]:
     return done.returncode, found
 
 
+def policy_text(data_sets: Mapping[str, str], *, budget: str = BUDGET) -> str:
+    """A policy whose data sets, fields by name, all draw on one population, ``people``."""
+    people = f"  people: {{who: Everyone in these rows, {budget}}}"
+    sets = [f"  {name}: {{population: people, {fields}}}" for name, fields in data_sets.items()]
+    return "\n".join(["populations:", people, "data_sets:", *sets, ""])
+
+
 def make_site(
     folder: Path,
     *,
     name: str = "owner-1",
     curator: str = NOWHERE,
     credentials: Credentials | None = None,
-    budget: str = 'epsilon: "3.0", delta: "0"',
+    budget: str = BUDGET,
+    colluders: int | None = None,
     rows: pa.Table | None = None,
 ) -> OwnerSite:
     """A site with data set ``survey``: 200 rows of a census by default; nothing is charged."""
     enrol(folder, name=name, curator=curator)
     if credentials is not None:
         write_credentials(folder, credentials)
-    (folder / "policy.yaml").write_text(f"data_sets:\n  survey: {{path: rows.csv, {budget}}}\n")
+    masked = "" if colluders is None else f", aggregate: {{colluders: {colluders}}}"
+    policy = policy_text({"survey": f"path: rows.csv{masked}"}, budget=budget)
+    (folder / "policy.yaml").write_text(policy)
     if rows is None:
         plain = pa.csv.WriteOptions(quoting_style="none", quoting_header="none")
         pa.csv.write_csv(census_rows(200), folder / "rows.csv", plain)

@@ -23,6 +23,7 @@ from tests.support.checkout import ROOT
 from tests.support.curator import Curator
 from tests.support.documents import require_documented
 from tests.support.patience import run_watched
+from tests.support.sites import policy_text
 
 ELSEWHERE = {
     **environment(),
@@ -58,9 +59,7 @@ def test_a_site_goes_its_whole_way_on_another_system(curator: Curator, tmp_path:
     site = Elsewhere(tmp_path / "site")
     site.run("init", "--name", name, "--curator", curator.address)
     write_credentials(site.folder, curator.authority.issue(Role.OWNER, name))
-    (site.folder / "policy.yaml").write_text(
-        'data_sets:\n  survey: {path: rows.csv, epsilon: "3.0", delta: "0"}\n'
-    )
+    (site.folder / "policy.yaml").write_text(policy_text({"survey": "path: rows.csv"}))
     rows = [f"{17 + row % 73},{('Female', 'Male')[row % 2]},state" for row in range(300)]
     (site.folder / "rows.csv").write_text("\n".join(["age,sex,work", *rows, ""]))
     assert site.run("doctor")["healthy"]

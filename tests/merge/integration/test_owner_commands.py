@@ -94,8 +94,13 @@ def test_doctor_is_content_where_one_of_several_data_sets_is_possible(
 ) -> None:
     (site.folder / "key.pem").chmod(0o600)
     (site.folder / "more.csv").write_bytes((site.folder / "rows.csv").read_bytes())
-    with (site.folder / "policy.yaml").open("a") as file:
-        file.write('  more: {path: more.csv, epsilon: "9", delta: "0"}\n')
+    site.state_policy(
+        [PATIENTS, 'staff: {who: All staff, epsilon: "9", delta: "0"}'],
+        [
+            "survey: {population: patients, path: rows.csv}",
+            "more: {population: staff, path: more.csv}",
+        ],
+    )
     study = curator.begin(site.name, epsilon="5")
     code, [found] = _doctor(site, "data")
     assert code == 0
@@ -297,7 +302,6 @@ def test_a_spent_budget_stays_spent_under_every_new_name(curator: Curator, site:
         ([PATIENTS], "visits: {population: patients, path: ./rows.csv}"),
         ([PATIENTS.replace("patients", "people")], "visits: {population: people, path: rows.csv}"),
         ([PATIENTS.replace("patients", "people")], "survey: {population: people, path: moved.csv}"),
-        ([PATIENTS], 'own: {path: rows.csv, epsilon: "3", delta: "0"}'),
     ):
         (site.folder / "moved.csv").write_bytes((site.folder / "rows.csv").read_bytes())
         site.state_policy(populations, [data_set])

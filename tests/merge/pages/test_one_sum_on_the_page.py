@@ -14,7 +14,7 @@ from dppca.curator.cli import cli
 from tests.support.browser import OpenSite, agree, require_accessible, require_told
 from tests.support.commands import answer_of
 from tests.support.curator import Curator
-from tests.support.federations import MASKED_BUDGET
+from tests.support.federations import MASKED
 from tests.support.sites import OwnerSite, make_enrolled_site
 from tests.support.studies import study_document
 
@@ -64,7 +64,7 @@ def _create(curator: Curator, folder: Path, sites: list[OwnerSite], files: list[
 def test_three_stewards_give_keys_compare_contribute_open_and_fetch_on_their_pages(
     curator: Curator, tmp_path: Path, open_site: OpenSite
 ) -> None:
-    sites = [make_enrolled_site(curator, tmp_path, budget=MASKED_BUDGET) for _ in range(3)]
+    sites = [make_enrolled_site(curator, tmp_path, **MASKED) for _ in range(3)]
     with ExitStack() as stack:
         opened = [stack.enter_context(open_site(site)) for site in sites]
         pages = [seen.page for seen, _ in opened]

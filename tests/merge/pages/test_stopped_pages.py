@@ -15,7 +15,7 @@ from tests.support.browser import OpenSite, agree, look_again_until, require_acc
 from tests.support.curator import Curator
 from tests.support.patience import WAIT_S
 from tests.support.postgres import PostgresServer
-from tests.support.sites import OwnerSite, make_enrolled_site
+from tests.support.sites import OwnerSite, make_enrolled_site, policy_text
 
 # Queries of the rows wait as long as another session holds this lock, as for a busy server.
 _WAIT = """CREATE OR REPLACE FUNCTION wait_for_test() RETURNS boolean LANGUAGE plpgsql AS $$
@@ -40,11 +40,8 @@ def site(curator: Curator, tmp_path: Path, postgres: PostgresServer) -> OwnerSit
     )
     (site.folder / "people.dsn").write_text(postgres.address())
     (site.folder / "people.dsn").chmod(0o600)
-    (site.folder / "policy.yaml").write_text(
-        "data_sets:\n  people:\n    source: {postgresql: {uri: {file: people.dsn}}}\n"
-        "    table: slow_people\n"
-        '    epsilon: "3"\n    delta: "0"\n'
-    )
+    place = "source: {postgresql: {uri: {file: people.dsn}}}, table: slow_people"
+    (site.folder / "policy.yaml").write_text(policy_text({"people": place}))
     return site
 
 

@@ -38,7 +38,7 @@ from tests.support.engines import (
 )
 from tests.support.object_store import object_store, upload
 from tests.support.patience import WAIT_S
-from tests.support.sites import OwnerSite, error_of, make_enrolled_site
+from tests.support.sites import OwnerSite, error_of, make_enrolled_site, policy_text
 
 MARKS = ("marked-label-4711", "41.73952618")
 
@@ -267,10 +267,8 @@ def test_a_database_is_refused_on_an_engine(
         connection.execute("CREATE TABLE people (age, sex, work)")
         connection.execute("INSERT INTO people VALUES (40, 'Male', 'state')")
     connection.close()
-    (site.folder / "policy.yaml").write_text(
-        "data_sets:\n  people:\n    source: {sqlite: {path: rows.db}}\n    table: people\n"
-        '    epsilon: "3"\n    delta: "0"\n'
-    )
+    place = "source: {sqlite: {path: rows.db}}, table: people"
+    (site.folder / "policy.yaml").write_text(policy_text({"people": place}))
     code, message = error_of(site.run("contribute", study, "--yes", "--engine", cluster.engine))
     assert code == SettingError.exit_code
     assert "Leave out --engine, or export the rows to Parquet" in message
@@ -350,7 +348,5 @@ def _site(curator: Curator, folder: Path, *, n_files: int) -> tuple[OwnerSite, s
     site = make_enrolled_site(curator, folder / "site")
     study = curator.begin(site.name)
     write_files(census_rows(500), site.folder / "rows", n_files)
-    (site.folder / "policy.yaml").write_text(
-        'data_sets:\n  survey:\n    path: rows\n    epsilon: "3"\n    delta: "0"\n'
-    )
+    (site.folder / "policy.yaml").write_text(policy_text({"survey": "path: rows"}))
     return site, study.name

@@ -25,7 +25,7 @@ from dppca.owner.release.contribution import Review
 from dppca.owner.site.config import load_site
 from tests.support.curator import Curator
 from tests.support.postgres import PostgresServer
-from tests.support.sites import OwnerSite, error_of, make_enrolled_site
+from tests.support.sites import OwnerSite, error_of, make_enrolled_site, policy_text
 
 QUERY = "SELECT age, sex, work FROM people WHERE note <> 'hidden-word'"
 HIDDEN = ("hidden-word", "hidden-role", "/dppca-pg-")
@@ -47,10 +47,8 @@ def site(curator: Curator, tmp_path: Path, postgres: PostgresServer) -> OwnerSit
     (site.folder / "people.sql").write_text(QUERY)
     (site.folder / "people.dsn").write_text(postgres.address("hidden-role"))
     (site.folder / "people.dsn").chmod(0o600)
-    (site.folder / "policy.yaml").write_text(
-        "data_sets:\n  people:\n    source: {postgresql: {uri: {file: people.dsn}}}\n"
-        '    query: people.sql\n    epsilon: "3"\n    delta: "0"\n'
-    )
+    place = "source: {postgresql: {uri: {file: people.dsn}}}, query: people.sql"
+    (site.folder / "policy.yaml").write_text(policy_text({"people": place}))
     return site
 
 

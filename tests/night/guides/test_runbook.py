@@ -15,7 +15,7 @@ from tests.support.census import make_release
 from tests.support.checkout import ROOT
 from tests.support.curator import Curator
 from tests.support.page_shell import PageShell, read_blocks
-from tests.support.sites import OwnerSite
+from tests.support.sites import OwnerSite, policy_text
 from tests.support.studies import make_study
 
 PAGE = ROOT / "docs/how-to/runbook.md"
@@ -71,9 +71,7 @@ def test_a_site_that_lost_its_ledger(curator: Curator, operator: PageShell, tmp_
     curator.connect(credentials_in(tmp_path / "alice")).create(study)
     site = OwnerSite(tmp_path / "owner-1", "owner-1")
     (site.folder / "rows.csv").write_text("age,sex,work\n" + "40,Male,state\n" * 20)
-    (site.folder / "policy.yaml").write_text(
-        'data_sets:\n  survey: {path: rows.csv, epsilon: "3.0", delta: "0"}\n'
-    )
+    (site.folder / "policy.yaml").write_text(policy_text({"survey": "path: rows.csv"}))
     assert site.contribute(study)[0] == 0
     (site.folder / "ledger.sqlite").unlink()
     look = ("doctor", "--json")

@@ -37,7 +37,7 @@ from dppca.common.wire import federation_pb2_grpc as rpc
 from dppca.owner.cli import cli
 from dppca.owner.site.opener_keys import list_opener_keys, read_opener_key
 from tests.support.certificates import new_authority, taken_of
-from tests.support.federations import MASKED_BUDGET, study_of_sites
+from tests.support.federations import MASKED, study_of_sites
 from tests.support.sites import OwnerSite, error_of, make_site
 
 MISMATCH, SIGNATURE, REFUSED, SEAL = 12, 17, 26, 27
@@ -165,7 +165,7 @@ def _room(folder: Path, n_openers: int, **changes: Any) -> Iterator[Room]:
     for place in range(4):
         name = f"owner-{place + 1}"
         issued = authority.issue(Role.OWNER, name)
-        how = {"curator": address, "credentials": issued, "budget": MASKED_BUDGET}
+        how = {"curator": address, "credentials": issued, **MASKED}
         sites.append(make_site(folder / name, name=name, **how))
     changes = {"quorum": 3, "deadline": "2090-01-01T00:00:00Z", **changes}
     liar.study = study_of_sites(

@@ -35,7 +35,7 @@ from dppca.owner.synthesis.tables import open_writer
 from tests.support.certificates import new_authority
 from tests.support.checkout import ROOT
 from tests.support.latent_rows import make_result, make_rows
-from tests.support.sites import OwnerSite, keep_components, make_site, proved
+from tests.support.sites import OwnerSite, keep_components, make_site, policy_text, proved
 from tests.support.studies import make_study
 
 TITLE = "\x1b]0;owned\x07"
@@ -87,7 +87,7 @@ def site_with(folder: Path, study: Study) -> OwnerSite:
     authority = new_authority()
     site = make_site(folder, credentials=authority.issue(Role.OWNER, "owner-1"))
     (folder / "policy.yaml").write_text(
-        'data_sets:\n  survey: {path: rows.parquet, epsilon: "10", delta: "0"}\n'
+        policy_text({"survey": "path: rows.parquet"}, budget='epsilon: "10", delta: "0"')
     )
     rows = make_rows(300).select(["ill", "x0", "x1", "x2", "x3", "colour"])
     (_, second) = study.table.attributes[0].labels  # type: ignore[union-attr]

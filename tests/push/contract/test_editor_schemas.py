@@ -13,7 +13,10 @@ from dppca.curator.commands.study_template import TEMPLATE
 from tools.file_reference import policy_schema, site_schema, study_schema
 
 SITE = {"version": 1, "name": "hospital", "curator": "hub.example:7443"}
-POLICY = {"data_sets": {"survey": {"path": "survey.csv", "epsilon": "3.0", "delta": "0"}}}
+POLICY = {
+    "populations": {"patients": {"who": "Patients", "epsilon": "3.0", "delta": "0"}},
+    "data_sets": {"survey": {"path": "survey.csv", "population": "patients"}},
+}
 
 
 def faults(text: str, document: object) -> list[str]:
@@ -46,7 +49,11 @@ def test_what_is_right_passes() -> None:
         (study_schema(), template(centre=0, type="ordinal")),
         (study_schema(), {**template(), "privacy": {"mechanism": "wishart"}}),
         (site_schema(), {**SITE, "curatr": "x:1"}),
-        (policy_schema(), {"data_sets": {"survey": {"paths": "survey.csv"}}}),
+        (
+            policy_schema(),
+            {"data_sets": {"survey": {"paths": "survey.csv", "population": "patients"}}},
+        ),
+        (policy_schema(), {"data_sets": {"survey": {"path": "survey.csv"}}}),
     ],
 )
 def test_what_is_wrong_is_marked(text: str, document: object) -> None:

@@ -19,7 +19,7 @@ from dppca.common.transport.tls import Credentials, Role
 from dppca.owner.cli import cli
 from tests.support.certificates import Authority, write_credentials
 from tests.support.ledgers import NOW, ledger_files, request_of
-from tests.support.sites import OwnerSite, make_site
+from tests.support.sites import OwnerSite, make_site, policy_text
 from tests.support.studies import binary_of, make_study, numeric_of, study_document
 
 NOWHERE = "127.0.0.1:1"
@@ -121,9 +121,8 @@ def test_one_hot_columns_of_a_data_set_are_checked_as_the_attribute_that_they_ar
     data.write_text("age,sex,w1,w2\n20,Male,1,0\n30,Female,0,1\n40,Male,1,1\n50,Male,0,0\n")
     work = STUDY.table.attributes[STUDY.table.find_index("work")].categories
     group = {"work": dict(zip(["w1", "w2"], work, strict=False))}
-    budget = {"epsilon": "1", "delta": "0"}
-    entry = {"path": data.name, "one_hot": group, **budget}
-    (site.folder / "policy.yaml").write_text(yaml.safe_dump({"data_sets": {"bits": entry}}))
+    entry = f"path: {data.name}, one_hot: {json.dumps(group)}"
+    (site.folder / "policy.yaml").write_text(policy_text({"bits": entry}))
     code, report = site.run("check", "--data-set", "bits", "--study-file", str(study_file))
     assert code == 14
     assert report["coded_by_rule"]["attributes"]["work"]["found"] == {
@@ -229,17 +228,19 @@ def test_doctor_says_that_a_policy_without_data_sets_releases_nothing(site: Owne
     assert (code, found["policy"][0]) == (20, "broken")
 
 
-def test_doctor_refuses_two_names_for_one_file(site: OwnerSite) -> None:
+def test_doctor_refuses_a_budget_that_is_no_populations(site: OwnerSite) -> None:
     with (site.folder / "policy.yaml").open("a") as file:
-        file.write('  again: {path: ./rows.csv, epsilon: "3", delta: "0"}\n')
+        file.write('  more: {path: more.csv, epsilon: "3", delta: "0"}\n')
     code, found = _findings(site)
     assert (code, found["policy"][0]) == (10, "broken")
-    assert "survey and again have the same rows" in found["policy"][1]
+    assert "line 5, data_sets.more: population is missing" in found["policy"][1]
     for command in (["budget"], ["budget", "plan", "--epsilon", "1"]):
         assert _error(site.run(*command)) == (10, "SettingError")
 
 
-PATIENTS = 'patients: {who: All patients, epsilon: "3", delta: "0"'
+PATIENTS = 'patients: {who: All patients, epsilon: "3", delta: "0"}'
+STAFF = 'staff: {who: All staff, epsilon: "1", delta: "0"}'
+SURVEY = "survey: {population: patients, path: rows.csv}"
 
 
 def _charge(site: OwnerSite, *, data_set: str = "survey") -> None:
@@ -256,11 +257,6 @@ def _charge(site: OwnerSite, *, data_set: str = "survey") -> None:
         ledger.reserve(replace(request, account=account), release_id=bytes(16), now=NOW)
 
 
-def _state(site: OwnerSite, populations: str, *data_sets: str) -> None:
-    lines = ["populations:", f"  {populations}", "data_sets:", *(f"  {each}" for each in data_sets)]
-    (site.folder / "policy.yaml").write_text("\n".join([*lines, ""]))
-
-
 def test_doctor_says_that_the_people_of_a_charge_are_not_stated_and_how_to_state_them(
     site: OwnerSite,
 ) -> None:
@@ -268,9 +264,7 @@ def test_doctor_says_that_the_people_of_a_charge_are_not_stated_and_how_to_state
     code, found = _findings(site)
     assert (code, found["budget"][0]) == (10, "broken")
     assert "the ledger has charges of old, and policy.yaml does not say" in found["budget"][1]
-    _state(
-        site, PATIENTS + ", was: [old, survey]}", "survey: {population: patients, path: rows.csv}"
-    )
+    site.state_policy([PATIENTS.replace("}", ", was: [old, survey]}")], [SURVEY])
     assert _findings(site)[0] == 0
     (people,) = site.run("budget")[1]["populations"]
     assert (people["name"], people["who"]) == ("patients", "All patients")
@@ -278,16 +272,15 @@ def test_doctor_says_that_the_people_of_a_charge_are_not_stated_and_how_to_state
 
 
 RENAMED = {
-    "the population": (PATIENTS + "}", "survey: {population: patients, path: rows.csv}"),
-    "both": (PATIENTS + "}", "visits: {population: patients, path: ./rows.csv}"),
-    "into one of its own": ("{}", 'visits: {path: rows.csv, epsilon: "3", delta: "0"}'),
+    "the population": SURVEY,
+    "both": "visits: {population: patients, path: ./rows.csv}",
 }
 
 
-@pytest.mark.parametrize("policy", RENAMED.values(), ids=list(RENAMED))
-def test_no_new_name_gives_a_file_a_new_budget(site: OwnerSite, policy: tuple[str, str]) -> None:
+@pytest.mark.parametrize("data_set", RENAMED.values(), ids=list(RENAMED))
+def test_no_new_name_gives_a_file_a_new_budget(site: OwnerSite, data_set: str) -> None:
     _charge(site)
-    _state(site, *policy)
+    site.state_policy([PATIENTS], [data_set])
     (people,) = site.run("budget")[1]["populations"]
     assert (people["spent"], people["remaining"]) == ("0.7", "2.3")
     plan = site.run("budget", "plan", "--epsilon", "2.4")[1]
@@ -298,10 +291,8 @@ def test_no_new_name_gives_a_file_a_new_budget(site: OwnerSite, policy: tuple[st
 def test_doctor_warns_of_two_populations_over_one_source(
     site: OwnerSite, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    staff = 'staff: {who: All staff, epsilon: "1", delta: "0"}'
     work = "work: {population: staff, path: ./rows.csv}"
-    survey = "survey: {population: patients, path: rows.csv}"
-    _state(site, f"{PATIENTS}}}\n  {staff}", survey, work)
+    site.state_policy([PATIENTS, STAFF], [SURVEY, work])
     code, found = _findings(site)
     assert (code, found["policy"][0]) == (0, "warning")
     assert "survey and work have rows in common" in found["policy"][1]
@@ -317,10 +308,9 @@ def test_doctor_warns_of_two_populations_over_one_source(
 
 
 def test_doctor_warns_where_charges_tie_two_populations(site: OwnerSite) -> None:
-    _state(site, f"{PATIENTS}}}", "survey: {population: patients, path: rows.csv}")
+    site.state_policy([PATIENTS], [SURVEY])
     _charge(site)
-    staff = 'staff: {who: All staff, epsilon: "1", delta: "0"}'
-    _state(site, f"{PATIENTS}}}\n  {staff}", "survey: {population: staff, path: rows.csv}")
+    site.state_policy([PATIENTS, STAFF], [SURVEY.replace("patients", "staff")])
     code, found = _findings(site)
     assert (code, found["budget"][0]) == (0, "warning")
     assert "populations patients, staff have their charges in common" in found["budget"][1]

@@ -42,8 +42,6 @@ def _charged(*accounts: Account) -> History:
     return history_of(*made)
 
 
-OLD = Account("survey", _people("survey"))
-"""As versions charged it that knew no population."""
 PATIENTS = _people("patients", data_sets=("survey",), sources=frozenset({FILE}))
 CHARGED = _charged(Account("survey", PATIENTS, FILE))
 
@@ -60,7 +58,6 @@ SAME_PEOPLE = {
     "a population that says what its data set was": Account(
         "x", _people("y", formerly=("survey",))
     ),
-    "a budget of its own": Account("survey", _people("survey"), OTHER_FILE),
     "a file in what was charged as a folder": Account(
         "x", _people("y", data_sets=("x",), folders=frozenset({FILE})), OTHER_FILE
     ),
@@ -84,8 +81,6 @@ def test_nobody_is_charged_while_a_charged_population_is_left_out() -> None:
     new = Account("x", _people("y", data_sets=("x",)), OTHER_FILE)
     with pytest.raises(SettingError, match=r"charges of patients, and .* was: \[patients\]"):
         admit_charge(CHARGED, _request(9, new))
-    with pytest.raises(SettingError, match="charges of survey"):
-        admit_charge(_charged(OLD), _request(9, new))
     retired = replace(new, others=(_people("patients"),))
     assert admit_charge(CHARGED, _request(9, retired)) is None
 

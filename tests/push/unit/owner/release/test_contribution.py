@@ -236,7 +236,7 @@ def site(tmp_path: Path) -> OwnerSite:
     _reserve(site, study)
     (site.folder / "more.csv").write_bytes((site.folder / "rows.csv").read_bytes())
     with (site.folder / "policy.yaml").open("a") as file:
-        file.write('  more: {path: more.csv, epsilon: "10", delta: "0"}\n')
+        file.write("  more: {population: people, path: more.csv}\n")
     return site
 
 

@@ -20,11 +20,11 @@ from dppca.owner.site.enrolment import enrol
 from dppca.owner.site.policy import Policy, load_policy
 from tests.support.checkout import ROOT
 from tests.support.ledgers import history_of, request_of
+from tests.support.sites import policy_text
 from tests.support.studies import make_study
 
-BUDGET = 'epsilon: "1", delta: "0"'
 SERVICE = "{postgresql: {service: warehouse}}"
-GOOD = 'data_sets:\n  survey: {path: rows.csv, epsilon: "3.0", delta: "1e-9"}\n'
+GOOD = policy_text({"survey": "path: rows.csv"}, budget='epsilon: "3.0", delta: "1e-9"')
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def _policy(folder: Path, text: str) -> Policy:
 def test_a_policy_names_data_sets_with_exact_budgets(folder: Path) -> None:
     policy = _policy(folder, GOOD)
     found = policy.data_set("survey")
-    assert found.account.population.name == "survey"
+    assert found.account.population.name == "people"
     assert found.account.population.budget == Budget(Decimal("3.0"), Decimal("1e-9"))
     assert policy.populations == (found.account.population,)
     assert found.source == local_files(folder.resolve() / "rows.csv")
@@ -49,7 +49,7 @@ def test_a_policy_names_data_sets_with_exact_budgets(folder: Path) -> None:
 
 def test_one_hot_columns_change_neither_the_place_nor_the_name_of_the_rows(folder: Path) -> None:
     one_hot = "one_hot: {region: {reg_n: north, reg_s: south}}"
-    policy = _policy(folder, f"data_sets:\n  survey: {{path: rows.csv, {one_hot}, {BUDGET}}}\n")
+    policy = _policy(folder, policy_text({"survey": f"path: rows.csv, {one_hot}"}))
     files, source = local_files(folder.resolve() / "rows.csv"), policy.data_set("survey").source
     assert (source.title, source.place) == (files.title, files.place)
 
@@ -61,7 +61,7 @@ def test_a_data_set_is_the_one_that_is_named_or_the_only_one(folder: Path) -> No
     assert policy.data_set(None) == policy.data_set("survey")
     with pytest.raises(NoPolicyError, match="does not name data set rows"):
         policy.data_set("rows")
-    two = _policy(folder, GOOD + '  other: {path: b.csv, epsilon: "1", delta: "0"}\n')
+    two = _policy(folder, policy_text({"survey": "path: rows.csv", "other": "path: b.csv"}))
     with pytest.raises(SettingError, match=r"survey, other\): choose with --data-set"):
         two.data_set(None)
     (folder / "policy.yaml").unlink()
@@ -86,24 +86,10 @@ def test_the_example_in_a_new_policy_is_one_without_the_marks_of_a_comment(folde
     assert policy.data_set("survey").account.population.who == "Everyone treated here since 2010"
 
 
-@pytest.mark.parametrize("second", ["rows.csv", "./x/../rows.csv", "linked/soft.csv", "hard.csv"])
-def test_one_file_cannot_have_two_lifetime_budgets(folder: Path, second: str) -> None:
-    again = f'  again: {{path: "{second}", epsilon: "9", delta: "0"}}\n'
-    (folder / "linked").symlink_to(folder)
-    (folder / "soft.csv").symlink_to("rows.csv")
-    if second != "hard.csv":  # before it is there, too
-        with pytest.raises(SettingError, match="have the same rows"):
-            _policy(folder, GOOD + again)
-    (folder / "rows.csv").write_text("x\n1\n")
-    os.link(folder / "rows.csv", folder / "hard.csv")
-    with pytest.raises(SettingError, match="data sets survey and again have the same rows"):
-        _policy(folder, GOOD + again)
-
-
 def test_two_files_are_two_data_sets_and_one_replaced_stays_what_it_was(folder: Path) -> None:
     for name in ("rows.csv", "b.csv"):
         (folder / name).write_text("x\n1\n")
-    text = GOOD + '  other: {path: b.csv, epsilon: "1", delta: "0"}\n'
+    text = policy_text({"survey": "path: rows.csv", "other": "path: b.csv"})
     before = _policy(folder, text)
     (folder / "new.csv").write_text("x\n2\n")
     (folder / "new.csv").replace(folder / "rows.csv")
@@ -113,52 +99,52 @@ def test_two_files_are_two_data_sets_and_one_replaced_stays_what_it_was(folder: 
 @pytest.mark.parametrize(
     ("fault", "place"),
     [
-        ('{path: a.csv, epsilon: 3.0, delta: "0"}', "epsilon: write the decimal as text"),
-        ('{path: a.csv, epsilon: true, delta: "0"}', "epsilon"),
-        ('{path: a.csv, epsilon: "nan", delta: "0"}', "epsilon"),
-        ('{path: a.csv, epsilon: "0", delta: "0"}', "epsilon"),
-        ('{path: a.csv, epsilon: "-1", delta: "0"}', "epsilon"),
-        ('{path: a.csv, epsilon: "1", delta: "1"}', "delta"),
-        ('{path: a.csv, epsilon: "1"}', "delta"),
-        ('{path: "", epsilon: "1", delta: "0"}', "path"),
-        (r'{path: "a\0b", epsilon: "1", delta: "0"}', "path"),
-        ('{epsilon: "1", delta: "0"}', "give one of path, source"),
-        (f"{{path: a.csv, source: {SERVICE}, {BUDGET}}}", "give one of path, source"),
-        (f"{{path: a.csv, table: t, {BUDGET}}}", "table and query are for a source"),
-        (f"{{source: {SERVICE}, {BUDGET}}}", "give one of table, query"),
-        (f"{{source: {{delta: {{path: x}}}}, table: t, {BUDGET}}}", "table and query are for"),
-        (f"{{source: {{delta: {{path: x, version: -1}}}}, {BUDGET}}}", "version"),
-        (f"{{source: {SERVICE}, table: t, query: q.sql, {BUDGET}}}", "give one of table, query"),
-        (f"{{source: {{}}, table: t, {BUDGET}}}", "give one of postgresql, sqlite"),
-        (f"{{source: {{mysql: {{service: s}}}}, table: t, {BUDGET}}}", "mysql"),
-        (
-            f"{{source: {{sqlite: {{service: s}}}}, table: t, {BUDGET}}}",
-            "`service` is no field",
-        ),
-        (f"{{source: {{sqlite: {{uri: {{env: X}}}}}}, table: t, {BUDGET}}}", "path is missing"),
-        (
-            f"{{source: {{postgresql: {{path: x.db}}}}, table: t, {BUDGET}}}",
-            "`path` is no field",
-        ),
-        (f"{{path: a.csv, one_hot: {{a: {{x: n}}}}, {BUDGET}}}", "joins two columns or more"),
-        (f"{{path: a.csv, one_hot: {{a: {{x: n, y: n}}}}, {BUDGET}}}", "with a label of its own"),
-        (
-            f"{{path: a.csv, one_hot: {{a: {{x: n, y: s}}, b: {{x: n, z: s}}}}, {BUDGET}}}",
-            "each column into one",
-        ),
-        (
-            f"{{source: {SERVICE}, table: t, one_hot: {{a: {{x: n, y: s}}}}, {BUDGET}}}",
-            "one_hot is for path",
-        ),
-        ('{path: a.csv, epsilon: "1", delta: "0", extra: 1}', "extra"),
-        ('{path: a.csv, epsilon: "1", epsilon: "9", delta: "0"}', "epsilon given twice"),
+        ('epsilon: 3.0, delta: "0"', "populations.people.epsilon: write the decimal as text"),
+        ('epsilon: true, delta: "0"', "epsilon"),
+        ('epsilon: "nan", delta: "0"', "epsilon"),
+        ('epsilon: "0", delta: "0"', r"populations\.people: epsilon"),
+        ('epsilon: "-1", delta: "0"', "epsilon"),
+        ('epsilon: "1", delta: "1"', "delta"),
+        ('epsilon: "1"', "delta is missing"),
+        ('epsilon: "1", epsilon: "9", delta: "0"', "epsilon given twice"),
     ],
 )
-def test_a_policy_that_is_not_exact_is_refused_by_field(
+def test_a_budget_that_is_not_exact_is_refused_by_field(
     folder: Path, fault: str, place: str
 ) -> None:
     with pytest.raises(SettingError, match=place):
-        _policy(folder, f"data_sets:\n  survey: {fault}\n")
+        _policy(folder, policy_text({"survey": "path: a.csv"}, budget=fault))
+
+
+@pytest.mark.parametrize(
+    ("fault", "place"),
+    [
+        ('path: ""', "path"),
+        (r'path: "a\0b"', "path"),
+        ("key: id", "give one of path, source"),
+        (f"path: a.csv, source: {SERVICE}", "give one of path, source"),
+        ("path: a.csv, table: t", "table and query are for a source"),
+        (f"source: {SERVICE}", "give one of table, query"),
+        ("source: {delta: {path: x}}, table: t", "table and query are for"),
+        ("source: {delta: {path: x, version: -1}}", "version"),
+        (f"source: {SERVICE}, table: t, query: q.sql", "give one of table, query"),
+        ("source: {}, table: t", "give one of postgresql, sqlite"),
+        ("source: {mysql: {service: s}}, table: t", "mysql"),
+        ("source: {sqlite: {service: s}}, table: t", "`service` is no field"),
+        ("source: {sqlite: {uri: {env: X}}}, table: t", "path is missing"),
+        ("source: {postgresql: {path: x.db}}, table: t", "`path` is no field"),
+        ("path: a.csv, one_hot: {a: {x: n}}", "joins two columns or more"),
+        ("path: a.csv, one_hot: {a: {x: n, y: n}}", "with a label of its own"),
+        ("path: a.csv, one_hot: {a: {x: n, y: s}, b: {x: n, z: s}}", "each column into one"),
+        (f"source: {SERVICE}, table: t, one_hot: {{a: {{x: n, y: s}}}}", "one_hot is for path"),
+        ("path: a.csv, extra: 1", "extra"),
+    ],
+)
+def test_a_data_set_that_is_not_exact_is_refused_by_field(
+    folder: Path, fault: str, place: str
+) -> None:
+    with pytest.raises(SettingError, match=place):
+        _policy(folder, policy_text({"survey": fault}))
 
 
 @pytest.mark.parametrize("text", ["", "- a\n", "data_sets: {a: 1}\n", "a: [\n", "sets: {}\n"])
@@ -188,26 +174,26 @@ SECRET_SOURCES = {
     "{postgresql://u:marked-4711@db/x}": NO_BLANK,
 }
 SECRETS = {
-    **{f"survey: {{source: {s}, table: t, {BUDGET}}}": w for s, w in SECRET_SOURCES.items()},
-    f'survey: {{path: "host=db password=marked-4711", {BUDGET}}}': NO_PASSWORD,
-    f'survey: {{path: "s3:/u:marked-4711@bucket/rows", {BUDGET}}}': NO_PASSWORD,
-    f'survey: {{path: "s3://u:marked-4711@bucket/rows", {BUDGET}}}': "may hold no user, password",
-    f'survey: {{path: "s3://b/rows?endpoint_override=u%3Amarked-4711%40host", {BUDGET}}}': (
+    **{("survey", f"source: {source}, table: t"): w for source, w in SECRET_SOURCES.items()},
+    ("survey", 'path: "host=db password=marked-4711"'): NO_PASSWORD,
+    ("survey", 'path: "s3:/u:marked-4711@bucket/rows"'): NO_PASSWORD,
+    ("survey", 'path: "s3://u:marked-4711@bucket/rows"'): "may hold no user, password",
+    ("survey", 'path: "s3://b/rows?endpoint_override=u%3Amarked-4711%40host"'): (
         "may hold no user, password"
     ),
-    f"survey:u:marked-4711@db: {{path: x, {BUDGET}}}": r"data_sets\.survey: a name has 1 to 64",
-    f"survey: {{source: {SERVICE}, query: 'Select marked-4711 FROM rows', {BUDGET}}}": (
+    ("survey:u:marked-4711@db", "path: x"): r"data_sets\.survey: a name has 1 to 64",
+    ("survey", f"source: {SERVICE}, query: 'Select marked-4711 FROM rows'"): (
         "names the file of a query"
     ),
 }
 
 
-@pytest.mark.parametrize(("line", "says"), SECRETS.items())
+@pytest.mark.parametrize(("data_set", "says"), SECRETS.items())
 def test_a_secret_in_a_policy_is_refused_and_not_repeated(
-    folder: Path, line: str, says: str
+    folder: Path, data_set: tuple[str, str], says: str
 ) -> None:
     with pytest.raises(SettingError, match=says) as refused:
-        _policy(folder, f"data_sets:\n  {line}\n")
+        _policy(folder, policy_text(dict([data_set])))
     assert "marked-4711" not in "".join(traceback.format_exception(refused.value))
 
 
@@ -219,20 +205,9 @@ def test_a_database_is_a_source_by_service_variable_or_file(folder: Path) -> Non
         "c": "{postgresql: {uri: {file: c.dsn}}}",
         "d": "{sqlite: {path: rows.db}}",
     }
-    lines = [f"  {n}: {{source: {s}, table: omop.t, {BUDGET}}}\n" for n, s in sources.items()]
-    policy = _policy(folder, "data_sets:\n" + "".join(lines))
+    sets = {name: f"source: {source}, table: omop.t" for name, source in sources.items()}
+    policy = _policy(folder, policy_text(sets))
     assert [each.source.title for each in policy.data_sets] == [f"{n} (database)" for n in sources]
-
-
-@pytest.mark.parametrize(
-    "source", ["{postgresql: {service: w}}", "{postgresql: {uri: {env: X}}}", "{sqlite: {path: x}}"]
-)
-def test_two_queries_of_one_database_are_not_two_lifetime_budgets(
-    folder: Path, source: str
-) -> None:
-    lines = [f"  {name}: {{source: {source}, table: {name}, {BUDGET}}}\n" for name in ("a", "b")]
-    with pytest.raises(SettingError, match="have the same rows"):
-        _policy(folder, "data_sets:\n" + "".join(lines))
 
 
 PEOPLE = """populations:
@@ -257,8 +232,14 @@ def test_data_sets_of_one_population_share_its_budget_and_may_share_a_file(folde
 TABLE = "source: {sqlite: {path: %s}}, table: t"
 DELTA = "source: {delta: {path: %s}}"
 ONE_PLACE = {
+    "a file in two spellings": ("path: rows.csv", "path: ./x/../rows.csv"),
+    "a symbolic link": ("path: rows.csv", "path: soft.csv"),
     "a hard link": ("path: rows.csv", "path: hard.csv"),
     "a file in a linked folder": ("path: lake", "path: linked/a.parquet"),
+    "two tables of a database": (
+        "source: {postgresql: {uri: {env: X}}}, table: a",
+        "source: {postgresql: {uri: {env: X}}}, table: b",
+    ),
     "a database by a link": (TABLE % "rows.csv", TABLE % "hard.csv"),
     "a lake and a pattern of its files": (DELTA % "lake", "path: lake/*.parquet"),
     "two versions of a lake": (DELTA % "lake", "source: {delta: {path: lake, version: 0}}"),
@@ -278,6 +259,7 @@ def test_one_place_has_no_second_budget_in_another_population(
     (folder / "rows.csv").touch()
     (folder / "lake" / "a.parquet").touch()
     os.link(folder / "rows.csv", folder / "hard.csv")
+    (folder / "soft.csv").symlink_to("rows.csv")
     (folder / "linked").symlink_to("lake")
     if "path: lake" in places:
         (folder / "lake" / "_delta_log").rmdir()
@@ -301,25 +283,21 @@ def _charge(number: int, account: Account) -> ReleaseRequest:
     )
 
 
-def test_a_file_with_a_budget_of_its_own_is_in_no_population_too(folder: Path) -> None:
-    with pytest.raises(SettingError, match="have the same rows") as refused:
-        _policy(folder, PEOPLE + f"  own: {{path: rows.csv, {BUDGET}}}\n")
-    assert "let both draw on it (population: NAME)" in str(refused.value)
-
-
 @pytest.mark.parametrize(
     ("text", "place"),
     [
         (PEOPLE.replace("population: patients", "population: clients"), "clients is not stated"),
-        (PEOPLE.replace("path:", f"{BUDGET}, path:"), "give population or epsilon and delta, not"),
-        (PEOPLE.replace("population: patients,", ""), "name the population whose rows"),
-        (PEOPLE + f"  staff: {{path: a.csv, {BUDGET}}}\n", "staff has the name of a population"),
+        (PEOPLE.replace("path:", 'epsilon: "1", path:'), r"survey: `epsilon` is no field"),
+        (PEOPLE.replace("population: patients,", ""), "survey: population is missing"),
         (PEOPLE + "  staff: {population: patients, path: a.csv}\n", "Rename one of them"),
         (PEOPLE.replace("staff:", "patients:"), "patients given twice"),
         (PEOPLE.replace("was: [old]", "was: [staff]"), r"was names staff.*populations\.staff"),
         (PEOPLE.replace("was: [old]", "was: [patients]"), "was names patients"),
         (PEOPLE.replace("here,", "here, was: [old],"), r"was names old.*populations\.patients"),
-        (PEOPLE + f"  old: {{path: a.csv, {BUDGET}}}\n", r"was names old.*data_sets\.old"),
+        (
+            PEOPLE + "  old: {population: staff, path: a.csv}\n",
+            r"was names old.*populations\.staff",
+        ),
         (PEOPLE.replace("was: [old]", "was: []"), r"populations\.patients\.was"),
         (PEOPLE.replace("who: Who works here, ", ""), r"populations\.staff: who is missing"),
         (PEOPLE.replace("Who works here", '" "'), "in one line of text"),
