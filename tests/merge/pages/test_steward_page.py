@@ -76,7 +76,7 @@ def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_wort
         assert not (site.folder / "ledger.sqlite").exists()
         agree(page)
         # The page looks by itself: nobody loads it again.
-        expect(page.get_by_text("ε 1 was charged, once, to survey: 2 of 3")).to_be_visible()
+        expect(page.get_by_text("ε 1 was charged, once, to people: 2 of 3")).to_be_visible()
         assert site.history.total("survey").epsilon == Decimal(1)
         assert site.history.is_held(study.digest)
         assert f"when {others[1].name} has contributed" in page.inner_text("main")
@@ -225,7 +225,7 @@ def test_two_tabs_that_agree_make_one_contribution_and_ctrl_c_says_what_was_char
     served.process.send_signal(2)
     assert served.process.wait(WAIT_S) == 0
     said = " ".join(served.said().split())
-    assert f"tudy {study.name} was charged to population survey (epsilon 1, delta 0)" in said
+    assert f"tudy {study.name} was charged to population people (epsilon 1, delta 0)" in said
     assert f"The contribution to study {study.name} has arrived at the curator" in said
 
 

@@ -210,8 +210,7 @@ def test_a_site_contributes_by_its_cluster_and_the_receipt_verifies(
     site, study = _site(curator, tmp_path, n_files=7)
     code, checked = site.run("check", study, "--engine", cluster.engine)
     assert (code, checked["coded_by_rule"]["rows"]) == (0, 500)
-    policy = site.folder / "policy.yaml"
-    policy.write_text(policy.read_text() + f"    engine: {cluster.engine}\n")
+    _place(site, f"engine: {cluster.engine}")
     code, reviewed = site.run("review", study)
     assert (code, reviewed["rows"]) == (0, 500)
     code, done = site.run("contribute", study, "--yes")
@@ -235,8 +234,7 @@ def test_doctor_says_that_a_cluster_does_not_answer(
 ) -> None:
     monkeypatch.setattr("dppca.owner.engines.dask.CONNECT_S", 1.0)
     site, _ = _site(curator, tmp_path, n_files=1)
-    policy = site.folder / "policy.yaml"
-    policy.write_text(policy.read_text() + "    engine: dask://127.0.0.1:9\n")
+    _place(site, "engine: dask://127.0.0.1:9")
     code, document = site.run("doctor")
     (found,) = (each for each in document["findings"] if each["area"] == "engine")
     assert (code, found["state"]) == (UnreachableError.exit_code, "broken")
@@ -247,8 +245,7 @@ def test_doctor_says_that_a_cluster_does_not_answer(
 
 def test_keys_are_written_by_this_machine_alone(curator: Curator, tmp_path: Path) -> None:
     site, study = _site(curator, tmp_path, n_files=1)
-    policy = site.folder / "policy.yaml"
-    policy.write_text(policy.read_text() + "    key: age\n    engine: dask://127.0.0.1:9\n")
+    _place(site, "key: age", "engine: dask://127.0.0.1:9")
     keys = tmp_path / "keys.csv"
     line = ("check", study, "--keys", str(keys))
     code, message = error_of(site.run(*line, "--engine", "dask://127.0.0.1:9"))
@@ -348,5 +345,11 @@ def _site(curator: Curator, folder: Path, *, n_files: int) -> tuple[OwnerSite, s
     site = make_enrolled_site(curator, folder / "site")
     study = curator.begin(site.name)
     write_files(census_rows(500), site.folder / "rows", n_files)
-    (site.folder / "policy.yaml").write_text(policy_text({"survey": "path: rows"}))
+    _place(site)
     return site, study.name
+
+
+def _place(site: OwnerSite, *fields: str) -> None:
+    """Say in the policy where the rows are, with more fields of the data set."""
+    policy = policy_text({"survey": ", ".join(["path: rows", *fields])})
+    (site.folder / "policy.yaml").write_text(policy)

@@ -212,7 +212,7 @@ def test_keys_of_rows_at_fault_go_to_a_private_file_and_nowhere_else(
     )
     (site.folder / "people.sql").write_text("SELECT person_id, age, sex, work FROM people")
     policy = site.folder / "policy.yaml"
-    policy.write_text(policy.read_text() + "    key: person_id\n")
+    policy.write_text(policy.read_text().replace("query:", "key: person_id, query:"))
     answer = site.run("check", study.name, "--keys", str(keys))
     assert answer[0] == 14
     assert answer[1]["keys"] == str(keys)

@@ -69,7 +69,7 @@ def test_what_doctor_prints_after_an_interrupt_finishes_the_release_without_a_ch
         message = _interrupted(site.run(*line, "--yes"))
     charged = site.history
     assert len(charged.reservations) == 1
-    assert "was charged to population survey (epsilon" in message
+    assert "was charged to population people (epsilon" in message
     findings = site.run("doctor", "--offline")[1]["findings"]
     [found] = [each["message"] for each in findings if each["state"] == "warning"]
     for text in (message, found):
