@@ -347,7 +347,7 @@ class Study(BaseModel):
         With ``trust: aggregate``: owners that take the masks away, each with its key for this
         study. They come back once, after the deadline.
     spares
-        So many openers may be gone for good. There are ``colluders + 1 + 2 * spares`` at least.
+        So many openers may never come back. There are ``colluders + 1 + 2 * spares`` at least.
     open_by
         When the study stops waiting for openers.
     continues

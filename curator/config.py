@@ -72,5 +72,5 @@ def parse_address(text: str) -> tuple[str, int]:
     bracketed = host == f"[{bare}]"
     good = colon and bare and port.isascii() and port.isdigit() and int(port) <= _LARGEST_PORT
     if not good or (":" in bare) != bracketed:
-        raise SettingError(f"{text!r} is no address: write HOST:PORT, such as 127.0.0.1:7443")
+        raise SettingError(f"{text!r} is not an address: write HOST:PORT, such as 127.0.0.1:7443")
     return host, int(port)

@@ -30,7 +30,7 @@ def unframe(kind: str, content: bytes, limits: Sequence[int]) -> list[bytes]:
     """Return the parts of a framed message; ``limits`` has the most bytes of each part.
 
     Raise `LimitError` if the whole, or a part, is larger than its limit, and `UploadError` if the
-    message has another kind, is cut short, or is too long.
+    message has another kind, is incomplete, or is too long.
     """
     head = _head(kind)
     largest = len(head) + sum(limits) + _LENGTH * len(limits)
@@ -39,7 +39,7 @@ def unframe(kind: str, content: bytes, limits: Sequence[int]) -> list[bytes]:
     parts = unframe_head(kind, content, limits)
     size = len(head) + sum(map(len, parts)) + _LENGTH * len(parts)
     if size != len(content):
-        raise UploadError(f"a {kind} has {len(content) - size} bytes too many")
+        raise UploadError(f"a {kind} is {len(content) - size} bytes too long")
     return parts
 
 
@@ -47,14 +47,14 @@ def unframe_head(kind: str, content: bytes, limits: Sequence[int]) -> list[bytes
     """Return the first parts of a framed message, as many as limits; raise as `unframe`."""
     head = _head(kind)
     if not content.startswith(head):
-        raise UploadError(f"these bytes are no {kind} of version 1")
+        raise UploadError(f"these bytes are not a {kind} of version 1")
     parts, at = [], len(head)
     for limit in limits:
         begin = at + _LENGTH
         length = int.from_bytes(content[at:begin], "big")
         at = begin + length
         if at > len(content):
-            raise UploadError(f"a {kind} is cut short")
+            raise UploadError(f"a {kind} is incomplete")
         if length > limit:
             raise LimitError(f"a part of a {kind} has {length:,} bytes; {limit:,} are allowed")
         parts.append(content[begin:at])

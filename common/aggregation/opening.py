@@ -115,7 +115,7 @@ def answer(
     """
     totals = dict(sums.totals)
     if not wanted or any(before >= after for before, after in pairwise(wanted)):
-        raise OpeningRefusedError("wanted streams must ascend, and be one at least")
+        raise OpeningRefusedError("wanted streams must be in ascending order, one at least")
     total = np.zeros(terms.n_words, np.uint64)
     for stream in wanted:
         if stream not in totals:
@@ -143,7 +143,7 @@ def _require_set(
         raise OpeningRefusedError(f"the key of {opener} has voted for, or opened, another set")
     owners = [entry.statement.owner for entry in shown.entries]
     if any(before >= after for before, after in pairwise(owners)):
-        raise OpeningRefusedError("owners of a set must ascend, and differ")
+        raise OpeningRefusedError("owners of a set must be in ascending order, each once")
     if len(owners) < terms.quorum:
         raise OpeningRefusedError(
             f"a set of {len(owners)} owners is below the quorum of {terms.quorum}"

@@ -218,7 +218,7 @@ def _check_numbers(terms: Terms) -> None:
 
 def _check_keys(members: tuple[Member, ...]) -> None:
     if any(before.name >= after.name for before, after in pairwise(members)):
-        raise StudyError("names of owners must ascend, and differ")
+        raise StudyError("names of owners must be in ascending order, each once")
     if len({member.key for member in members}) < len(members):
         raise StudyError("two owners have the same key")
     offered = [member.offered.public for member in members if member.offered]
@@ -226,7 +226,7 @@ def _check_keys(members: tuple[Member, ...]) -> None:
         raise StudyError("two openers offer the same key")
     for member in members:
         if not is_party_name(member.name):
-            raise StudyError(f"{member.name!r} is not a name of an owner")
+            raise StudyError(f"{member.name!r} is not the name of an owner")
         key = _load_key(member.key, member.name)
         if member.offered is None:
             continue

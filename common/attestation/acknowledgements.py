@@ -72,7 +72,7 @@ def read_acknowledgement(
     curator, claims = statement.signed_by, statement.predicate
     if curator.role is not Role.CURATOR:
         raise SignatureError(
-            f"{_WHAT} was signed by {curator.role.value} {curator.name}, who is no curator"
+            f"{_WHAT} was signed by {curator.role.value} {curator.name}, who is not a curator"
         )
     kinds = dict.fromkeys(AcknowledgedContribution.__dataclass_fields__, str) | {"n_rows": int}
     if {name: type(value) for name, value in claims.items()} != kinds:

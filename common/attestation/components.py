@@ -169,13 +169,13 @@ def check_components(
         The study's document does not have its digest.
     """
     if envelope is None:
-        raise ReceiptError("there is no receipt of the components: it is no result")
+        raise ReceiptError("the receipt of the components is missing: this is not a result")
     what = _WHAT
     statement = open_envelope(envelope, Claim.COMPONENTS, parties, what=what, as_written=continued)
     document, curator = statement.predicate, statement.signed_by
     if curator.role is not Role.CURATOR:
         raise SignatureError(
-            f"{what} was signed by {curator.role.value} {curator.name}, who is no curator"
+            f"{what} was signed by {curator.role.value} {curator.name}, who is not a curator"
         )
     study = study_in(
         document.get("study"),

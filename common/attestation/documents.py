@@ -53,7 +53,7 @@ class Verification:
         str | None, "study that it continues, whose result was verified too; null for none"
     ]
     owners: Annotated[tuple[Share, ...], "contributions in the components"]
-    missing: Annotated[tuple[str, ...], "owners that took no part"]
+    missing: Annotated[tuple[str, ...], "owners that did not take part"]
     guarantee: Annotated[
         ProvedGuarantee, "guarantee of the result, and of the one that it continues, computed here"
     ]

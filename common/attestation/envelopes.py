@@ -168,7 +168,7 @@ def open_envelope(
     ReceiptError
         The envelope belongs to another kind of file.
     """
-    damaged = SignatureError(f"{what} is damaged, or is no envelope of this software")
+    damaged = SignatureError(f"{what} is damaged, or is not an envelope of this software")
     document = _load_envelope(content)
     try:
         (entry,) = document["signatures"]
@@ -256,7 +256,7 @@ def read_envelope(path: Path) -> bytes:
             return file.read(min(beside.stat().st_size, MAX_BYTES) + 1)
     except FileNotFoundError as error:
         raise ReceiptError(
-            f"{path.name} has no envelope: {beside.name} has to lie beside it"
+            f"{path.name} has no envelope: {beside.name} must lie beside it"
         ) from error
 
 
@@ -309,11 +309,11 @@ def _load_envelope(content: bytes) -> Any:
     """Return the decoded JSON of an envelope; `SignatureError` if its form is wrong."""
     marks = _MARKS.finditer(content)
     if len(content) > MAX_BYTES or any(number >= _MOST_MARKS for number, _ in enumerate(marks)):
-        raise SignatureError("what should be an envelope has another form")
+        raise SignatureError("the envelope has another form")
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise SignatureError("what should be an envelope is no JSON") from error
+        raise SignatureError("the envelope is not JSON") from error
     return document
 
 

@@ -63,7 +63,7 @@ class ResultHeader:
     shares
         Owners that took part, by name.
     missing
-        Owners that took no part.
+        Owners that did not take part.
     count
         k, the number of components kept; 0 for counts of tables alone.
     noise_edge

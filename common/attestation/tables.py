@@ -110,7 +110,9 @@ def verify_table(
     document, who = statement.predicate, statement.signed_by
     checked = require_claims(document, parties)
     if who.role is Role.OWNER and who.name not in checked.study.owners:
-        raise SignatureError(f"the table was signed by {who.name}, who is no owner of the study")
+        raise SignatureError(
+            f"the table was signed by {who.name}, who is not an owner of the study"
+        )
     if who.role is Role.CURATOR:
         raise SignatureError("the table was signed as if a curator had drawn rows")
     _check_rows(path, document, checked.study.table)

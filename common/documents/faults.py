@@ -238,7 +238,7 @@ def _unknown(name: str, known: Sequence[str]) -> str:
     if begin != name:
         return f"put a colon and a blank behind `{begin[:_MOST_CHARACTERS]}`"
     near, name = _near(name, known), name[:_MOST_CHARACTERS]
-    return f"`{name}` is no field" + (near or f"; the fields are {', '.join(known)}")
+    return f"`{name}` is not a field" + (near or f"; the fields are {', '.join(known)}")
 
 
 def _begin(key: str) -> str:

@@ -98,7 +98,7 @@ class PageApp:
         del request
         assert isinstance(error, HTTPException)  # noqa: S101 - the handler of that class
         status = HTTPStatus(error.status_code)
-        return self._error(status, status.phrase, "There is no such page here.")
+        return self._error(status, status.phrase, "This page does not exist.")
 
     def _confess(self, request: Request, error: Exception) -> Response:
         del request

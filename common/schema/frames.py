@@ -200,8 +200,8 @@ def _choose_columns(frame: Any, wanted: list[str]) -> Any:
             names = frame.column_names
     if names is None:
         raise DataError(
-            f"a {type(frame).__name__} is no table: give one of pandas, polars or Arrow, with its "
-            "rows in memory, or a mapping of names to sequences"
+            f"a {type(frame).__name__} is not a table: give one of pandas, polars or Arrow, with "
+            "its rows in memory, or a mapping of names to sequences"
         )
     for name in wanted:
         if names.count(name) > 1:
@@ -225,7 +225,7 @@ def _cells(name: str, values: Any) -> pa.Array:
         return values.combine_chunks()
     is_one = isinstance(values, str | bytes | Mapping) or not hasattr(values, "__len__")
     if is_one or getattr(values, "ndim", 1) != 1:
-        raise DataError(f"column {name} of the table is no sequence of single values")
+        raise DataError(f"column {name} of the table is not a sequence of single values")
     try:
         return pa.array(values, from_pandas=True)
     except _NO_ONE_KIND:

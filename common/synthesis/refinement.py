@@ -135,7 +135,7 @@ def require_refinable(first: Study, target: str, delta: Decimal | None) -> None:
     if first.continues is not None:
         raise SettingError(f"study {first.name} continues another itself: refine that one")
     if target not in (attribute.name for attribute in first.table.attributes):
-        raise SettingError(f"{target} is no attribute of study {first.name}")
+        raise SettingError(f"{target} is not an attribute of study {first.name}")
     if LAWS[first.privacy.mechanism].needs_delta != (delta is not None):
         needs = "no delta" if delta is not None else "a delta"
         raise SettingError(f"study {first.name} has {first.privacy.mechanism} noise: give {needs}")

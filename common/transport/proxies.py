@@ -75,8 +75,8 @@ class HttpProxy:
         except TimeoutError as error:
             tunnel.close()
             raise UnreachableError(
-                f"the proxy {self.address} did not answer within {ANSWER_S:.0f} s: see to it, or "
-                "check proxy in site.yaml"
+                f"the proxy {self.address} did not answer within {ANSWER_S:.0f} s: check that it "
+                "runs, and proxy in site.yaml"
             ) from error
         except (OSError, HTTPException) as error:
             tunnel.close()
@@ -94,7 +94,7 @@ class HttpProxy:
             if self.login:
                 return (
                     f"the proxy {self.address} refuses the name and password of proxy_login (HTTP "
-                    "Basic): mend them, or ask its administrator how this machine may pass"
+                    "Basic): correct them, or ask its administrator how this machine may pass"
                 )
             return (
                 f"the proxy {self.address} asks for a name and password: say in site.yaml where "

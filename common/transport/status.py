@@ -76,7 +76,7 @@ WHAT_TO_DO: dict[type[DppcaError], str] = {
     errors.ChainError: "this site's ledger is older than one it used before: restore the newest "
     "copy of ledger.sqlite",
     errors.NotReadyError: "wait for the other owners and ask again",
-    errors.StoreError: "the operator must see to the curator's disk",
+    errors.StoreError: "the operator must check the curator's disk",
     errors.PeerError: "the operator finds the reason in the curator's log",
     errors.LimitError: "the operator may raise the curator's limits",
     errors.UploadError: "run the same command again; if it repeats, the network changes bytes",

@@ -79,7 +79,7 @@ def verify_file(
     kind = _SUFFIXES.get(beside.suffix)
     if kind is None:
         raise ArtefactError(
-            f"{beside.name} is no released file: components end in .npz, synthetic tables in "
+            f"{beside.name} is not a released file: components end in .npz, synthetic tables in "
             ".parquet, .arrow or .csv, models in .skops"
         )
     if uploads is not None and kind != _COMPONENTS:
@@ -198,8 +198,8 @@ def _together_lines(report: Verification) -> list[str]:
         left.append(f"  if more owners collude: {report.if_more_collude.words}")
     if report.missing:
         missing.append(
-            f"  took no part, by the curator's word: {', '.join(report.missing)} (counted in "
-            "the guarantee all the same: it cannot be checked that a release was not used)"
+            f"  did not take part, according to the curator: {', '.join(report.missing)} (the "
+            "guarantee counts them all the same: nobody can check that a release was not used)"
         )
     return [
         f"  receipts signed by: {owners}",

@@ -93,7 +93,7 @@ def verify_model(
     checked = check_components(embedded(claims.get("components_envelope"), what=what), parties)
     if who.role is not Role.OWNER or who.name not in checked.study.owners:
         raise SignatureError(
-            f"the model was signed by {who.role.value} {who.name}, who is no owner of it"
+            f"the model was signed by {who.role.value} {who.name}, who is not an owner of it"
         )
     archive = open_archive(content)
     if archive.metadata.get("label") != Label.RELEASED.value:

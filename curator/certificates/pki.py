@@ -204,7 +204,7 @@ def _certify(
     now: datetime,
 ) -> x509.Certificate:
     if not is_party_name(identity.name):
-        raise SettingError(f"{identity.name!r} is no name: 1 to 64 characters, a-z 0-9 . _ -")
+        raise SettingError(f"{identity.name!r} is not a name: 1 to 64 characters, a-z 0-9 . _ -")
     authority, authority_key = load_authority(folder)
     usage = [ExtendedKeyUsageOID.CLIENT_AUTH]
     if identity.role is Role.CURATOR:

@@ -259,7 +259,7 @@ def synthetic(
 def list_text(studies: Sequence[ListedStudy], *, width: int | None) -> str:
     """Return a table of studies, and hints on owners that may have no certificate."""
     if not studies:
-        return "There are no studies."
+        return "No studies yet."
     names = ("study", "state", "contributions", "epsilon", "deadline", "missing")
     rows = [
         (

@@ -104,7 +104,9 @@ def new(
     dictionary = read_dictionary(columns)
     names = [entry.name for entry in dictionary.entries]
     if target is not None and target not in names:
-        raise SettingError(f"--target {target} is no column of the dictionary: {', '.join(names)}")
+        raise SettingError(
+            f"--target {target} is not a column of the dictionary: {', '.join(names)}"
+        )
     choices = Choices(name, owners, epsilon, delta, rows_per_person, target, histograms)
     text = draft_study(dictionary, choices, source=columns.name)
     write_new(output, text)

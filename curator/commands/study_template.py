@@ -26,7 +26,7 @@ privacy:
 # make the noise together, and the pool holds less: `dppca-curator plan --colluders 1` shows it.
 # That takes `trust: aggregate` and `colluders: 1` in privacy (decide: how many owners may work with
 # the curator; gaussian noise keeps more if they are more than that), and
-# spares: 0                           # openers that may be gone for good
+# spares: 0                           # openers that may never come back
 # open_by: 2030-02-07T12:00:00+00:00  # until when the study waits for openers
 # `dppca-curator study assemble` then adds the owners' keys.
 

@@ -163,4 +163,4 @@ def read_evidence(store: SqliteStore, record: StudyRecord) -> SumEvidence:
 
 def _damaged(contribution: Contribution) -> StoreError:
     name = contribution.sha256.hex()
-    return StoreError(f"blob {name} is no masked upload: restore the state folder from a copy")
+    return StoreError(f"blob {name} is not a masked upload: restore the state folder from a copy")

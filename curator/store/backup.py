@@ -93,7 +93,7 @@ def back_up(state: Path, to: Path, *, now_s: int, advance: Advance = lambda _: N
             f"{error.filename} is missing: the store is damaged; use an earlier backup"
         ) from error
     except (OSError, sqlite3.Error) as error:
-        raise StoreError(f"the backup cannot be written: {error}: see to that disk") from error
+        raise StoreError(f"the backup cannot be written: {error}: check that disk") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return backup
@@ -207,7 +207,7 @@ def _manifest(backup: Path) -> Backup:
         document = json.loads(path.read_text())
         manifest = Backup(**{field.name: document[field.name] for field in fields(Backup)})
     except FileNotFoundError as error:
-        raise ArtefactError(f"{backup} is no backup: it has no {MANIFEST}") from error
+        raise ArtefactError(f"{backup} is not a backup: it has no {MANIFEST}") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ArtefactError(f"{path} is damaged: use another backup") from error
     return manifest

@@ -247,4 +247,4 @@ def _folder_bytes(folder: Path) -> int:
 
 def _text(action: str, error: OSError) -> str:
     reason = error.strerror or type(error).__name__
-    return f"cannot {action}: {reason}: see to the disk of the state folder"
+    return f"cannot {action}: {reason}: check the disk of the state folder"

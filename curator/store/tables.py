@@ -104,7 +104,7 @@ def has_tables(database: sqlite3.Connection, path: Path) -> bool:
     if not (version or mark or database.execute("SELECT name FROM sqlite_master").fetchall()):
         return False
     if mark != APPLICATION_ID:
-        raise StoreError(f"{path} is a database, but no curator's store: give another --state")
+        raise StoreError(f"{path} is a database, but not a curator's store: give another --state")
     if version != STORE_VERSION:
         raise StoreVersionError(
             f"{path} has version {version}; this software reads version {STORE_VERSION}: run the "
@@ -116,7 +116,7 @@ def has_tables(database: sqlite3.Connection, path: Path) -> bool:
 def require_tables(database: sqlite3.Connection, path: Path) -> None:
     """Raise the errors of `has_tables`, and `StoreError` for an empty file too."""
     if not has_tables(database, path):
-        raise StoreError(f"{path} is empty: it is no curator's store")
+        raise StoreError(f"{path} is empty: it is not a curator's store")
 
 
 def create_tables(database: sqlite3.Connection) -> None:

@@ -156,7 +156,7 @@ def admit_publication(record: StudyRecord, owner: str, header: SyntheticHeader) 
         raise ConflictError(f"{owner} has published other {header.form.value} rows already")
     next_state(record, Transition.PUBLISH)
     if record.find_contribution(owner) is None:
-        raise StudyStateError(f"{owner} took no part in study {record.study.name}")
+        raise StudyStateError(f"{owner} did not take part in study {record.study.name}")
     if record.result is None or header.components_sha256 != record.result.sha256:
         raise UploadError(f"the rows of {owner} were drawn from other components than this study's")
     if header.n_rows < 1:

@@ -89,7 +89,7 @@ def admit_opening(
             f"{opening_limit(terms):,} are allowed"
         )
     if header.total_bytes <= 8 * terms.n_words:
-        raise UploadError(f"an opening of {header.total_bytes:,} bytes from {opener} is cut short")
+        raise UploadError(f"an opening of {header.total_bytes:,} bytes from {opener} is incomplete")
     _require_time(record, now)
     if not wanted_streams(record, opener):
         return OpeningDecision.NOT_WANTED

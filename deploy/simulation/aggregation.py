@@ -61,7 +61,7 @@ def choose_refinement(
     except ValueError as error:
         raise SettingError(f"the epsilon of the second study {error}") from error
     if target not in (attribute.name for attribute in study.table.attributes):
-        raise SettingError(f"{target}, of which a second study would learn, is no attribute")
+        raise SettingError(f"{target}, which the second study would predict, is not an attribute")
     return Refinement(target, amount)
 
 

@@ -105,9 +105,7 @@ _trust_options = _together(
         type=_COUNT,
         help="With aggregate: number of the first owners that open it.",
     ),
-    click.option(
-        "--spares", type=_COUNT, help="With aggregate: openers that may be gone for good."
-    ),
+    click.option("--spares", type=_COUNT, help="With aggregate: openers that may never come back."),
 )
 
 

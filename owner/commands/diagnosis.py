@@ -87,7 +87,7 @@ class DoctorDocument:
     """Findings about a site."""
 
     site: Annotated[Path, "the site's folder"]
-    findings: Annotated[list[Diagnosis], "in the order in which to mend them"]
+    findings: Annotated[list[Diagnosis], "in the order in which to correct them"]
 
     @property
     def healthy(self) -> Annotated[bool, "whether nothing is broken"]:
@@ -148,7 +148,7 @@ def _certificates(site: Site, now: datetime) -> Iterator[Diagnosis]:
     try:
         credentials = load_site_credentials(site)
         if is_cut_off(site):
-            raise IdentityError("a renewal was cut off: run `dppca-owner renew` again")
+            raise IdentityError("a renewal was interrupted: run `dppca-owner renew` again")
         check_credentials(credentials, role=Role.OWNER, name=site.name, now=now)
     except DppcaError as error:
         yield _broken("certificates", error)
@@ -188,7 +188,7 @@ def _connection(
 ) -> tuple[list[Diagnosis], dict[str, _Waiting], CuratorView]:
     """Examine the connection; return studies that wait for this owner and the curator's record."""
     if offline or not accepted:
-        why = "asked to stay offline" if offline else "mend what is broken above first"
+        why = "asked to stay offline" if offline else "correct what is broken above first"
         return [Diagnosis("connection", State.SKIPPED, why)], {}, CuratorView()
     awaited: dict[str, _Waiting] = {}
     refused: list[Diagnosis] = []
@@ -348,7 +348,9 @@ def _ledger(site: Site, view: CuratorView) -> tuple[list[Diagnosis], History | N
         )
         findings.append(Diagnosis("ledger", State.WARNING, message))
     if not os.access(site.folder, os.W_OK):
-        message = f"{site.folder} cannot be written, so nothing can be charged: mend permissions"
+        message = (
+            f"{site.folder} cannot be written, so nothing can be charged: correct its permissions"
+        )
         findings.append(_broken("ledger", LedgerError(message)))
     return findings, history
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 RENEWING = (
     "A renewal of this site's key has begun: finish it first (`dppca-owner renew`), or the study "
-    "will have a key that is no more in use"
+    "will have a key that is no longer in use"
 )
 
 

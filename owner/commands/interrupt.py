@@ -52,7 +52,7 @@ def entered_text(before: History | None, after: History | None) -> str:
     if not charged and not disowned:
         return "nothing was entered in the ledger, and nothing was charged"
     return (
-        f"{'; '.join([*charged, *disowned])}. Run the same command again: it goes on, "
+        f"{'; '.join([*charged, *disowned])}. Run the same command again: it continues, "
         "and charges nothing twice"
     )
 

@@ -28,8 +28,9 @@ def command(
     """Open a study with trust: aggregate, once: take this opener's masks away from the sum.
 
     Fetches the set of uploads, checks every signature and seal and the quorum, stores the sum of
-    its masks in the ledger, destroys the opener key, and sends the sum. Nothing is charged. Another
-    set is never opened, whoever asks. If it was interrupted, run it again: it sends the same bytes.
+    its masks in the ledger, destroys the opener key, and sends the sum. Nothing is charged. No
+    other set is ever opened, no matter who asks. If it was interrupted, run it again: it sends the
+    same bytes.
 
     Where the study has spare openers, it votes for the set first, and opens once enough openers
     have voted: --wait waits for them. Exits with 50 while owners or votes are missing, and with 26

@@ -18,7 +18,7 @@ def command(*, quick: bool, as_json: bool) -> int:
     """Audit this installation by measurements and attacks. Takes about five minutes.
 
     Tests the law of every coordinate's noise, whole and in shares, and measures a lower bound on
-    the epsilon that is spent. Attacks a throw-away curator by differencing, by repeated requests
+    the epsilon that is spent. Attacks a temporary curator by differencing, by repeated requests
     and by losing the ledger; lies to the openers of a masked sum; puts hostile rows into data
     files; kills the process (kill -9) while it writes the ledger. Reads and changes nothing of this
     site. Exits with 25 if a promise is broken.

@@ -46,7 +46,7 @@ def make_private(path: Path) -> None:
         create_private(path)
     except OSError as error:
         raise LedgerError(
-            f"the ledger {path} cannot be opened: {error.strerror}: mend its permissions"
+            f"the ledger {path} cannot be opened: {error.strerror}: correct its permissions"
         ) from error
 
 
@@ -121,5 +121,5 @@ def _raise(error: sqlite3.Error) -> NoReturn:
         ) from error
     raise LedgerError(
         f"the ledger cannot be used ({error}): nothing was written by this step; free space on its "
-        "disk or mend its permissions, then run the same command again"
+        "disk or correct its permissions, then run the same command again"
     ) from error

@@ -140,7 +140,7 @@ def write_mark(ledger: Path, mark: Mark) -> None:
         write_file(path, content.encode())
     except OSError as error:
         raise LedgerError(
-            f"cannot write {path}: {error.strerror}: free space or mend its permissions"
+            f"cannot write {path}: {error.strerror}: free space or correct its permissions"
         ) from error
 
 

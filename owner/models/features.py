@@ -66,7 +66,7 @@ def find_target(schema: Schema, target: str) -> Binary | Categorical:
     if isinstance(attribute, Binary | Categorical):
         return attribute
     choice = [a.name for a in schema.attributes if isinstance(a, Binary | Categorical)]
-    wrong = "is numeric" if attribute is not None else "is no attribute of the study"
+    wrong = "is numeric" if attribute is not None else "is not an attribute of the study"
     near = nearest_name(target, choice) if attribute is None else None
     meant = "" if near is None else f" (did you mean {near}?)"
     raise SettingError(

@@ -221,7 +221,7 @@ def _out_of_bounds(
 def _labelled(schema: Schema, target: str) -> Binary | Categorical:
     attribute = next((a for a in schema.attributes if a.name == target), None)
     if attribute is None or isinstance(attribute, Numeric):
-        raise SettingError(f"{target} is no binary or categorical attribute of the study")
+        raise SettingError(f"{target} is not a binary or categorical attribute of the study")
     return attribute
 
 

@@ -61,7 +61,7 @@ _WORDS: Final = (
     ("no such column", _STATES["42703"]),
     ("syntax error", _STATES["42601"]),
     ("database is locked", "another program writes to it: run the command again once it has ended"),
-    ("malformed|not a database", "its file is damaged, or is no database of SQLite"),
+    ("malformed|not a database", "its file is damaged, or is not an SQLite database"),
     ("readonly database", _STATES["25006"]),
     (r"statement timeout|canceling statement", _STATES["57014"]),
     (

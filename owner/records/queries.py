@@ -95,7 +95,9 @@ def require_one_statement(text: str) -> str:
         kept.append(token[0])
     statement = "".join(kept).strip()
     if depth or not statement or "\0" in statement:
-        raise SettingError("the query is no statement: it is empty, or a parenthesis is open")
+        raise SettingError(
+            "the query is not a statement: it is empty, or a parenthesis is not closed"
+        )
     return statement
 
 

@@ -193,7 +193,7 @@ def require_private_remote(address: str) -> None:
         return
     raise SettingError(
         "SPARK_REMOTE names a server on another machine without TLS, and sums before noise would "
-        "cross the network in clear: end it with /;use_ssl=true, or with ;token=TOKEN"
+        "cross the network unencrypted: end it with /;use_ssl=true, or with ;token=TOKEN"
     )
 
 
@@ -207,9 +207,9 @@ def require_private_cluster(read: Callable[[str], str | None]) -> None:
     if read(_AUTHENTICATED) == "true" and any(read(name) == "true" for name in _ENCRYPTED):
         return
     raise SettingError(
-        "sums before noise would cross the Spark cluster in clear, or reach who asks for them: set "
-        "spark.authenticate and spark.network.crypto.enabled (or spark.ssl.rpc.enabled) to true in "
-        "the cluster's configuration, and start it again"
+        "sums before noise would cross the Spark cluster unencrypted, or reach anybody who asks "
+        "for them: set spark.authenticate and spark.network.crypto.enabled (or "
+        "spark.ssl.rpc.enabled) to true in the cluster's configuration, and start it again"
     )
 
 

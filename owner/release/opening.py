@@ -84,7 +84,7 @@ class Opener:
         if key is None:
             raise OpeningRefusedError(
                 f"the opener key of study {self.study.name} is not in {self.site.openers}: without "
-                "it this site cannot open. Tell the operator: the study goes on without it if it "
+                "it this site cannot open. Tell the operator: the study continues without it if it "
                 "has spare openers, and otherwise has to be aborted and made again"
             )
         return key

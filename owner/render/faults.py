@@ -109,7 +109,7 @@ def _above_lines(report: CheckReport) -> list[str]:
         return []
     return [
         f"  TOO MANY FAULTS: the study allows {report.refuse_if_above:.1%} of the rows; {shares}. "
-        "Mend the export of the data, or tell the operator that the schema does not fit, before "
+        "Correct the export of the data, or tell the operator that the schema does not fit, before "
         "you contribute"
     ]
 

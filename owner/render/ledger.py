@@ -294,7 +294,7 @@ def verified_text(document: VerifiedLedger) -> str:
         f"  {again} of them computed again from the study kept here",
     ]
     if document.extends:
-        lines.append("  the chain goes on from the one that was noted")
+        lines.append("  the chain continues the one that you gave")
     if document.entries:
         lines.append(f"To compare later: --extends {document.entries}:{document.head.hex()}")
     return "\n".join(lines)

@@ -49,7 +49,7 @@ class ComponentsDocument:
     delta: Annotated[DecimalText, "delta of the guarantee over all owners"]
     assumptions: Annotated[tuple[str, ...], "conditions under which the guarantee holds"]
     contributed: Annotated[list[str], "owners that took part"]
-    missing: Annotated[tuple[str, ...], "owners that took no part"]
+    missing: Annotated[tuple[str, ...], "owners that did not take part"]
     disowned: Annotated[str | None, "why this site disowned the contribution under its name"]
     path: Annotated[Path, "the file"]
     plots: Annotated[
@@ -124,7 +124,7 @@ def components_text(document: ComponentsDocument) -> str:
         *(f"  {name} plot (released): {path}" for name, path in document.plots.items()),
     ]
     if document.missing:
-        lines.insert(1, f"  took no part: {', '.join(document.missing)}")
+        lines.insert(1, f"  did not take part: {', '.join(document.missing)}")
     if document.disowned is not None:
         lines.insert(
             1,

@@ -37,7 +37,7 @@ from dppca.owner.site.config import Site
 
 _NEXT = {
     NextStep.RESERVE: "charge it, then draw the noise and send",
-    NextStep.DRAW: "charged already; an earlier attempt was cut off before anything was sent: draw "
+    NextStep.DRAW: "charged already; an earlier attempt stopped before it sent anything: draw "
     "and send, at no further charge",
     NextStep.NOTHING: "nothing: the curator holds a release, which was recovered or disowned",
     NextStep.SEND: "charged and stored already: send the same bytes again, at no further charge",
@@ -75,7 +75,7 @@ class ReviewedAggregate:
     colluders: Annotated[int, "owners that may work together with the curator"]
     honest: Annotated[int, "owners, this one among them, that must not"]
     openers: Annotated[tuple[str, ...], "owners that take the masks away, once, after the deadline"]
-    spares: Annotated[int, "openers that may be gone for good"]
+    spares: Annotated[int, "openers that may never come back"]
     open_by: Annotated[TimeText, "when the study stops waiting for openers"]
     epsilon_one_more: Annotated[
         Decimal | None, "epsilon if one more owner colludes; null: less than promised"
@@ -318,7 +318,7 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
         f"  {found.mechanism} noise: epsilon {decimal_text(found.epsilon)}, "
         f"delta {decimal_text(found.delta)}; charged: {charge_text(found.charge)}",
         *standing_lines(found.budget),
-        "You assert, for no software can check it:",
+        "You assert this, because no software can check it:",
         *(f"  {each}" for each in found.asserted),
         f"One person's loss in the whole federation is then at most epsilon "
         f"{found.federation.epsilon}, delta {found.federation.delta}.",
@@ -341,7 +341,7 @@ def _shown(labels: Sequence[str]) -> str:
 
 def _aggregate_lines(document: ReviewDocument, terms: ReviewedAggregate) -> list[str]:
     """Return lines on the protection, its conditions, and the figures if more owners collude."""
-    spares = f", {terms.spares} of whom may be gone for good" if terms.spares else ""
+    spares = f", {terms.spares} of whom may never come back" if terms.spares else ""
     return [
         "Against whom (trust: aggregate):",
         f"  epsilon {decimal_text(document.epsilon)}, delta {decimal_text(document.delta)} against "

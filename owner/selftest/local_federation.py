@@ -55,7 +55,7 @@ class TemporaryFederation:
         question = pb.GetResultRequest(study_digest=digest, wait_ms=_RESULT_S * 1000)
         answer = self.federation.GetResult(question, timeout=_RESULT_S + _CALL_S)
         if answer.state != pb.STUDY_STATE_DECOMPOSED:
-            raise UnreachableError(f"the throw-away curator has no result of study {study.name}")
+            raise UnreachableError(f"the temporary curator has no result of study {study.name}")
         request = pb.DownloadComponentsRequest(study_digest=digest)
         return receive_result(
             self.federation.DownloadComponents(request, timeout=_RESULT_S),

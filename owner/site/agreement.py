@@ -184,7 +184,7 @@ def read_peers(site: Site) -> dict[str, bytes]:
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingError(f"{PEERS_FILE} cannot be read: mend its permissions") from error
+        raise SettingError(f"{PEERS_FILE} cannot be read: correct its permissions") from error
     return parse_document(text, PeersDocument, PEERS_FILE).peers
 
 

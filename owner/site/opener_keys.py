@@ -72,8 +72,8 @@ def destroy_opener_key(folder: Path, key_id: str) -> bool:
         return False
     except OSError as error:
         raise SettingError(
-            f"cannot destroy {path}: {error.strerror}. It is of no more use, and must not stay: "
-            "mend its permissions, then run the command again"
+            f"cannot destroy {path}: {error.strerror}. It is no longer needed and must not stay: "
+            "correct its permissions, then run the command again"
         ) from error
     return True
 

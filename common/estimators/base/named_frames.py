@@ -56,7 +56,7 @@ def read_named(
     frame = X.select(names) if hasattr(X, "select") else X[names]
     columns = read_frame(frame, schema)
     if not len(columns[0]):
-        raise DataError("the frame has 0 rows: at least one is needed (n_samples=0)")
+        raise DataError("the frame has 0 rows; it needs at least one (n_samples=0)")
     try:
         validate_data(estimator, frame, reset=reset, skip_check_array=True)
     except ValueError as error:
@@ -78,7 +78,7 @@ def _require_sound(attribute: Attribute, column: Column) -> NDArray[np.float64]:
     faults = find_attribute_faults(attribute, column)
     if faults.invalid.any():
         numeric = isinstance(attribute, Numeric)
-        what = "values that are no number" if numeric else "labels that the schema does not list"
+        what = "values that are not numbers" if numeric else "labels that the schema does not list"
         raise DataError(f"column {attribute.name} holds {what}: correct the rows, or the schema")
     if faults.missing.any():
         if attribute.missing is None and getattr(attribute, "unknown", None) is None:

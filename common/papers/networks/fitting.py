@@ -125,7 +125,7 @@ class NetworkEstimator(CountsCopies, BaseEstimator):  # type: ignore[misc]
                 "give a list with each party's rows, also where there is one: fit([rows])"
             )
         if not len(parties):
-            raise DataError("there are no parties: give a list with each party's rows")
+            raise DataError("no parties are given: give a list with each party's rows")
         tables = [
             check_table(
                 self, rows, row_norm=None, allow_constant=True, few_rows=True, schema=self.schema

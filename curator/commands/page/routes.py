@@ -166,11 +166,11 @@ def time_left(study: Study, details: StudyDetails, now: datetime) -> str:
 
 
 def describe_owner(owner: OwnerStatus, study: Study, details: StudyDetails, now: datetime) -> str:
-    """Return the state of an owner's contribution: came, awaited, late or took no part."""
+    """Return the state of an owner's contribution: came, awaited, late or did not take part."""
     if owner.received is not None:
         return "came"
     if details.summary.state is not StudyState.OPEN:
-        return "took no part"
+        return "did not take part"
     late = study.deadline is not None and now >= study.deadline
     return "late" if late else "awaited"
 

@@ -50,7 +50,8 @@ def _read(text: str) -> Dictionary:
     except (ValueError, RecursionError):
         # The cause is dropped because it would quote the text.
         raise SettingError(
-            "it begins like JSON and is none: mend it; lines of JSON are rows, and are not read"
+            "it begins like JSON but is not valid JSON: correct it; lines of JSON are rows and "
+            "are not read"
         ) from None
     return read_json(document)
 
@@ -70,6 +71,6 @@ def _text(path: Path) -> str:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise SettingError(
-            "this is no text in UTF-8: save the dictionary as CSV in UTF-8, or as JSON"
+            "this is not text in UTF-8: save the dictionary as CSV in UTF-8, or as JSON"
         ) from None
     return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -27,7 +27,7 @@ from dppca.curator.planning.dictionaries.dictionary import (
 
 OWN_COLUMNS = ("name", "type", "lower", "upper", "labels", "unknown", "attribute", "description")
 NO_DICTIONARY = (
-    "this is no data dictionary: it looks like a table of rows, which `study new` never reads, "
+    "this is not a data dictionary: it looks like a table of rows, which `study new` never reads, "
     "because bounds and labels taken from rows are outside the privacy guarantee. A dictionary has "
     f"a line for each column, under the header {','.join(OWN_COLUMNS)}; or it is REDCap's, or a "
     "Frictionless table schema"
@@ -65,7 +65,9 @@ def read_table(text: str) -> Dictionary:
     try:
         lines = list(csv.reader(StringIO(text), delimiter=separator, strict=True))
     except csv.Error as error:
-        raise SettingError("this is no CSV file: a quote is not closed, or stands alone") from error
+        raise SettingError(
+            "this is not a CSV file: a quote is not closed, or stands alone"
+        ) from error
     names = [_REDCAP.get(name.strip(), name.strip().lower()) for name in lines[0]] if lines else []
     read: Callable[[_Rows], Iterator[Entry | Omission | OneHotColumn]]
     if {"field_name", "field_type"} <= set(names):
@@ -73,7 +75,7 @@ def read_table(text: str) -> Dictionary:
     elif {"name", "type"} <= set(names):
         read, form = _read_own, "data dictionary"
         if len(set(names)) < len(names):
-            raise SettingError("the header of the data dictionary says one thing twice")
+            raise SettingError("the header of the data dictionary has a column twice")
     else:
         raise SettingError(NO_DICTIONARY)
     rows = [

@@ -68,7 +68,7 @@ Each owner may release once: its policy allows exactly what this study costs. A 
 keys, charge and release in the volumes and charges nothing again.
 
 Where `up` ends with an error, `docker compose ps --all` shows the service that exited with another
-code than 0, and `docker compose logs SERVICE` says why. Mend that and run `up` again.
+code than 0, and `docker compose logs SERVICE` says why. Correct that and run `up` again.
 
 The engine reads `rows` and writes `results`, so it has to be one of this machine.
 """

@@ -111,7 +111,7 @@ def test_refusals_and_an_abort_are_shown_as_they_come_and_no_word_of_a_caller_is
         page.get_by_role("link", name=study.name).click()
         assert HOSTILE in page.inner_text("main")
         assert page.title() == f"Study {study.name}"
-        expect(page.get_by_role("row", name="absent")).to_contain_text("took no part")
+        expect(page.get_by_role("row", name="absent")).to_contain_text("did not take part")
         page.goto(page.url + "-not-there")
         assert "no such study" in page.inner_text("main").lower()
         seen.require_quiet_but("409")

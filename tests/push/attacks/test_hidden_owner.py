@@ -82,7 +82,7 @@ def test_an_owner_that_the_quorum_allows_to_be_missing_is_counted_and_named(
     report = _verified(proved, told, tmp_path)
     assert report.guarantee.epsilon == "2"
     text = verification_text(report)
-    assert "took no part, by the curator's word: owner-1" in text
+    assert "did not take part, according to the curator: owner-1" in text
     assert "guarantee of the components: epsilon 2," in text
     assert verified_result(told, proved.study, ca=proved.ca).header.epsilon == "2"
 

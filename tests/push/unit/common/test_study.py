@@ -96,7 +96,7 @@ def test_words_and_codes_in_a_study_file_are_labels(scalar: str) -> None:
         ),
         (
             {"privacy": {"mechanism": "laplace", "epsilon": 1, "delta": "0.1"}},
-            "privacy: `delta` is no field",
+            "privacy: `delta` is not a field",
         ),
         ({"privacy": {"mechanism": "gaussian", "epsilon": 1}}, "privacy: delta is missing"),
         ({"privacy": {"mechanism": "gaussian", "epsilon": 1, "delta": 1}}, "delta must be below 1"),

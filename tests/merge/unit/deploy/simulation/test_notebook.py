@@ -331,7 +331,7 @@ def test_a_second_study_continues_the_first_in_one_call(trust: Trust) -> None:
     [
         ({"refine": "ill"}, "needs both"),
         ({"refine_epsilon": 1}, "needs both"),
-        ({"refine": "none", "refine_epsilon": 1}, "is no attribute"),
+        ({"refine": "none", "refine_epsilon": 1}, "is not an attribute"),
         ({"refine": "ill", "refine_epsilon": 0}, "above 0"),
     ],
 )

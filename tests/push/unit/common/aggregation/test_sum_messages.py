@@ -105,7 +105,7 @@ def test_a_set_has_the_entries_that_it_says() -> None:
         said = b"\0\0\0\x04" + count.to_bytes(4, "big")
         with pytest.raises((UploadError, LimitError)):
             SealedSet.from_bytes(SHOWN.to_bytes().replace(b"\0\0\0\x04\0\0\0\x05", said), TERMS)
-    with pytest.raises(UploadError, match="cut short"):
+    with pytest.raises(UploadError, match="is incomplete"):
         SealedSet.from_bytes(replace(SHOWN, entries=SHOWN.entries[:4]).to_bytes()[:-1], TERMS)
     with pytest.raises(UploadError, match="a number: 0 bytes, not 4"):
         SealedSet.from_bytes(frame("sealed set", b"owner-001", b""), TERMS)

@@ -99,7 +99,7 @@ COMPRESSED = bytes.fromhex("3039301306072a8648ce3d020106082a8648ce3d030107032200
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"name": "p q"}, "not a name"),
+        ({"name": "p q"}, "not the name"),
         ({"key": TERMS.members[0].key}, "same key"),
         ({"key": COMPRESSED}, "uncompressed"),
         ({"key": b""}, "the key of owner-005"),

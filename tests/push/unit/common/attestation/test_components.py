@@ -198,7 +198,7 @@ def test_a_receipt_is_signed_for_the_upload_that_it_names(
 
 def test_only_a_curator_countersigns(proved: ProvedSite, claims: dict[str, Any]) -> None:
     owner = make_signer(proved.authority.issue(Role.OWNER, "owner-1"))
-    with pytest.raises(SignatureError, match="who is no curator"):
+    with pytest.raises(SignatureError, match="who is not a curator"):
         check_components(claim(claims, owner), KnownParties(proved.ca))
 
 
@@ -216,7 +216,7 @@ def test_a_header_that_says_something_else_is_found(
 def test_a_file_without_an_envelope_does_not_verify(proved: ProvedSite, tmp_path: Path) -> None:
     path = tmp_path / "alone.npz"
     path.write_bytes(proved.signed.content)
-    with pytest.raises(ReceiptError, match=r"alone.npz.intoto.json has to lie beside it"):
+    with pytest.raises(ReceiptError, match=r"alone.npz.intoto.json must lie beside it"):
         verify_file(path, ca=proved.ca)
     for name in ("rows.csv", "missing.npz", "rows.txt"):
         with pytest.raises(ArtefactError):

@@ -88,7 +88,7 @@ schema:
     with pytest.raises(StudyError) as raised:
         study_from_yaml(text)
     assert str(raised.value).splitlines()[1:] == [
-        "  line 12, attribute bmi: `uper` is no field; did you mean `upper`?",
+        "  line 12, attribute bmi: `uper` is not a field; did you mean `upper`?",
         "  line 13, attribute sex: type must be one of numeric, date, ordinal, binary, "
         "categorical; did you mean `binary`?",
     ]

@@ -63,7 +63,7 @@ def test_a_study_whose_bins_would_lose_heaps_is_valid_and_check_says_so(tmp_path
     [
         (["--epsilon", "much"], "--epsilon"),
         (["--owner", "St. Mary"], "a-z 0-9"),
-        (["--target", "colour"], "is no column of the dictionary: age, sex, note"),
+        (["--target", "colour"], "is not a column of the dictionary: age, sex, note"),
     ],
 )
 def test_options_that_cannot_be_are_refused(

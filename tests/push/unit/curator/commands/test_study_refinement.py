@@ -41,7 +41,7 @@ def test_a_draft_and_its_rows_are_what_the_result_gives(proved: ProvedSite, tmp_
     [
         (("--trees", "3"), "belong together"),
         (("--delta", "1e-9"), "give no delta"),
-        (("--target", "nothing"), "is no attribute"),
+        (("--target", "nothing"), "is not an attribute"),
     ],
 )
 def test_what_does_not_fit_is_refused(

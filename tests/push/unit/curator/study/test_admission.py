@@ -234,7 +234,7 @@ def test_rows_are_published_once_per_form() -> None:
     ("owner", "changes", "error", "says"),
     [
         ("mallory", {}, UnknownStudyError, "does not name mallory"),
-        ("owner-3", {}, StudyStateError, "owner-3 took no part"),
+        ("owner-3", {}, StudyStateError, "owner-3 did not take part"),
         ("owner-1", {"components_sha256": b"x" * 32}, UploadError, "other components"),
         ("owner-1", {"n_rows": 0}, UploadError, "owner-1 announces no synthetic row"),
     ],

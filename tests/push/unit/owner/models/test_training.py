@@ -158,8 +158,11 @@ def test_rows_without_a_known_target_are_left_out_and_counted(
     ("changes", "says"),
     [
         ({"target": "x0"}, "x0 is numeric; a target can be ill, colour"),
-        ({"target": "Color"}, r"Color is no attribute of the study \(did you mean colour\?\)"),
-        ({"target": "income"}, "income is no attribute of the study; a target can be ill, colour"),
+        ({"target": "Color"}, r"Color is not an attribute of the study \(did you mean colour\?\)"),
+        (
+            {"target": "income"},
+            "income is not an attribute of the study; a target can be ill, colour",
+        ),
         ({"kernel": "poly"}, "kernel is 'poly'; it must be 'linear' or 'rbf'"),
         ({"C": 0.0}, "C is 0.0; it must be above 0"),
         ({"C": float("nan")}, "C is nan"),

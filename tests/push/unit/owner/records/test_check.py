@@ -109,5 +109,5 @@ def test_a_target_is_asked_about_without_being_a_fault(
     }
     assert ("cannot be trained" in check_text(report)) == (occurring < 2)
     assert check_table(open_table(path, SCHEMA), SCHEMA).target is None
-    with pytest.raises(SettingError, match="age is no binary or categorical"):
+    with pytest.raises(SettingError, match="age is not a binary or categorical"):
         check_table(open_table(path, SCHEMA), SCHEMA, target="age")

@@ -155,7 +155,7 @@ def test_a_rule_compares_each_attribute_and_malformed_rows(tmp_path: Path) -> No
     above = broken.under(FaultRule(refuse_if_above=0.4))
     assert above.above == {MALFORMED: 0.5}
     assert "TOO MANY FAULTS" in check_text(above)
-    assert "50.0%. Mend" in counts_text(above)
+    assert "50.0%. Correct" in counts_text(above)
     assert "TOO MANY FAULTS" not in check_text(broken.under(FaultRule(refuse_if_above=0.5)))
 
 

@@ -62,9 +62,9 @@ def test_what_has_not_the_schemas_columns_is_left_to_others(other: Any) -> None:
     [
         ("ill", "SECRET", "column ill holds labels that the schema does not list"),
         ("ill", None, "column ill has missing values"),
-        ("x0", "SECRET", "column x0 holds values that are no number"),
+        ("x0", "SECRET", "column x0 holds values that are not numbers"),
         ("x0", None, "column x0 has missing values"),
-        ("x0", float("inf"), "column x0 holds values that are no number"),
+        ("x0", float("inf"), "column x0 holds values that are not numbers"),
     ],
 )
 def test_what_the_schema_has_no_rule_for_is_refused_without_a_value(

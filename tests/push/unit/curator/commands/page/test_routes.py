@@ -65,7 +65,7 @@ def test_an_owner_has_come_or_is_awaited_or_late_or_took_no_part() -> None:
     assert describe_owner(_owner(), soon, is_open, NOW) == "awaited"
     assert describe_owner(_owner(), make_study(), is_open, NOW) == "awaited"
     assert describe_owner(_owner(), past, is_open, NOW) == "late"
-    assert describe_owner(_owner(), past, ended, NOW) == "took no part"
+    assert describe_owner(_owner(), past, ended, NOW) == "did not take part"
 
 
 def test_an_opener_has_voted_and_opened_or_is_awaited() -> None:

@@ -112,12 +112,12 @@ def test_a_spreadsheets_semicolons_and_line_ends_do_not_matter(tmp_path: Path) -
     ("content", "said"),
     [
         ("name,type\nage,number\nbmi,number\nage,number\n", "columns 1 and 3"),
-        ("name,type,lower,lower\nage,number,1,2\n", "one thing twice"),
+        ("name,type,lower,lower\nage,number,1,2\n", "has a column twice"),
         ("name,type,unknown\nage,number,NA\n", "missing: level"),
         ("name;type;lower\nbmi;number;10,5\n", "a number such as 10.5"),
         ("name,type\nalter,Größe\n".encode("latin-1"), "save the dictionary as CSV in UTF-8"),
         (OWN.encode("utf-16"), "save the dictionary as CSV in UTF-8"),
-        ('{"properties": {"age": {"type": "integer"}}}', "this is no data dictionary"),
+        ('{"properties": {"age": {"type": "integer"}}}', "this is not a data dictionary"),
         ('{"age": 1}\n{"age": 2}\n', "lines of JSON are rows"),
     ],
 )
