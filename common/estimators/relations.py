@@ -198,9 +198,9 @@ def _warning(
     return (
         f"WARNING: THE NOISE HIDES RELATIONS. {what}",
         f"The noise of such a product is {_share(lost.noise)} of the rows (standard deviation); "
-        f"under this schema relations are lost from {_share(lost.limit)} on.",
-        f"Enough would be: epsilon {decimal_text(epsilon)}, or {rows_per_owner} rows of each "
-        f"owner, or {owners} owners with as many rows each.",
+        f"with this schema, relations are lost from {_share(lost.limit)} upwards.",
+        f"One of these would be enough: epsilon {decimal_text(epsilon)}, or {rows_per_owner} rows "
+        f"of each owner, or {owners} owners with as many rows each.",
     )
 
 
@@ -208,8 +208,8 @@ def _assumption(excess: float) -> str:
     """Return the text of the judgement's assumption on numerics."""
     if excess > 1:
         return (
-            "This takes numerics to fill their bounds; one that fills a small part of them, as "
-            "skewed amounts do, loses its relations at less noise."
+            "This assumes that numbers use their full range. Numbers that use a small part of it, "
+            "such as skewed amounts, lose their relations at less noise."
         )
     return (
         "Synthetic rows will show relations only of numbers that use more than about "

@@ -54,8 +54,8 @@ class Choice:
     table_cell: Annotated[PooledNoise | None, "noise of the number of rows in a cell of a table"]
     tables: Annotated[int, "tables and trees in whose cells rows are counted"]
     factor: Annotated[float, "the product's noise over that of the study as written"]
-    gains: Annotated[tuple[str, ...], "what is gained beside the study as written"]
-    costs: Annotated[tuple[str, ...], "what is lost beside it"]
+    gains: Annotated[tuple[str, ...], "what is gained, compared with the study as written"]
+    costs: Annotated[tuple[str, ...], "what is lost, compared with it"]
 
 
 def compare_choices(

@@ -137,13 +137,13 @@ class StudyPlan:
         simple, better = self._without_delta_first
         parts = [
             f"{line.mechanism.title()} noise keeps "
-            + ("none" if line.forecast is None else f"{100 * line.forecast.captured:.1f}")
+            + ("none" if line.forecast is None else f"{100 * line.forecast.captured:.1f} %")
             for line in (better, simple)
         ]
-        beside = f"of 100 parts of variance {' and '.join(parts)}"
+        beside = f"{' and '.join(parts)} of the variance"
         if self.recommended == better.mechanism:
             return f"{beside}; its price is the delta"
-        return f"{beside}; a delta would buy less than one part more"
+        return f"{beside}; a delta would add less than 1 %"
 
     def __repr__(self) -> str:
         most = 8

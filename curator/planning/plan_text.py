@@ -43,14 +43,14 @@ def _head(plan: StudyPlan) -> list[str]:
         f"{p} coded columns",
         f"Assumed, not measured: {plan.assumption.source}",
         f"  {values}{'  ...' if p > _SHOWN else ''}",
-        f"Forecast from {plan.draws} rehearsals; captured is the share of what the best components "
-        "of this number would hold",
+        f"Forecast from {plan.draws} simulated draws of noise; captured is the share of the "
+        "variance that the best components of this number would hold",
     ]
 
 
 _BEST_CASE = (
-    "  this is the best case: most tables have much less variance than is assumed; say with "
-    "--spectrum what you expect"
+    "  this is the best case: most tables have much less variance; state with --spectrum what "
+    "you expect"
 )
 
 
@@ -73,8 +73,9 @@ def _plain(plan: StudyPlan) -> list[str]:
 
 def _rows(tables: float) -> str:
     return (
-        f"Rows: two-way tables will be off by up to about {tables:.2g} (total variation), from "
-        "noise; less where a few labels are common; what pairs cannot hold comes on top"
+        f"Rows: noise alone will put two-way tables off by up to about {tables:.2g} (total "
+        "variation), less where a few labels are common; what pairs cannot express is lost in "
+        "addition"
     )
 
 
@@ -153,13 +154,13 @@ def _answers(plan: StudyPlan) -> list[str]:
     for need in plan.needs:
         lines += _need(plan, need)
     recommended = plan.recommended
-    place = ", as the study has it" if recommended == requested.mechanism else " instead"
+    place = ", as in the study" if recommended == requested.mechanism else " instead"
     lines.append(f"Recommended: the {recommended} mechanism{place}: {plan.reason}")
     bits, better = plan.resolution_bits, plan.recommended_bits
     if better != bits:
         lines.append(
             f"Recommended: resolution_bits {better} instead of {bits}: "
-            + ("finer, for rounding would be felt" if better > bits else "as good")
+            + ("finer: rounding would be noticeable" if better > bits else "as good")
         )
     return lines
 
@@ -199,7 +200,7 @@ def _trusts(plan: StudyPlan, width: int | None) -> list[str]:
     if len(plan.trusts) < 2:
         return []
     lines = [
-        "Whom owners trust: the noise of the sum beside one mechanism's, at the epsilon asked for"
+        "Whom owners trust: the noise of the sum compared with one mechanism's, at this epsilon"
     ]
     rows: list[tuple[str, ...]] = []
     for place, each in enumerate(plan.trusts):
@@ -218,8 +219,8 @@ def _trusts(plan: StudyPlan, width: int | None) -> list[str]:
         if each.if_more_collude is not None
     ]
     lines.append(
-        "  aggregate: the curator sees one sum; the figure is computational, and holds while that "
-        "many owners are honest"
+        "  aggregate: the curator sees one sum; the figure is computational, and holds as long as "
+        "that many owners are honest"
     )
     return lines
 
@@ -228,7 +229,7 @@ def _choices(plan: StudyPlan, width: int | None) -> list[str]:
     """Table of the noise, then lines for the gains and costs of each choice."""
     n_rows = sum(plan.rows.values())
     kinds = ("product", "with a target", "column sum", "cell", "cell of a table")
-    names = ("", *kinds, "product beside the study")
+    names = ("", *kinds, "product vs study")
     rows: list[tuple[str, ...]] = []
     for each in plan.choices:
         figures = (each.product, each.target_product, each.column_sum, each.cell, each.table_cell)

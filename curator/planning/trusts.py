@@ -31,7 +31,7 @@ class PlanTrust:
     trust: Annotated[Trust, "whom owners trust"]
     colluders: Annotated[int | None, "owners that may work with the curator"]
     honest: Annotated[int | None, "owners whose shares of the noise make all of it"]
-    factor: Annotated[float, "standard deviation of the sum's noise beside one mechanism's"]
+    factor: Annotated[float, "standard deviation of the sum's noise, over that of one mechanism's"]
     forecast: Annotated[PlanForecast, "what is forecast"]
     if_more_collude: Annotated[
         Collusion | None, "what is left; null where it does not depend on that"

@@ -150,7 +150,7 @@ def cli() -> None:
 @click.option(
     "--refine-epsilon",
     metavar="DECIMAL",
-    help="With --refine: what each owner's second release costs, on top.",
+    help="With --refine: what each owner's second release costs in addition.",
 )
 @click.option("--output", type=FOLDER, required=True, help="Folder for report and plots.")
 @click.option("--replace", is_flag=True, help="Write over a trial that is in the folder already.")

@@ -90,7 +90,7 @@ def model_offer_text(
         f"  noised weights of {machines} linear machine{'s' if machines > 1 else ''} on {k} "
         "components, which are released already",
         f"  the number of rows, {n_rows}, exactly, and a receipt of the guarantee",
-        "What that costs, on top of the components:",
+        "What it costs, in addition to the components:",
         f"  {request.mechanism} noise: epsilon {decimal_text(request.epsilon)}, delta "
         f"{decimal_text(request.delta)}; charged: {charge_text(request.charge)}",
         *([f"  epsilon is split: {split}"] if split else []),

@@ -275,7 +275,7 @@ def _question(site: Site, found: Review) -> str:
         f"{len(found.study.table.attributes)} attributes, to the curator at {site.curator}."
     )
     if found.step is not NextStep.RESERVE:
-        return f"{ask} It is charged already, and costs nothing more."
+        return f"{ask} It is already charged and costs nothing more."
     cost = f"It costs epsilon {decimal_text(found.request.epsilon)}, once"
     if not budget.admitted:
         return f"{ask} {cost}, which the lifetime budget does not cover."
@@ -295,32 +295,32 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
     content = "sums of coded columns and of their products"
     if found.continues:
         content = (
-            "counts of rows, which continue a study that was published: synthetic rows are made of "
-            "both, and what both cost a person adds up"
+            "counts of rows, which continue a published study: synthetic rows are made of both, "
+            "and the costs of both add up for each person"
         )
     masked = [] if found.aggregate is None else [f"  {_MASKED}"]
     lines = [
-        f"Study {found.study} ({found.state.value}), asked by the curator at {found.curator}; "
+        f"Study {found.study} ({found.state.value}), requested by the curator at {found.curator}; "
         f"{answer}",
         "",
         "What leaves this site, once:",
-        f"  {found.entries} noised numbers, and not one row: {content} ({found.bytes} bytes)",
+        f"  {found.entries} noised numbers and no row: {content} ({found.bytes} bytes)",
         *([] if found.grown is None else [f"  {_GROWN[found.grown]}"]),
         *masked,
         f"  the number of rows, {found.rows}, exactly",
         "  a receipt of the guarantee; the length and last hash of this site's ledger",
-        f"Of {len(found.attributes)} attributes of data set {found.data_set}:",
+        f"From {len(found.attributes)} attributes of data set {found.data_set}:",
         *(f"  {line}" for line in text_table(names, rows, width=None)),
-        *(f"  counted, too: the rows in each cell of {each}" for each in found.tables),
-        f"For the curator, who adds up what all owners send. What comes out, {found.components}, "
+        *(f"  also counted: the rows in each cell of {each}" for each in found.tables),
+        f"The curator adds up what all owners send. The result, {found.components}, "
         f"goes to {owners}.",
-        "What that costs:",
+        "What it costs:",
         f"  {found.mechanism} noise: epsilon {decimal_text(found.epsilon)}, "
         f"delta {decimal_text(found.delta)}; charged: {charge_text(found.charge)}",
         *standing_lines(found.budget),
         "You assert this, because no software can check it:",
         *(f"  {each}" for each in found.asserted),
-        f"One person's loss in the whole federation is then at most epsilon "
+        f"Over all owners together, one person's privacy loss is then at most epsilon "
         f"{found.federation.epsilon}, delta {found.federation.delta}.",
         *([] if found.overlap is None else [f"  {found.overlap}"]),
         *([] if found.aggregate is None else _aggregate_lines(found, found.aggregate)),
@@ -328,7 +328,7 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
     if found.forecast is not None:
         lines += _forecast_lines(found, found.forecast)
     if refusals:
-        lines += ["Next: nothing, `contribute` would refuse:", *(f"  {each}" for each in refusals)]
+        lines += ["Next: nothing. `contribute` would refuse:", *(f"  {each}" for each in refusals)]
     else:
         lines.append(f"Next: {_NEXT[found.next]}")
     return "\n".join(map(one_line, lines))
@@ -348,14 +348,15 @@ def _aggregate_lines(document: ReviewDocument, terms: ReviewedAggregate) -> list
         f"the curator together with any {other_owners(terms.colluders)}, as long as "
         f"{terms.honest} owners, this one among them, run this software",
         *([] if terms.more is None else [f"  {terms.more}"]),
-        "  computational: rests on X25519 or ML-KEM-768, on AES-256, HKDF-SHA256 and ECDSA P-256",
+        "  computational: it rests on X25519 or ML-KEM-768, on AES-256, HKDF-SHA256 and ECDSA "
+        "P-256",
         f"  openers, who come back once by {terms.open_by}: {', '.join(terms.openers)}{spares}",
         "  the keys of all owners are verified (peers.yaml)"
         if terms.keys_verified
         else f"  NOT VERIFIED: the keys of {', '.join(terms.unverified)}. `contribute` needs "
         "--digest, 64 digits, from another owner's steward; not from the curator or its operator",
-        "  digest of the document that this site was sent, to be read to other owners' stewards, "
-        f"who compare it with theirs: {document.digest}",
+        "  digest of the document that this site received; read it to other owners' stewards, who "
+        f"compare it with theirs: {document.digest}",
     ]
 
 
@@ -363,14 +364,14 @@ def _forecast_lines(found: ReviewDocument, expected: Forecast) -> list[str]:
     lines = [
         f"Forecast, if all {len(found.owners)} owners bring {found.rows} rows each "
         "(from the study alone, not from your rows):",
-        f"  the noise alone reaches variance {expected.noise_edge:.4g} in some direction; the "
-        f"schema allows {expected.largest_variance:.4g} in all",
+        f"  noise alone reaches a variance of {expected.noise_edge:.4g} in one direction; the "
+        f"schema allows {expected.largest_variance:.4g} in all directions together",
     ]
     if expected.noise_edge >= expected.largest_variance:
         lines.append("  NO table can show a component above this noise: use more rows or epsilon")
     else:
         lines.append(
-            f"  were the variances in proportion to 1, 1/2, 1/3 ... (at most), "
-            f"{expected.assumed_components} would stand above it"
+            f"  if variances were in proportion to 1, 1/2, 1/3 ... (at most), "
+            f"{expected.assumed_components} components would stand above it"
         )
     return [*lines, *(f"  {line}" for line in relations_lines(expected.relations))]

@@ -129,7 +129,7 @@ def test_words_say_which_relations_are_lost() -> None:
     assert "will show relations with b0" in others
     assert "no relations between these others" in others
     assert "will show no relations with wide" in _lost_words([*BINARIES, wide], 200, ["wide"])
-    assert "Enough would be: epsilon " in others
+    assert "One of these would be enough: epsilon " in others
 
 
 def test_what_is_assumed_of_numerics_is_said_with_the_part_that_they_must_fill() -> None:

@@ -60,7 +60,7 @@ def test_tables_are_forecast_to_be_closer_with_a_larger_epsilon_and_with_more_ro
     for rows in (100, 1000, 10_000):
         plan = _plan(_study(), rows)
         found.append([line.tables for line in plan.forecasts])
-        assert f"tables will be off by up to about {plan.requested.tables:.2g} (total" in plan_text(
+        assert f"two-way tables off by up to about {plan.requested.tables:.2g} (total" in plan_text(
             plan
         )
     assert all(1 >= a > b > c > 0 for a, b, c in found)  # epsilon 0.1, 1 and 10
@@ -135,8 +135,8 @@ def test_a_study_with_few_rows_cannot_work_and_one_with_plenty_wants_no_delta() 
     assert plan.recommended == "laplace"
     text = plan_text(plan)
     assert "works at epsilon 1 (laplace)" in text
-    assert "as the study has it: of 100 parts of variance" in text
-    assert "a delta would buy less than one part more" in text
+    assert "as in the study: Gaussian noise keeps " in text
+    assert "of the variance; a delta would add less than 1 %" in text
 
 
 def test_gaussian_noise_is_recommended_where_it_captures_more() -> None:
@@ -148,7 +148,7 @@ def test_gaussian_noise_is_recommended_where_it_captures_more() -> None:
     text, other = plan_text(plan), plan.alternative
     assert other is not None
     assert other.forecast is not None
-    assert "Recommended: the gaussian mechanism instead: of 100 parts of variance" in text
+    assert "Recommended: the gaussian mechanism instead: Gaussian noise keeps " in text
     assert f"Gaussian noise keeps {100 * other.forecast.captured:.1f}" in text
     assert text.count("; its price is the delta") == 1
     assert plan.reason in text

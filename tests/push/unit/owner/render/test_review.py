@@ -64,7 +64,7 @@ def test_a_review_prints_what_all_owners_together_cost_one_person(
     found = review(study, EMPTY, n_rows=1000, account=account_of())
     assert (found.federation.epsilon, found.federation.delta) == (epsilon, "0")
     text = _text(found)
-    assert f"whole federation is then at most epsilon {epsilon}, delta 0" in text
+    assert f"privacy loss is then at most epsilon {epsilon}, delta 0" in text
     assert says in text
     assert ("Nobody in these rows is also at owner-2" in text) == elsewhere
     assert "Nobody has more than one row here." in text
