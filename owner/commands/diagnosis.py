@@ -407,7 +407,7 @@ def _budgets(policy: Policy, history: History) -> Iterator[Diagnosis]:
         if tied and each.name not in reported_names and (total.epsilon or total.rho):
             reported_names.update(tied)
             message = (
-                f"populations {', '.join((each.name, *tied))} have their charges in common: a data "
+                f"populations {', '.join((each.name, *tied))} share their charges: a data "
                 "set or a source of one was charged for another, so every charge counts for all"
             )
             yield Diagnosis("budget", State.WARNING, message)

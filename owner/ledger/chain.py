@@ -439,7 +439,7 @@ def _require_room(history: History, request: ReleaseRequest, charge: PrivacyCost
         if budget.admits(before + charge):
             continue
         total = spent_text(budget.spent(before + charge))
-        why = "" if population is own else f", which has charges in common with {own.name},"
+        why = "" if population is own else f", which shares charges with {own.name},"
         raise BudgetExceededError(
             f"the budget of population {population.name}{why} does not cover {request.title}: of "
             f"epsilon {decimal_text(budget.epsilon)} at delta {decimal_text(budget.delta)}, "

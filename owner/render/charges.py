@@ -69,8 +69,7 @@ def standing_lines(status: BudgetStatus) -> list[str]:
     """Return lines on a population's lifetime budget before and after a release."""
     whole = f"epsilon {decimal_text(status.epsilon)} at delta {decimal_text(status.delta)}"
     lines = [
-        f"  it counts for population {name} too, which has charges in common"
-        for name in status.tied_to
+        f"  it counts for population {name} too, which shares charges" for name in status.tied_to
     ]
     if not status.admitted:
         return [

@@ -37,15 +37,15 @@ class CheckDocument:
 
 
 _DECISION = (
-    "To release something or not because of these counts is a choice made from data, too: the "
+    "A decision to release or not because of these counts is a choice made from data, too: the "
     "guarantee does not cover what others may learn from it."
 )
 
 _LINE_FAULTS = {
     LineFault.FIELDS: "have a wrong number of fields",
-    LineFault.OPEN_QUOTE: "leave a quote open (each line is a row, also inside quotes: remove line "
+    LineFault.OPEN_QUOTE: "leave a quote open (each line is a row, even inside quotes: remove line "
     "breaks from cells, or export Parquet)",
-    LineFault.TOO_LONG: f"are longer than {LINE_BYTES >> 20} MiB and are read up to there",
+    LineFault.TOO_LONG: f"are longer than {LINE_BYTES >> 20} MiB; the rest of the line is not read",
     LineFault.ENCODING: "hold bytes that are not UTF-8",
 }
 _MANY = 0.1
@@ -89,7 +89,7 @@ def with_counts(text: str, report: CheckReport) -> str:
 
 def counts_text(report: CheckReport) -> str:
     """Return the values coded by rule, by attribute, with their share of the rows."""
-    lines = ["Values coded by rule (site-only: this list stays here):"]
+    lines = ["Values coded by rule (site-only: do not send this list):"]
     lines += [f"  {line}" for line in malformed_lines(report).values()]
     lines += [
         _counts_line(name, attribute, report.rows)

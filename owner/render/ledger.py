@@ -196,8 +196,8 @@ def budget_text(document: SiteBudgets, *, width: int | None = None) -> str:
         "",
         *(f"{each.name}: {each.who}" for each in document.populations if each.who),
         *(
-            f"{each.name} has all charges in common with {', '.join(each.tied_to)}: the "
-            "same names or sources were charged for both."
+            f"{each.name} shares all charges with {', '.join(each.tied_to)}: the same names or "
+            "sources were charged for both."
             for each in document.populations
             if each.tied_to
         ),
@@ -239,7 +239,7 @@ def budget_text(document: SiteBudgets, *, width: int | None = None) -> str:
 
 def recovery_text(document: LedgerRecovery, *, width: int | None = None) -> str:
     """Return the entries and the budgets after a recovery; `width` as in `budget_text`."""
-    lines = [f"What the curator holds of {document.owner} and this ledger does not know:"]
+    lines = [f"Contributions of {document.owner} that the curator has and this ledger lacks:"]
     lines += _table(
         ["study", "received", "rows", "epsilon", "rho", "charged to", "evidence"],
         [
@@ -268,9 +268,9 @@ def recovery_text(document: LedgerRecovery, *, width: int | None = None) -> str:
     if document.entries_known:
         lines.append(
             f"A ledger of {document.entries_known} entries was in use; this one has "
-            f"{document.entries}. Contributions are found again above. Models that "
-            "were released are known to no curator: if this ledger lacks one, lower the "
-            "population's epsilon in policy.yaml by what its receipt says."
+            f"{document.entries}. The table above has the contributions. No curator "
+            "knows the models that were released: if this ledger lacks one, lower the population's "
+            "epsilon in policy.yaml by what its receipt says."
         )
     return "\n".join(lines)
 
@@ -290,8 +290,9 @@ def verified_text(document: VerifiedLedger) -> str:
     again = sum(each.recomputed for each in releases)
     lines = [
         f"Ledger: {document.entries} entries, the chain verifies; {len(releases)} charges.",
-        f"  {len(stored)} stored releases have their bytes, and receipts that say what was charged",
-        f"  {again} of them computed again from the study kept here",
+        f"  {len(stored)} stored releases have the right bytes, and receipts that say what was "
+        "charged",
+        f"  {again} of them were computed again from the study at this site",
     ]
     if document.extends:
         lines.append("  the chain continues the one that you gave")
@@ -306,8 +307,8 @@ def plan_text(document: BudgetPlan, *, width: int | None = None) -> str:
     lines = [
         f"Budget of population {people.name} (data set {document.data_set}): epsilon "
         f"{_exact(people.epsilon)} at delta {_exact(people.delta)}; "
-        f"{left_text(people.remaining)} is left. Nothing is charged by this.",
-        *(f"Each counts for population {name} too." for name in people.tied_to),
+        f"{left_text(people.remaining)} is left. This command charges nothing.",
+        *(f"Each release counts for population {name} too." for name in people.tied_to),
     ]
     lines += _table(
         ["further release", "epsilon", "rho", "spent", "left", "fits", ""],

@@ -81,7 +81,9 @@ def model_offer_text(
     machines, k = release.weights.n_machines, release.weights.D - 1
     person, n_rows = release.model_request.study.max_rows_per_person, release.n_rows
     split = split_over(machines)
-    again = "" if step is NextStep.RESERVE else ", at no further charge: it was charged before"
+    again = (
+        "" if step is NextStep.RESERVE else ", at no further charge, because it was charged before"
+    )
     lines = [
         f"A classifier of {release.model_request.terms.target} that may leave, study "
         f"{request.study}, data set {request.data_set}, {n_rows} rows",
@@ -115,7 +117,7 @@ def released_model_text(document: ReleasedModelDocument) -> str:
         *([f"  split: {document.split}"] if document.split else []),
         f"  {charged_text(document)}",
         f"  saved (released, may go anywhere): {document.model}",
-        "  how often it is right on rows of this site is site-only: see `predict`",
+        "  its accuracy on rows of this site is site-only: see `predict`",
     ]
     return "\n".join(lines)
 

@@ -87,7 +87,7 @@ class SynthesisDocument:
 
 def contribution_text(document: ContributionDocument) -> str:
     """Return the number of bytes sent, their charge, and the next step."""
-    again = " (the curator had it already)" if document.already_stored else ""
+    again = " (the curator already had it)" if document.already_stored else ""
     return (
         f"Sent {document.bytes} bytes on {document.rows} rows to study {document.study}"
         f"{again}.\nIt was {charged_text(document)}. The study is {document.state}.\n"
@@ -96,7 +96,7 @@ def contribution_text(document: ContributionDocument) -> str:
     )
 
 
-_COUNTS = "the counts of its tables, of which `synthesize` makes rows with the study before it"
+_COUNTS = "the counts of its tables; `synthesize` makes rows of them and of the study before it"
 
 
 def components_text(document: ComponentsDocument) -> str:
@@ -128,7 +128,7 @@ def components_text(document: ComponentsDocument) -> str:
     if document.disowned is not None:
         lines.insert(
             1,
-            "  NOT FROM THIS SITE: what is in it under this site's name was disowned "
+            "  NOT FROM THIS SITE: the contribution under this site's name was disowned "
             f"({document.disowned}). The guarantee holds; the components may be worth nothing",
         )
     return "\n".join(map(one_line, lines))
@@ -142,9 +142,9 @@ def synthesis_text(document: SynthesisDocument) -> str:
         lines.append(f"Decoded rows were made by: {document.decoded_by}")
     if document.tables is not None:
         lines.append(
-            f"They miss the counts of the study's tables by {document.tables.missed:.2f} standard "
-            "deviations of the noise, and come from rows of which "
-            f"{100 * document.tables.worth:.0f} % would do without weights"
+            f"They differ from the counts of the study's tables by {document.tables.missed:.2f} "
+            "standard deviations of the noise. Their weighted rows are worth "
+            f"{100 * document.tables.worth:.0f} % as many rows without weights"
         )
     if document.relations is not None:
         lines.append(document.relations.summary)

@@ -36,7 +36,7 @@ from dppca.owner.site.agreement import Agreement
 from dppca.owner.site.config import Site
 
 _NEXT = {
-    NextStep.RESERVE: "charge it, then draw the noise and send",
+    NextStep.RESERVE: "charge it, draw the noise, and send",
     NextStep.DRAW: "charged already; an earlier attempt stopped before it sent anything: draw "
     "and send, at no further charge",
     NextStep.NOTHING: "nothing: the curator holds a release, which was recovered or disowned",

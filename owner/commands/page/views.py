@@ -138,8 +138,8 @@ def sum_steps(
         ("Give your key", "Only this site can sign for its name in the study.", True, True),
         (
             "Compare the digest",
-            "The operator could have put in other keys, and read your sums. Stewards who read the "
-            "same 64 digits have the same document.",
+            "The operator could have put in other keys and could then read your sums. Stewards who "
+            "read the same 64 digits have the same document.",
             verified or sent,
             True,
         ),
@@ -163,7 +163,7 @@ def sum_steps(
         ),
         (
             "Fetch the components",
-            "They are computed from the sum, and verified here.",
+            "They are computed from the sum and verified here.",
             standing.has_components,
             True,
         ),

@@ -31,7 +31,7 @@ def _give_key(page: Page, folder: Path, *, opener: bool) -> Path:
     page.get_by_role("link", name="Keys").click()
     page.get_by_label("Name of the study").fill(NAME)
     if opener:
-        page.get_by_label("would also be an opener").check()
+        page.get_by_label("will also be an opener").check()
     page.get_by_role("button", name="Give the key").click()
     with page.expect_download() as given:
         page.get_by_role("link", name="Download").click()
@@ -102,7 +102,7 @@ def test_a_name_that_no_study_can_have_makes_no_key(site: OwnerSite, open_site: 
         page.get_by_role("link", name="Keys").click()
         require_accessible(page)
         page.get_by_label("Name of the study").fill("../other")
-        page.get_by_label("would also be an opener").check()
+        page.get_by_label("will also be an opener").check()
         page.get_by_role("button", name="Give the key").click()
         expect(page.get_by_role("alert")).to_contain_text("No key was made")
         expect(page.get_by_label("Name of the study")).to_have_value("../other")

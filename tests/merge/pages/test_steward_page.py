@@ -165,7 +165,7 @@ def test_a_steward_says_no_or_not_now_at_this_site_alone_and_takes_it_back(
         assert (listed["badge"]["group"], listed["contributed"]) == ("Ended", False)
         assert "declined" in listed["next"]
         page.get_by_role("link", name=study.name).click()
-        page.get_by_role("button", name="Take it back").click()
+        page.get_by_role("button", name="Undo").click()
         expect(page.get_by_text("waits for you", exact=True)).to_be_visible()
         seen.require_quiet()
     assert not (site.folder / "studies" / study.name / "answer.json").exists()
@@ -189,7 +189,7 @@ def test_by_keyboard_alone_and_without_script_to_components_and_ledger(
         for words in ("Nobody has more", "Contribute"):
             reach(page, words)
             page.keyboard.press("Space")
-        look_again_until(page, "The joint components are there")
+        look_again_until(page, "The joint components are ready")
         follow(page, "Fetch the components")
         open_details(page, "The same as a table")
         follow(page, "Draw synthetic rows and compare")
@@ -435,7 +435,7 @@ def test_a_page_that_is_killed_while_it_opens_goes_on(
     with open_site(site) as (seen, served):
         _look(seen.page, name)
         if step != "check":
-            assert "It is not known whether that has arrived" in seen.page.inner_text("main")
+            assert "Nobody knows whether that has arrived" in seen.page.inner_text("main")
         agree(seen.page, "Open this")
         expect(seen.page.get_by_text("This site has opened.")).to_be_visible()
     assert site.entries.count("open") == site.entries.count("opened") == 1

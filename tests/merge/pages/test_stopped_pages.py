@@ -98,7 +98,7 @@ def test_a_contribution_is_stopped_before_the_charge_and_a_review_by_ctrl_c(
         with _locked(postgres):
             agree(page)
             expect(page.get_by_text("is under way")).to_be_visible()
-            look_again_until(page, "You may stop it")
+            look_again_until(page, "You can stop it")
             _stop(page)
             assert not site.history.reservations
             page.get_by_role("link", name="Review what would leave").click()

@@ -304,7 +304,7 @@ def test_doctor_warns_of_two_populations_over_one_source(
     assert (plan["population"]["tied_to"], plan["steps"][0]["admitted"]) == (["staff"], False)
     out = _text("--site", str(site.folder), "budget", capsys=capsys)[1]
     assert "patients: All patients" in out
-    assert "patients has all charges in common with staff" in out
+    assert "patients shares all charges with staff" in out
 
 
 def test_doctor_warns_where_charges_tie_two_populations(site: OwnerSite) -> None:
@@ -313,7 +313,7 @@ def test_doctor_warns_where_charges_tie_two_populations(site: OwnerSite) -> None
     site.state_policy([PATIENTS, STAFF], [SURVEY.replace("patients", "staff")])
     code, found = _findings(site)
     assert (code, found["budget"][0]) == (0, "warning")
-    assert "populations patients, staff have their charges in common" in found["budget"][1]
+    assert "populations patients, staff share their charges" in found["budget"][1]
 
 
 def test_doctor_reaches_for_the_curator_and_says_when_it_is_not_there(site: OwnerSite) -> None:
