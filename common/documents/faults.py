@@ -236,7 +236,7 @@ def _unknown(name: str, known: Sequence[str]) -> str:
     """That a field is not known; ``password:secret`` is a key to YAML, and not repeated."""
     begin = _begin(name)
     if begin != name:
-        return f"put a colon and a blank behind `{begin[:_MOST_CHARACTERS]}`"
+        return f"put a colon and a space after `{begin[:_MOST_CHARACTERS]}`"
     near, name = _near(name, known), name[:_MOST_CHARACTERS]
     return f"`{name}` is not a field" + (near or f"; the fields are {', '.join(known)}")
 

@@ -46,7 +46,7 @@ def require_party_name(value: str) -> str:
     """Pass on a name that a study, owner or other party may have; `ValueError` otherwise."""
     if not is_party_name(value):
         raise ValueError(
-            "a name has 1 to 64 characters, only a-z 0-9 . _ - (no blank, no capital letter), "
+            "a name has 1 to 64 characters, only a-z 0-9 . _ - (no space, no capital letter), "
             "and begins and ends with a letter or digit"
         )
     return value

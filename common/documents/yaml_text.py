@@ -133,7 +133,7 @@ def _explain(error: Exception) -> str:
     else:
         words = (
             "look here and just above for a quote or bracket that is not closed, a tab, a colon "
-            "with no blank behind it, or lines of one list that begin at different columns"
+            "with no space after it, or lines of one list that begin at different columns"
         )
     mark = getattr(error, "problem_mark", None)
     return words if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: {words}"

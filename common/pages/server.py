@@ -24,7 +24,7 @@ from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import defect_text, say, terminable
 
 HOST = "127.0.0.1"
-_DEFECT = "A defect in this software: please report it with the lines in the terminal."
+_DEFECT = "This is a defect in this software. Please report it with the lines in the terminal."
 
 
 class PageApp:

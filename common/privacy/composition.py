@@ -57,7 +57,7 @@ _ROWS_PER_PERSON = (
     "The sites assert this; no software can check it."
 )
 _PUBLIC = (
-    "Which owner holds a person, and how many rows each owner has, are public: "
+    "It is public which owner has rows of a person, and how many rows each owner has: "
     "membership at a site is not protected."
 )
 _COMPUTATIONAL = (

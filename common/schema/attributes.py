@@ -77,7 +77,7 @@ def find_neighbour(value: float, towards: float, *, integer: bool) -> float:
 def _name(value: str) -> str:
     if value != value.strip():
         raise ValueError(
-            "a name neither starts nor ends with blanks, which a file's header may have"
+            "a name neither starts nor ends with spaces, which a file's header may have"
         )
     return check_name(value)
 

@@ -62,11 +62,12 @@ WHAT_TO_DO: dict[type[DppcaError], str] = {
     errors.UnreachableError: "check the address and that the curator is running, then run the "
     "same command again: nothing is lost or charged twice",
     errors.IdentityError: "this party's certificate and the curator's must be signed by one "
-    "authority, be in date and not revoked, and name who uses them; both sides must speak TLS 1.3",
-    errors.StudyError: "its deadline must lie ahead by the curator's clock too; a study that it "
-    "continues must have its result here and agree with it on people and attributes; the curator's "
-    "log says what is wrong",
-    errors.PermissionDeniedError: "use a certificate of the role this needs",
+    "authority, be valid today and not revoked, and name who uses them; both sides must speak TLS "
+    "1.3",
+    errors.StudyError: "its deadline must be in the future by the curator's clock too; a study "
+    "that it continues must have its result here and the same people and attributes; the "
+    "curator's log says what is wrong",
+    errors.PermissionDeniedError: "use a certificate of the right role",
     errors.TooManyRowsError: "ask the operator for a study with a larger max_rows, of which each "
     "owner has an equal part",
     errors.UnknownStudyError: "`dppca-owner studies` lists those that name this owner",
@@ -79,7 +80,7 @@ WHAT_TO_DO: dict[type[DppcaError], str] = {
     errors.StoreError: "the operator must check the curator's disk",
     errors.PeerError: "the operator finds the reason in the curator's log",
     errors.LimitError: "the operator may raise the curator's limits",
-    errors.UploadError: "run the same command again; if it repeats, the network changes bytes",
+    errors.UploadError: "run the same command again; if it fails again, the network changes bytes",
 }
 
 

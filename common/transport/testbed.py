@@ -351,7 +351,7 @@ def failure(who: str, code: int, stdout: bytes, stderr: bytes) -> DppcaError:
         message = str(json.loads(stdout)["error"]["message"])
     except (ValueError, KeyError, TypeError):
         lines = stderr.decode(errors="replace").strip().splitlines()
-        message = "\n".join(lines[-_LAST_LINES:]) or f"it ended with code {code} and said nothing"
+        message = "\n".join(lines[-_LAST_LINES:]) or f"it ended with code {code} without output"
     kind = next(
         (kind for kind in error_kinds() if kind.exit_code == code != DppcaError.exit_code),
         PeerError,

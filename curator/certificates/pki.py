@@ -137,7 +137,7 @@ def sign_request(
         ) from error
     if not valid:
         raise IdentityError(
-            "the request was not signed by its own key: have the site send it again"
+            "the request was not signed by its own key: ask the site to send it again"
         )
     if not isinstance(key, ec.EllipticCurvePublicKey) or key.key_size < 256:
         raise IdentityError("the request's key is not on an elliptic curve of 256 bits or more")

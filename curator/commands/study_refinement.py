@@ -72,8 +72,8 @@ def command(
     of both results and keep more of what decides that attribute. The rows are saved beside the
     draft: an owner's `review --grown-on FILE` grows the trees again and compares them.
 
-    RESULT is all that is read, so the choice of trees costs nothing. The new study costs epsilon
-    (and delta) more: each owner's release is charged by itself.
+    The command reads RESULT alone, so the choice of trees costs nothing. The new study costs
+    epsilon (and delta) more: each owner's release is charged by itself.
 
     \b
     Example:

@@ -251,7 +251,7 @@ def _check_chain(owner: str, head: LedgerHead, seen: LedgerHead | None) -> None:
     if head.length < seen.length:
         message = f"the ledger of {owner} has {head.length} entries; it had {seen.length} before"
     else:
-        message = f"the ledger of {owner} ends otherwise than it did with {head.length} entries"
+        message = f"the ledger of {owner} has another end than before, at {head.length} entries"
     raise ChainError(message)
 
 

@@ -172,7 +172,7 @@ def _require_own(what: str, stated_opener: str, opener: str) -> None:
 
 def _require_votes(terms: Terms, opener: str) -> None:
     if not terms.votes_needed:
-        raise UploadError(f"a vote of {opener}, in a study without spares, which needs none")
+        raise UploadError(f"a vote of {opener}, in a study without spares, which needs no vote")
 
 
 def _require_time(record: StudyRecord, now: datetime) -> None:

@@ -190,9 +190,7 @@ def _require_released(schema: pa.Schema) -> None:
     document = json.loads((schema.metadata or {}).get(METADATA_KEY, b"{}"))
     label = document.get("label", Label.RELEASED) if isinstance(document, dict) else None
     if label != Label.RELEASED:
-        raise UploadError(
-            "the rows carry another label than released: their owner must not send them"
-        )
+        raise UploadError("the label of the rows is not released: their owner must not send them")
 
 
 def _is_text(kind: pa.DataType) -> bool:

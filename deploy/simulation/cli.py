@@ -165,7 +165,7 @@ def cli() -> None:
 @click.option(
     "--keep",
     is_flag=True,
-    help="Leave the folders of sites and curator, with rows and keys, in the folder `parties`.",
+    help="Keep the folders of sites and curator, with rows and keys, in the folder `parties`.",
 )
 @click.option(
     "--runtime",
@@ -449,7 +449,7 @@ def _choose_rows(
 
     if own:
         if data is not None or owners is not None or split is not None:
-            raise SettingError("--owner NAME=FILE says it all: leave out --data, --owners, --split")
+            raise SettingError("--owner NAME=FILE is enough: leave out --data, --owners, --split")
         files = _owner_files(own)
         if rename:
             return files, list(files), "own"

@@ -43,7 +43,7 @@ def demo_table() -> Any:
 
     spec = find_spec("statsmodels")
     if spec is None or not spec.submodule_search_locations:
-        raise SettingError("the demo's rows ship inside statsmodels: pip install statsmodels")
+        raise SettingError("the demo's rows are part of statsmodels: pip install statsmodels")
     package = Path(next(iter(spec.submodule_search_locations)))
     with (package / "datasets" / "randhie" / "randhie.csv").open(newline="") as file:
         names, *rows = csv.reader(file)

@@ -39,7 +39,7 @@ def site_budgets(folder: Path, data_set_name: str | None) -> SiteBudgets:
     owners = _find_owners(policy, history)
     if data_set_name is not None and data_set_name not in owners:
         raise NoPolicyError(
-            f"neither policy.yaml nor the ledger knows data set {data_set_name} (known: "
+            f"neither policy.yaml nor the ledger names data set {data_set_name} (known: "
             f"{', '.join(owners) or 'none'})"
         )
     shown = list(owners) if data_set_name is None else [data_set_name]

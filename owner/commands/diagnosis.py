@@ -222,7 +222,7 @@ def _policy(site: Site) -> tuple[list[Diagnosis], Policy | None]:
         return [_broken("policy", error)], None
     if not policy.data_sets:
         message = (
-            "policy.yaml names no data set, and nothing can be released: enter one with its path "
+            "policy.yaml names no data set, so nothing can be released: enter one with its path "
             "and its population"
         )
         return [Diagnosis("policy", State.WARNING, message)], policy
@@ -331,7 +331,7 @@ def _ledger(site: Site, view: CuratorView) -> tuple[list[Diagnosis], History | N
     findings = [
         Diagnosis("ledger", State.OK, f"{history.length} entries, and the chain verifies{settled}")
         if site.ledger.exists()
-        else Diagnosis("ledger", State.OK, "none yet: the first contribution makes it")
+        else Diagnosis("ledger", State.OK, "no ledger yet: the first contribution makes it")
     ]
     if history.reservations and not newest:
         message = (
@@ -373,7 +373,7 @@ def _openings(site: Site, waiting: dict[str, _Waiting], history: History) -> Ite
         record = history.openers.get(key_id)
         if record is None or (record.opening is None and key_id not in kept):
             message = (
-                f"this site is an opener of study {name}, and cannot open it: its opener key is "
+                f"this site is an opener of study {name} but cannot open it: its opener key is "
                 f"not {'in the ledger' if record is None else 'here any more'}. Tell the operator"
             )
             if record is None and not each.contributed:  # only the study names it as an opener

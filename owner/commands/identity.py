@@ -53,7 +53,8 @@ def command(folder: Path, study_name: str, *, opener: bool, as_json: bool) -> No
     another owner's steward.
 
     With --opener it makes a key for this study, keeps it in the folder `openers`, and enters it in
-    the ledger, at no charge. Run again, it prints the same key until that key was used. An opener
+    the ledger, at no charge. If you run it again, it prints the same key until that
+    key is used. An opener
     must come back once, after the deadline: `dppca-owner open STUDY`. Leave the folder `openers`
     out of backups. The command needs no curator and no certificate yet.
 

@@ -40,7 +40,7 @@ class NewKeyDocument:
 @click.option(
     "--certificate",
     type=FILE,
-    help="The certificate that came back: put it in use with the new key.",
+    help="The certificate that the operator sent: use it with the new key.",
 )
 @prints(NextKeyDocument, NewKeyDocument)
 @click.pass_obj
@@ -84,8 +84,8 @@ def command(folder: Path, certificate: Path | None, *, as_json: bool) -> None:
     )
     steps = [
         f"run: dppca-owner --site {shlex.quote(str(folder))} doctor",
-        f"when it is content, remove {site.previous} and ask the operator to revoke the old "
-        "certificate (dppca-curator pki revoke --serial)",
+        f"when doctor finds nothing wrong, remove {site.previous} and ask the operator to revoke "
+        "the old certificate (dppca-curator pki revoke --serial)",
     ]
     lines = [
         f"The new key of {site.name} is in use; its certificate is valid until {expires:%Y-%m-%d}.",

@@ -45,10 +45,10 @@ def command(
 ) -> None:
     """Compare synthetic rows with this site's own, on one page that stays at this site.
 
-    The page begins with how well a classifier does on real rows that was trained on synthetic ones.
-    Then it says how well a classifier tells the two tables apart, compares single attributes and
-    pairs of them, and measures distances to the nearest record. All of it is computed from raw
-    rows: the page is site-only.
+    The page first shows the accuracy, on real rows, of a classifier that was trained on synthetic
+    ones. Then it says how well a classifier distinguishes the two tables, compares single
+    attributes and pairs of them, and measures distances to the nearest record. All of it is
+    computed from raw rows: the page is site-only.
 
     \b
     Example:

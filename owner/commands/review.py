@@ -48,12 +48,12 @@ def command(
 
     The rows are read once, to count the values that are coded by rule (missing, unknown, out of
     bounds). Those counts stay at this site. Exits with 28 if there are more faults than the study
-    allows (faults: refuse_if_above); `contribute` shows the same counts and asks you. Exits with
-    what `contribute` would end with if it would refuse, such as 21 for a budget that is too small.
+    allows (faults: refuse_if_above); `contribute` shows the same counts and asks you. If
+    `contribute` would refuse, exits with the same code, such as 21 for a budget that is too small.
 
     For a study with trust: aggregate it also shows who takes part and who opens, against whom the
-    sums are protected, and what is left if more owners collude. Give --digest as another owner's
-    steward has it, not as the curator's operator says it: then the keys are verified, and kept in
+    sums are protected, and what is left if more owners collude. Take --digest from another
+    owner's steward, not from the curator's operator: then the keys are verified, and kept in
     peers.yaml.
 
     \b

@@ -27,7 +27,7 @@ class InitDocument:
 
 
 @click.command("init")
-@click.option("--name", required=True, help="This owner's name, as studies will have it.")
+@click.option("--name", required=True, help="This owner's name in studies.")
 @click.option("--curator", required=True, metavar="HOST:PORT", help="Where the curator listens.")
 @click.option(
     "--proxy", metavar="HOST:PORT", help="An HTTP proxy through which the curator is called."

@@ -259,7 +259,7 @@ def _require_same(before: ReleaseRequest, request: ReleaseRequest) -> None:
     if before.query_sha256 != request.query_sha256:
         raise SettingError(
             f"the query of data set {request.data_set} has changed since {request.title} was "
-            "reserved: put it back as it was, for the ledger must say what is released"
+            "reserved: put it back as it was, because the ledger must say what is released"
         )
 
 
@@ -270,16 +270,16 @@ def require_unsettled(history: History, study: str, request_digest: str) -> None
         return
     if isinstance(settled, Recovery):
         message = (
-            f"this site has contributed to study {study}: the curator holds its contribution, "
-            f"which entry {settled.sequence} of the ledger recovered. Nothing is left to do, and "
+            f"this site has contributed to study {study}: the curator has its contribution, and "
+            f"entry {settled.sequence} of the ledger recovered it. You need to do nothing more; "
             "nothing was drawn or charged"
         )
     else:
         message = (
-            f"the curator holds a contribution under this site's name to study {study}, which "
-            f"entry {settled.sequence} of the ledger disowned, and takes no other. Nothing was "
-            "drawn or charged. To take part, ask the operator to abort the study and to make a "
-            "new one"
+            f"the curator has a contribution under this site's name to study {study}, which "
+            f"entry {settled.sequence} of the ledger disowned. It accepts no other one. Nothing "
+            "was drawn or charged. To take part, ask the operator to abort the study and to make "
+            "a new one"
         )
     raise StudyStateError(message)
 
@@ -288,8 +288,8 @@ def require_data_set(charged: ReleaseRequest, data_set: str) -> None:
     """Raise `SettingError` unless the data set is the one that was charged."""
     if charged.data_set != data_set:
         raise SettingError(
-            f"study {charged.study} was charged to data set {charged.data_set} and takes one "
-            f"release of this owner: use --data-set {charged.data_set}"
+            f"study {charged.study} was charged to data set {charged.data_set} and accepts "
+            f"one release of this owner: use --data-set {charged.data_set}"
         )
 
 

@@ -203,7 +203,7 @@ def require_consistent(view: CuratorView, history: History) -> None:
         names = [each.study for each in missing]
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         raise ChainError(
-            "the curator holds contributions of this site that this ledger does not know, to: "
+            "the curator holds contributions of this site that this ledger does not contain, to: "
             f"{', '.join(names[:_SHOWN])}{more}. Either this ledger is an old copy or a new one, "
             f"or somebody else has used this site's key. {WHAT_TO_DO}"
         )

@@ -140,9 +140,9 @@ class DatabaseLocation(Location):
             in_clear, n_writable = self.ask_about_role(found.connection)
         text = f"{found.n_rows} rows and {len(found.names)} columns in the database"
         if in_clear is None:
-            text += "; what its role may do, and whether it is reached by TLS, is not seen"
+            text += "; this command cannot see what its role may do, or whether TLS is used"
         elif not in_clear and not n_writable:
-            text += ", which is reached safely, and nothing in it may be changed"
+            text += ", on a safe connection; its role may change nothing"
         remarks = [Remark(text)]
         if in_clear:
             text = (
@@ -250,10 +250,10 @@ class DatabaseSource(Source):
     fields: tuple[pa.Field, ...]
     connection: Any = None
     is_numbered: ClassVar[bool] = False
-    mend: ClassVar[str] = "see what the query and the role's rights leave"
+    mend: ClassVar[str] = "check the query and the rights of the role"
     uncut: ClassVar[str] = (
-        "is read by this machine alone, in one transaction: parts of a database would be rows of "
-        "several moments. Leave out --engine, or export the rows to Parquet"
+        "is read by this machine alone, in one transaction: workers would read rows of several "
+        "moments. Leave out --engine, or export the rows to Parquet"
     )
 
     def read(

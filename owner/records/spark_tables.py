@@ -93,7 +93,7 @@ class SparkTable(Source):
     version: int | None
     fields: tuple[str, ...]
     is_numbered: ClassVar[bool] = False
-    mend: ClassVar[str] = "see what the view and the user's rights leave"
+    mend: ClassVar[str] = "check the view and the rights of the user"
     uncut: ClassVar[str] = "has no files for others to read: --engine spark adds it up"
 
     def read(

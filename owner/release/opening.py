@@ -67,9 +67,9 @@ class Opener:
         opener = history.openers.get(self.key_id)
         if opener is None:
             raise OpeningRefusedError(
-                f"this site's ledger does not know the opener key that study {self.study.name} has "
-                "for it. A site whose ledger was lost cannot open: it could have opened another "
-                "set before. Tell the operator"
+                f"this site's ledger does not contain the opener key that study {self.study.name} "
+                "has for it. A site whose ledger was lost cannot open: it could have opened "
+                "another set before. Tell the operator"
             )
         if opener.offer.study != self.study.name:
             raise OpeningRefusedError(

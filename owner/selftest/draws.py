@@ -209,9 +209,9 @@ def _independence(title: str, noise: NDArray[np.int64], calibration: Calibration
     twice = n - len(np.unique(noise, axis=0))
     good = worst <= limit and twice == 0
     says = (
-        f"no two coordinates or releases go together: {worst:.4f} of {limit:.4f} allowed"
+        f"no two coordinates or releases are correlated: {worst:.4f} of {limit:.4f} allowed"
         if good
-        else f"noise goes together ({worst:.4f}, {limit:.4f} allowed) or came twice ({twice} times)"
+        else f"noise is correlated ({worst:.4f}, {limit:.4f} allowed) or repeated ({twice} times)"
     )
     return Finding(
         f"{title}: independence",

@@ -144,7 +144,7 @@ def _differencing(guesses: int, trials: int) -> Finding:
     return Finding(
         "differencing",
         chance > LEVEL,
-        f"the attacker was right {guesses} of {trials} times; at epsilon {_EPSILON} he may be "
+        f"the attacker was right {guesses} of {trials} times; at epsilon {_EPSILON} it may be "
         f"right with probability {bound:.3f}",
         LEVEL,
         {"right": guesses, "trials": trials, "allowed": bound},

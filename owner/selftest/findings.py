@@ -89,7 +89,7 @@ def report_text(tested: SelfTest) -> str:
                 for each in tested.findings
             ),
             "",
-            f"{verdict} ({tested.seconds:.0f} s; an honest installation is accused with "
+            f"{verdict} ({tested.seconds:.0f} s; a sound installation fails with "
             f"probability below {tested.false_alarm:.1g})",
         ]
     )

@@ -57,7 +57,7 @@ def attack_by_one_row(folder: Path) -> Finding:
     """Replace one row of small files of every format; the files are written into ``folder``."""
     failed = [_changes_others(*pair) for pair in _pairs(folder)]
     return Finding(
-        "one row against the others",
+        "effect of one row on the others",
         not any(failed),
         f"{len(failed)} hostile rows in CSV, Arrow and Parquet files: {sum(failed)} changed "
         "another row or the number of rows, or ended the reading",

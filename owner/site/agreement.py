@@ -152,14 +152,14 @@ def find_refusal(study: Study, terms: Terms, data_set: DataSet) -> str | None:
     rule, about = data_set.aggregate, f"study {study.name} has trust: aggregate"
     if rule is None:
         return (
-            f"{about}, and {POLICY_FILE} says nothing of that for data set {data_set.name}: if "
-            "you accept it, enter how many colluding owners it must bear, such as "
+            f"{about}, and {POLICY_FILE} does not mention this for data set {data_set.name}: if "
+            "you accept it, enter how many colluding owners it must protect against, such as "
             f"`aggregate: {{colluders: {terms.colluders}}}`"
         )
     if terms.colluders < rule.colluders:
         return (
-            f"{about} and bears {terms.colluders} colluding owners; {POLICY_FILE} asks for "
-            f"{rule.colluders} for data set {data_set.name}"
+            f"{about} and protects against {terms.colluders} colluding owners; {POLICY_FILE} asks "
+            f"for {rule.colluders} for data set {data_set.name}"
         )
     if rule.trusted_openers and not set(rule.trusted_openers) & set(terms.openers):
         return (

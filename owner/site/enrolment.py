@@ -46,8 +46,8 @@ _POLICY_TEMPLATE = """\
 # charged stays here; if you rename one, the new entry says was: [OLD NAME].
 #
 # A study with trust: aggregate needs, in the data set's braces, aggregate: {colluders: 1} with the
-# colluding owners that such a study must bear; trusted_openers: [NAME, ...] beside it asks for one
-# of these openers.
+# number of colluding owners that such a study must protect against; trusted_openers: [NAME, ...]
+# beside it asks for one of these openers.
 #
 # For example (without the # at the beginning of the lines):
 #

@@ -192,7 +192,7 @@ def require_own_release(
         return disowned
     raise ArtefactError(
         f"the result of study {study.name} names a contribution of {owner} that this site's ledger "
-        "does not know. If the site did send it, and its ledger was lost, run `dppca-owner ledger "
+        "does not contain. If the site sent it and its ledger was lost, run `dppca-owner ledger "
         "recover`; if somebody else used its key, run `dppca-owner ledger recover --disown "
         f"{study.name}`, tell the operator, and change the certificate. Then run this again"
     )

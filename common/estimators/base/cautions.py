@@ -89,7 +89,7 @@ def warn_of_drowned_weights(estimator: Any, plan: WeightPlan, *, n_rows: int) ->
     noise, score = plan.deviation * plan.radius, min(1.0, plan.C * n_rows * plan.radius**2)
     if noise > score and _spends(estimator):
         warnings.warn(
-            f"the noise will drown the weights: on the score of a row it is about {noise:.3g}, "
+            f"the noise will hide the weights: on the score of a row it is about {noise:.3g}, "
             f"where classes as far apart as rows can be have scores of {score:.3g}. Take more "
             "rows, a larger epsilon, fewer columns, or Gaussian noise (a delta)",
             NoiseWarning,
@@ -114,7 +114,7 @@ def warn_of_drowned_components(
     edge = 2.0 * one * math.sqrt(layout.n_columns)
     if edge > most and _spends(estimator):
         warnings.warn(
-            f"the noise will drown the components: alone it reaches eigenvalues of about "
+            f"the noise will hide the components: alone it reaches eigenvalues of about "
             f"{edge:.3g}, and no rows have more variance than {most:.3g} in all. Take more rows, a "
             "larger epsilon, fewer columns, or Gaussian noise (a delta)",
             NoiseWarning,

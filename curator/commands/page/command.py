@@ -16,7 +16,7 @@ from dppca.curator.commands.options import as_operator, connection, credentials_
 @connection
 @prints(PageDocument)
 def page(port: int, curator: str, credentials: Path, *, as_json: bool) -> None:
-    """Show a curator's studies in a browser on this machine: who has come, and what came out.
+    """Show a curator's studies in a browser on this machine: who has contributed, and the results.
 
     Prints an address that works once, in one browser. Needs an operator's certificate, and changes
     nothing. Ctrl-C ends it.

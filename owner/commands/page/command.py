@@ -17,9 +17,9 @@ from dppca.common.shell.console import emit, prints
 def command(folder: Path, port: int, *, as_json: bool) -> None:
     """Show this site's studies, budget and ledger in a browser on this machine; ask for consent.
 
-    Prints an address that works once, in one browser. What would leave, what it costs and what is
-    left of the budget are on the page; to agree, you tick what you assert. Ctrl-C ends it, after a
-    contribution that is under way.
+    Prints an address that works once, in one browser. The page says what would leave, what
+    it costs and what is left of the budget; to agree, you tick what you assert. Ctrl-C ends the
+    page; a contribution that is under way is finished first.
 
     \b
     Example:

@@ -68,7 +68,7 @@ def test_a_study_is_refined_from_its_result_alone(trust: str, tmp_path: Path) ->
         second = study_from_file(draft)
         other = tmp_path / "other.yaml"
         other.write_text(draft.read_text().replace("overlap: false", "overlap: true"))
-        with pytest.raises(StudyError, match="agree with it on people"):
+        with pytest.raises(StudyError, match="the same people and attributes"):
             federation.operate("study", "create", other)
         federation.operate("study", "create", draft)
         policy = policy_text(

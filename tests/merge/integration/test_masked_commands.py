@@ -258,7 +258,7 @@ def test_an_opener_whose_ledger_was_lost_opens_nothing(federation: MaskedFederat
     federation.contribute(site)
     code, message = error_of(_open(site, federation))
     assert code == REFUSED
-    assert "ledger does not know the opener key" in message
+    assert "ledger does not contain the opener key" in message
     assert federation.state() == "sealed"
 
 

@@ -92,7 +92,7 @@ def test_a_query_is_contributed_once_and_the_ledger_has_its_digest(
         site.run("contribute", study.name),
     ]
     assert answers[-1][1]["already_stored"]
-    assert "nothing in it may be changed" in str(answers[-2][1])
+    assert "its role may change nothing" in str(answers[-2][1])
     (reservation,) = site.history.reservations
     assert reservation.request.query_sha256 == hashlib.sha256(QUERY.encode()).hexdigest()
     archive = site.folder.parent / "ledger.json"

@@ -212,7 +212,7 @@ def test_a_curator_with_a_wrong_clock_begins_no_study(offset_s: int, tmp_path: P
         made.make_study(masked=False, quorum=2)
         created = made.operate("create", str(tmp_path / "study.json"))
         assert created.code == StudyError.exit_code
-        assert "deadline must lie ahead by the curator's clock" in created.message
+        assert "deadline must be in the future by the curator's clock" in created.message
         assert broken_words(made) == []
 
 

@@ -232,9 +232,9 @@ LIES: dict[str, tuple[Callable[[Room], SignedFile], int, str]] = {
     "no envelope, and a tiny epsilon": (
         lambda room: _bare(room, epsilon="0.000001", assumptions=("none\x1b]0;owned\x07",)),
         17,
-        "no JSON",
+        "not JSON",
     ),
-    "no envelope, and the figure that is right": (_bare, 17, "no JSON"),
+    "no envelope, and the figure that is right": (_bare, 17, "not JSON"),
     "parties of another authority": (_of_another_authority, 17, "not signed by the authority"),
     "a header that was not signed": (_other_header, 18, "not the one that curator hub signed"),
     "a header that is not the receipt's": (_signed_header, 16, "header of the result"),
@@ -244,7 +244,7 @@ LIES: dict[str, tuple[Callable[[Room], SignedFile], int, str]] = {
         18,
         "not the one that curator hub signed",
     ),
-    "another release in this owner's name": (_others_release, 15, "ledger does not know"),
+    "another release in this owner's name": (_others_release, 15, "ledger does not contain"),
     "this owner left out": (lambda room: room.signed(room.result("owner-2")), 51, "leaves out"),
 }
 
@@ -366,7 +366,7 @@ FALSE: dict[str, tuple[Callable[[Room, Any], bytes], int, str]] = {
         16,
         "another contribution",
     ),
-    "none at all": (lambda *_: b"", 17, "no JSON"),
+    "none at all": (lambda *_: b"", 17, "not JSON"),
 }
 
 

@@ -244,4 +244,4 @@ def test_a_party_that_ended_without_a_word_on_a_full_disk_is_no_riddle(
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
     with pytest.raises(error), telling_full_disk(tmp_path, instead="wait"):
-        raise PeerError("curator: it ended with code 1 and said nothing")
+        raise PeerError("curator: it ended with code 1 without output")

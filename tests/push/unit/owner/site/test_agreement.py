@@ -125,7 +125,7 @@ def test_an_opener_signs_with_the_key_before_a_renewal_and_with_no_other(tmp_pat
 def test_a_policy_refuses_what_it_does_not_allow_and_nothing_else(tmp_path: Path) -> None:
     source = locate_files("rows.csv", folder=tmp_path, data_set="survey")
     for rule, reason in (
-        (None, "says nothing"),
+        (None, "does not mention"),
         (AggregateDocument(colluders=2), "asks for 2"),
         (
             AggregateDocument(colluders=1, trusted_openers=("owner-3", "owner-4")),

@@ -153,7 +153,7 @@ def test_a_policy_that_is_no_policy_is_refused(folder: Path, text: str) -> None:
         _policy(folder, text)
 
 
-NO_PASSWORD, NO_BLANK = "holds no password", "put a colon and a blank behind `"
+NO_PASSWORD, NO_BLANK = "holds no password", "put a colon and a space after `"
 SECRET_SOURCES = {
     "{postgresql: {service: warehouse, password: marked-4711}}": NO_PASSWORD,
     "{postgresql: {host: db, user: marked-4711}}": NO_PASSWORD,
