@@ -268,7 +268,7 @@ def _check(header: ResultHeader, arrays: Mapping[str, NDArray[Any]], study: Stud
     layout, decomposed = study.table.layout, study.continues is None
     p = layout.n_columns
     if header.study_digest != study.digest:
-        raise ArtefactError("the result is of another study")
+        raise ArtefactError("the result belongs to another study")
     expected: list[tuple[str, tuple[int, ...] | None, str]] = [
         ("pooled", (layout.n_entries,), "int64"),
         ("mean", (p,) if layout.with_sums else None, "float64"),

@@ -59,7 +59,7 @@ def verified_result(
     """
     checked, result = verify_result(signed, KnownParties(ca, revoked=revoked))
     if checked.study.digest != study.digest:
-        raise ArtefactError("the result is of another study")
+        raise ArtefactError("the result belongs to another study")
     return result
 
 

@@ -178,7 +178,7 @@ def require_epsilon(epsilon: Decimal) -> None:
     """Refuse an epsilon that is not a positive decimal of moderate length."""
     require_amount("epsilon", epsilon)
     if epsilon == 0:
-        raise SettingError("epsilon must be above 0; there is no release without a cost")
+        raise SettingError("epsilon must be above 0; every release has a cost")
 
 
 def require_delta(delta: object) -> Decimal:

@@ -161,7 +161,7 @@ class BoxShape:
         _require_weight(self.histogram_weight)
         _require_weight(self.table_weight)
         if self.n_tables < 0:
-            raise SettingError(f"{self.n_tables} tables; there must be 0 or more")
+            raise SettingError(f"{self.n_tables} tables are given; give 0 or more")
         if not 0 <= self.n_histograms <= self.n_numeric:
             raise SettingError(
                 f"{self.n_histograms} histograms for {self.n_numeric} numeric attributes"
@@ -216,7 +216,7 @@ class TablesShape:
     def __post_init__(self) -> None:
         _require_weight(self.table_weight)
         if self.n_tables < 1:
-            raise SettingError(f"{self.n_tables} tables; there must be 1 or more")
+            raise SettingError(f"{self.n_tables} tables are given; give 1 or more")
 
 
 Shape = BoxShape | BallShape | TablesShape

@@ -246,7 +246,7 @@ class Numeric(_Strict):
             return self
         whole = math.floor(self.upper) - math.ceil(self.lower) + 1
         if self.integer and whole < 2:
-            raise ValueError("integer: there are fewer than two whole numbers between the bounds")
+            raise ValueError("integer: fewer than two whole numbers lie between the bounds")
         if self.spikes is not None:
             self._check_spikes(self.spikes)
         if self.missing is not None and not self.histogram and self.products is None:
@@ -266,7 +266,7 @@ class Numeric(_Strict):
                     "between lower and upper, or the number of bins"
                 )
             if self.integer and any(math.ceil(a) >= b for a, b in pairwise(edges)):
-                raise ValueError("bins: there must be a whole number between any two edges")
+                raise ValueError("bins: a whole number must lie between any two edges")
             least = (self.upper - self.lower) * _LEAST_WIDTH
             if not self.integer and any(b - a < least for a, b in pairwise(edges)):
                 raise ValueError(

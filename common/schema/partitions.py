@@ -165,7 +165,7 @@ class Public:
         for index, attribute in enumerate(self.attributes):
             if attribute.name == name:
                 return index
-        raise ValueError(f"there is no attribute {name}")
+        raise ValueError(f"no attribute is called {name}")
 
     def n_own(self, index: int) -> int:
         """Return the number of an attribute's own cells, or of its labels."""

@@ -137,7 +137,7 @@ def synthesize(
     """
     schema = study.table
     if result.header.study_digest != study.digest:
-        raise SchemaMismatchError("the result is of another study")
+        raise SchemaMismatchError("the result belongs to another study")
     if n_rows < 1:
         raise SettingError(f"{n_rows} synthetic rows asked for; at least 1 can be drawn")
     if form is Form.CODED:

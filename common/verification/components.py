@@ -158,7 +158,7 @@ def read_result(
     except ArtefactError as error:
         raise ArtefactError(f"{path}: {error}") from error
     if study is not None and study.digest != checked.study.digest:
-        raise ArtefactError("the result is of another study")
+        raise ArtefactError("the result belongs to another study")
     return make_components(result, checked.study, checked.document)
 
 

@@ -65,7 +65,7 @@ _DEFAULT_SPECTRUM = "power:1"
 @click.option(
     "--colluders",
     type=click.IntRange(min=1),
-    help="Show `trust: aggregate` beside the study, with this number of owners that may collude.",
+    help="Compare the study with `trust: aggregate` and this number of owners that may collude.",
 )
 @click.option(
     "--bandwidth",

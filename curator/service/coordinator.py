@@ -140,14 +140,14 @@ class StudyCoordinator:
         """Return the study with a digest, or raise `UnknownStudyError`."""
         record = self.store.study(digest)
         if record is None:
-            raise UnknownStudyError(f"there is no study {digest.hex()[:16]}")
+            raise UnknownStudyError(f"study {digest.hex()[:16]} does not exist")
         return record
 
     def require_named(self, name: str) -> StudyRecord:
         """Return the study with a name, or raise `UnknownStudyError`."""
         record = self.store.named(name)
         if record is None:
-            raise UnknownStudyError(f"there is no study called {name!r}")
+            raise UnknownStudyError(f"no study is called {name!r}")
         return record
 
     async def create(self, study: Study) -> tuple[StudyRecord, bool]:

@@ -100,7 +100,7 @@ class GroupCommit:
         digest = group[0].header.study_digest
         record = self._store.study(digest)
         if record is None:
-            raise UnknownStudyError(f"there is no study {digest.hex()[:16]}")
+            raise UnknownStudyError(f"study {digest.hex()[:16]} does not exist")
         now = self._clock()
         outcomes: list[UploadDecision | DppcaError] = []
         uploads: list[Spool] = []

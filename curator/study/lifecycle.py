@@ -113,7 +113,7 @@ def create(
     if existing is not None:
         if existing.study.digest == study.digest:
             return existing
-        raise ConflictError(f"there is another study called {study.name}: choose another name")
+        raise ConflictError(f"another study is called {study.name}: choose another name")
     calibrate(study)
     if study.continues is not None:
         if first is None or first.result is None:

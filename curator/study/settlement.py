@@ -40,7 +40,7 @@ def settle_chain(
     if history.chain is None:
         if history.settlements:
             return None
-        raise InputError(f"no ledger of {owner} has been seen here: there is nothing to settle")
+        raise InputError(f"no ledger of {owner} has been seen here: nothing can be settled")
     return Settlement(int(now.timestamp()), by, reason, history.chain, None, len(history.releases))
 
 

@@ -127,12 +127,12 @@ def _promise(privacy: SimulatedPrivacy) -> str:
     k = privacy.max_rows_per_person
     if k == 1:
         return (
-            "had any one row been different, no result would have been more than e^epsilon times "
-            "likelier. A row here is one year of one person, and a person has up to five: the "
-            "promise is about the year. To protect whole persons say max_rows_per_person: 5, and "
-            "keep each person's rows at one owner; the noise grows five times."
+            "if any one row had been different, no result would have been more than e^epsilon "
+            "times as likely. A row here is one year of one person, and a person has up to five: "
+            "the promise is about the year. To protect whole persons, write max_rows_per_person: "
+            "5, and keep each person's rows at one owner; the noise grows five times."
         )
     return (
-        f"had all {k} rows of any one person been different, no result would have been more than "
-        "e^epsilon times likelier."
+        f"if all {k} rows of any one person had been different, no result would have been more "
+        "than e^epsilon times as likely."
     )

@@ -104,8 +104,8 @@ def _how_to_show(evidence: Path, acknowledgement: Path) -> str:
     """Return the steward's next step with a result that leaves the site's contribution out."""
     if not acknowledgement.exists():
         return (
-            f"The result is kept in {evidence}. The curator's acknowledgement is gone: only this "
-            "site's ledger says that the contribution was sent"
+            f"The result is kept in {evidence}. The curator's acknowledgement is missing: only "
+            "this site's ledger says that the contribution was sent"
         )
     return (
         f"The result is kept in {evidence}; with {acknowledgement} it shows this to anybody: "

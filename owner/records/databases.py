@@ -214,7 +214,7 @@ class SQLiteLocation(DatabaseLocation):
     def address(self) -> str:
         """Address of the file, opened read-only."""
         if not self.database.is_file():
-            raise DataError(f"there is no database file for {self.title}: correct its path")
+            raise DataError(f"the database file of {self.title} does not exist: correct its path")
         return f"{self.database.absolute().as_uri()}?mode=ro"
 
     @property

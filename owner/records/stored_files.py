@@ -172,7 +172,7 @@ def _telling(
     try:
         yield
     except FileNotFoundError:
-        message = f"there is no data file {title}: correct its path"
+        message = f"the data file {title} does not exist: correct its path"
     except PermissionError:
         message = f"the data file {title} may not be read: ask for read permission on it"
     except kinds as error:

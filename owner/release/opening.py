@@ -85,7 +85,7 @@ class Opener:
             raise OpeningRefusedError(
                 f"the opener key of study {self.study.name} is not in {self.site.openers}: without "
                 "it this site cannot open. Tell the operator: the study continues without it if it "
-                "has spare openers, and otherwise has to be aborted and made again"
+                "has spare openers, and must otherwise be aborted and made again"
             )
         return key
 

@@ -32,7 +32,7 @@ class TrainedDocument:
     label: Annotated[Label, "where the file may go"]
     rows: Annotated[int, "rows that it was trained on"]
     unlabelled: Annotated[int, "rows that were left out because their target is not known"]
-    training_accuracy: Annotated[float, "share of those rows that it classifies rightly"]
+    training_accuracy: Annotated[float, "share of those rows that it classifies correctly"]
     majority: Annotated[float | None, "share of those rows with the commonest label"]
     n_components: Annotated[int | None, "components that rows are projected on"]
     converged: Annotated[bool, "whether the solver converged"]

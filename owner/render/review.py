@@ -64,7 +64,7 @@ class ReviewedAttribute:
     name: Annotated[str, "name of the column"]
     kind: Annotated[str, "what it is, in words"]
     values: Annotated[tuple[str, ...], "values that count: `LOWER to UPPER`, or all labels"]
-    used_for: Annotated[tuple[str, ...], "what it is used for beside sums and products"]
+    used_for: Annotated[tuple[str, ...], "what it is used for, besides sums and products"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class ReviewedAggregate:
 
     quorum: Annotated[int, "least number of owners in the sum"]
     colluders: Annotated[int, "owners that may work together with the curator"]
-    honest: Annotated[int, "owners, this one among them, that must not"]
+    honest: Annotated[int, "owners, this one among them, that must not work with the curator"]
     openers: Annotated[tuple[str, ...], "owners that take the masks away, once, after the deadline"]
     spares: Annotated[int, "openers that may never come back"]
     open_by: Annotated[TimeText, "when the study stops waiting for openers"]

@@ -33,8 +33,8 @@ METHOD, SOURCE = "PPCA-DP-MH", "Gu et al. 2022, algorithm 1"
 _MODEL = "mean_, covariance_, eigenvalues_, components_, model_"
 _EACH = "each party spends it on its own rows; no person has rows at two"
 _ONCE = (
-    "one noise on the sum of all parties: whoever adds their parts sees these bare, so it takes a "
-    "curator who may see rows, or summation that hides them; the federation has neither"
+    "one noise on the sum of all parties: the party that adds their parts sees them without noise. "
+    "This needs a curator who may see rows, or a sum that hides them; the federation has neither"
 )
 
 

@@ -101,7 +101,7 @@ class Propensity:
     """Fit of a logistic regression that separates synthetic rows from real ones; see the module."""
 
     pmse: Annotated[float, "mean square of its probability minus the synthetic share"]
-    expected: Annotated[float, "the same for rows that cannot be told apart"]
+    expected: Annotated[float, "the same for rows of one distribution"]
     ratio: Annotated[float, "pmse over expected; 1 is best"]
     coefficients: Annotated[int, "coefficients that were fitted"]
     products: Annotated[bool, "whether products of columns are among the features"]

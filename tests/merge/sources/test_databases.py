@@ -419,7 +419,7 @@ def test_a_file_of_sqlite_that_another_program_holds_is_said(tmp_path: Path) -> 
 
 def test_a_file_that_is_no_database_is_an_error(tmp_path: Path) -> None:
     place = SQLiteLocation("survey", database=tmp_path / "rows.db", table="rows")
-    assert "no database file" in _refusal(place)
+    assert "the database file of" in _refusal(place)
     (tmp_path / "rows.db").write_text(f"{MARKED}\n" * 100)
     assert "no database of SQLite" in _refusal(place)
 

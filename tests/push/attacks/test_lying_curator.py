@@ -238,7 +238,7 @@ LIES: dict[str, tuple[Callable[[Room], SignedFile], int, str]] = {
     "parties of another authority": (_of_another_authority, 17, "not signed by the authority"),
     "a header that was not signed": (_other_header, 18, "not the one that curator hub signed"),
     "a header that is not the receipt's": (_signed_header, 16, "header of the result"),
-    "another study's result": (_other_study, 15, "of another study"),
+    "another study's result": (_other_study, 15, "belongs to another study"),
     "a byte more": (
         lambda room: _with_content(room, lambda content: content + b"\0"),
         18,

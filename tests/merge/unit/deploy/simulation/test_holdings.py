@@ -99,7 +99,7 @@ def test_compressed_csv_and_parquet_are_read_alike(tmp_path: Path) -> None:
         ("rows.csv", b"", "is empty: export it again, with a header line"),
         ("rows.csv", b"a;b\n1;2\n", "cells must be separated by commas"),
         ("rows.parquet", b"PAR1 not parquet", "is damaged or not what its name says"),
-        ("rows.csv", None, "there is no data file"),
+        ("rows.csv", None, "does not exist: correct its path"),
     ],
 )
 def test_a_simulation_says_of_a_file_what_its_owner_would_be_told(

@@ -152,7 +152,11 @@ def test_coordinates_and_values_are_each_others_inverse() -> None:
         ({"bins": [0, 3]}, {}, "strictly between"),
         ({"bins": []}, {}, "1 to 255 edges"),
         ({"bins": 1}, {}, "2 or more"),
-        ({"bins": [0.2, 0.4], "integer": True}, {}, "a whole number between any two edges"),
+        (
+            {"bins": [0.2, 0.4], "integer": True},
+            {},
+            "a whole number must lie between any two edges",
+        ),
         ({"bins": [1, 1 + 2**-50]}, {}, "1e-12 of the range"),
         ({"zero": "separate", "histogram": True}, {}, "zero"),
         ({"spikes": [0]}, {}, "histogram: true or products: bins"),

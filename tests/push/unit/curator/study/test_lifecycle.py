@@ -288,7 +288,7 @@ def test_the_same_document_again_has_no_effect_even_after_its_deadline() -> None
     ("changes", "error", "says"),
     [
         ({"deadline": NOW}, StudyError, "deadline of study census has passed"),
-        ({"overlap": True}, ConflictError, "another study called census"),
+        ({"overlap": True}, ConflictError, "another study is called census"),
         ({"privacy": {"mechanism": "laplace", "epsilon": "1e-17"}}, RangeError, r"reach 2\^62"),
     ],
 )

@@ -52,7 +52,7 @@ def test_a_settlement_needs_a_reason_of_one_line(reason: str) -> None:
 
 
 def test_nothing_is_settled_of_an_owner_that_was_never_seen() -> None:
-    with pytest.raises(InputError, match="nothing to settle"):
+    with pytest.raises(InputError, match="nothing can be settled"):
         settle_chain(OwnerHistory(), "owner-1", by="operator:alice", reason="Stolen.", now=NOW)
 
 

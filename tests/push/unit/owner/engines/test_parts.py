@@ -99,6 +99,6 @@ def test_a_file_that_has_gone_is_said_without_its_name(tmp_path: Path) -> None:
     folder = write_files(mixed_rows(50), tmp_path / "rows", 2)
     table = opened(folder)
     (folder / "rows-001.parquet").unlink()
-    with pytest.raises(DataError, match="there is no data file") as caught:
+    with pytest.raises(DataError, match="does not exist: correct its path") as caught:
         make_manifest(table, slots=1)
     assert "rows-001" not in str(caught.value)

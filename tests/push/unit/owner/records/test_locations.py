@@ -92,7 +92,7 @@ def test_a_folder_a_pattern_and_a_link_share_rows_with_their_files(tmp_path: Pat
 
 
 def test_a_file_that_may_not_be_found_is_said_before_anything_is_read(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="there is no data file"):
+    with pytest.raises(DataError, match="does not exist: correct its path"):
         _locate("rows", tmp_path).examine()
     for name, said in (("rows.csv", "is empty"), ("rows.xlsx", "not known by its suffix")):
         (tmp_path / name).touch()
