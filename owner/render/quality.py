@@ -37,8 +37,8 @@ def quality_text(report: QualityReport) -> str:
     lines = [
         f"{found.n_synthetic} synthetic rows against {found.n_real} of data set {report.data_set}",
         "  SITE-ONLY: computed from raw rows without noise; nothing of this may leave the site",
-        f"  classifier: pMSE {found.propensity.ratio:.1f} times that of equal distributions (1 is "
-        "best)",
+        f"  classifier: pMSE {found.propensity.ratio:.1f} times that of rows of one "
+        "distribution (1 is best)",
         *_worst("one attribute", found.marginals),
         *_worst("two attributes", found.pairs),
     ]

@@ -200,7 +200,7 @@ def test_a_ledger_never_becomes_shorter_nor_another(seen: int, said: int, same: 
     if said > seen or (said == seen and same):
         assert admit(OPEN, header, history, now=NOW) is UploadDecision.ACCEPT
         return
-    says = f"owner-1 has {said} entries; it had {seen}" if said < seen else "ends otherwise"
+    says = f"owner-1 has {said} entries; it had {seen}" if said < seen else "has another end"
     with pytest.raises(ChainError, match=says):
         admit(OPEN, header, history, now=NOW)
 
