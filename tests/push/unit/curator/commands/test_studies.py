@@ -30,4 +30,4 @@ def test_the_list_says_what_a_study_costs_until_when_it_waits_and_for_whom() -> 
         "Study census. Not heard of since the curator was started: b. "
         "`dppca-curator pki list` says who has a certificate, and `pki sign` enrols.",
     ]
-    assert list_text([], width=None) == "There are no studies."
+    assert list_text([], width=None) == "No studies yet."
