@@ -40,6 +40,7 @@ from dppca.common.errors import DataError, SettingError
 from dppca.common.schema import Numeric
 from dppca.common.schema.columns import cell_texts
 from dppca.owner.records.files import read_by_suffix
+from dppca.owner.records.sources import Wanted
 from dppca.owner.records.stored_files import StoredFile
 
 _MOST_LABELS = 64
@@ -225,7 +226,7 @@ def _csv_columns(source: PaperSource, path: Path) -> tuple[list[str], list[list[
             f"{path.name} has {n_malformed} lines that do not fit its header, or are not "
             "UTF-8: mend them"
         )
-    parts = zip(*file.read(names, _BATCH_ROWS), strict=True)
+    parts = zip(*file.read(Wanted(names, _BATCH_ROWS)), strict=True)
     columns = [[text for cells in each for text in cell_texts(cells)] for each in parts]
     for name, text in zip(names, columns, strict=True):
         missing = sum(not field.strip() for field in text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from dppca.common.attestation.file_headers import measure_dictionaries
 from dppca.common.errors import DataError
-from dppca.owner.records.sources import RowGroup, Rows
+from dppca.owner.records.sources import RowGroup, Rows, Wanted
 from dppca.owner.records.stored_files import StoredFile, reading
 
 _LIST_BYTES = 1 << 16
@@ -31,20 +31,18 @@ class ParquetRows(Rows):
 
     file: StoredFile
 
-    def read(
-        self, names: Sequence[str], batch_rows: int, *, labels: Collection[str] = ()
-    ) -> Iterator[list[Any]]:
+    def read(self, wanted: Wanted) -> Iterator[list[Any]]:
         """Read columns (`Rows.read`).
 
-        Columns of ``labels`` whose distinct texts the file lists are given as codes of that list.
+        Columns of labels whose distinct texts the file lists are given as codes of that list.
         """
         with reading(self.file.title), self.file.open_file() as stored:
             footer = _read_footer(stored)
             metadata = pq.read_metadata(pa.BufferReader(footer))
             schema = metadata.schema.to_arrow_schema()
-            fields = [schema.names[self.names.index(name)] for name in names]
+            fields = [schema.names[self.names.index(name)] for name in wanted.names]
             listed = [
-                *_listed(footer, {schema.names[self.names.index(name)] for name in labels}),
+                *_listed(footer, {schema.names[self.names.index(name)] for name in wanted.labels}),
                 *_dictionaries(metadata, schema, fields),
             ]
             # On this machine all row groups at once, without pre_buffer: it would keep data read
@@ -57,7 +55,7 @@ class ParquetRows(Rows):
                 for batch in pq.ParquetFile(
                     stored, metadata=metadata, read_dictionary=listed, pre_buffer=remote
                 ).iter_batches(
-                    batch_size=batch_rows, row_groups=groups, columns=fields, use_threads=False
+                    wanted.batch_rows, row_groups=groups, columns=fields, use_threads=False
                 ):
                     arrays = [batch.column(field) for field in fields]
                     for array in arrays:
@@ -71,15 +69,9 @@ class ArrowRows(Rows):
 
     file: StoredFile
 
-    def read(
-        self,
-        names: Sequence[str],
-        batch_rows: int,
-        *,
-        labels: Collection[str] = (),  # noqa: ARG002 - the format lists no texts
-    ) -> Iterator[list[Any]]:
+    def read(self, wanted: Wanted) -> Iterator[list[Any]]:
         """Read columns batch by batch (`Rows.read`)."""
-        positions = [self.names.index(name) for name in names]
+        positions = [self.names.index(name) for name in wanted.names]
         with reading(self.file.title), self.file.open_file(mapped=True) as mapped:
             file = pa.ipc.open_file(mapped)
             for index in range(file.num_record_batches):
@@ -87,8 +79,8 @@ class ArrowRows(Rows):
                 arrays = [batch.column(position) for position in positions]
                 for array in arrays:
                     _check_structure(array)
-                for start in range(0, batch.num_rows, batch_rows):
-                    yield [array.slice(start, batch_rows) for array in arrays]
+                for start in range(0, batch.num_rows, wanted.batch_rows):
+                    yield [array.slice(start, wanted.batch_rows) for array in arrays]
 
 
 def open_parquet(stored: StoredFile) -> ParquetRows:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from abc import abstractmethod
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,7 +33,7 @@ from dppca.owner.records.queries import (
     require_one_statement,
     table_query,
 )
-from dppca.owner.records.sources import Source
+from dppca.owner.records.sources import Source, Wanted
 
 _BATCH_BYTES: Final = 1 << 20
 
@@ -256,23 +256,17 @@ class DatabaseSource(Source):
         "moments. Leave out --engine, or export the rows to Parquet"
     )
 
-    def read(
-        self,
-        names: Sequence[str],
-        batch_rows: int,
-        *,
-        labels: Collection[str] = (),  # noqa: ARG002 - drivers list no texts
-    ) -> Iterator[list[Any]]:
+    def read(self, wanted: Wanted) -> Iterator[list[Any]]:
         """Read rows (`Rows.read`); their number must equal the count in the same transaction."""
         if self.connection is None:
             with self.latest() as source:
-                yield from source.read(names, batch_rows)
+                yield from source.read(wanted)
             return
         dialect = self.place.dialect
-        gone = [name for name in names if name not in self.names]
+        gone = [name for name in wanted.names if name not in self.names]
         if gone:
             raise DataError(f"{self.title} lacks the columns {', '.join(gone)} now")
-        fields = [self.fields[self.names.index(name)] for name in names]
+        fields = [self.fields[self.names.index(name)] for name in wanted.names]
         n_each = len(dialect.expressions("", fields[0]))
         n_read = 0
         for batch in _rows(self.place, self.connection, read_columns(self.query, fields, dialect)):
@@ -286,8 +280,8 @@ class DatabaseSource(Source):
             groups = [arrays[at : at + n_each] for at in range(0, len(arrays), n_each)]
             cells = [dialect.joined(group) for group in groups]
             n_read += len(cells[0])
-            for start in range(0, len(cells[0]), batch_rows):
-                yield [array.slice(start, batch_rows) for array in cells]
+            for start in range(0, len(cells[0]), wanted.batch_rows):
+                yield [array.slice(start, wanted.batch_rows) for array in cells]
         n_read -= bool(dialect.first(1))
         if n_read != self.n_rows:
             raise DataError(

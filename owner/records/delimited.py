@@ -14,7 +14,7 @@ both can parse.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +25,7 @@ import pyarrow.csv
 from dppca.common.errors import DataError
 from dppca.owner.records.faults import FaultCount, LineFault
 from dppca.owner.records.lines import LINE_BYTES, Lines, blocks_of_lines, split_fields, split_lines
-from dppca.owner.records.sources import Rows
+from dppca.owner.records.sources import Rows, Wanted
 from dppca.owner.records.stored_files import StoredFile, reading
 
 _BLOCK_BYTES = 2 << 20
@@ -44,15 +44,9 @@ class CsvRows(Rows):
     file: StoredFile
     by_line: frozenset[int]
 
-    def read(
-        self,
-        names: Sequence[str],
-        batch_rows: int,
-        *,
-        labels: Collection[str] = (),  # noqa: ARG002 - the format lists no texts
-    ) -> Iterator[list[Any]]:
+    def read(self, wanted: Wanted) -> Iterator[list[Any]]:
         """Read columns block by block (`Rows.read`)."""
-        width, positions = len(self.names), [self.names.index(name) for name in names]
+        width, positions = len(self.names), [self.names.index(name) for name in wanted.names]
         with _opened(self.file) as (_, blocks):
             for index, block in enumerate(blocks):
                 arrays = None
@@ -60,8 +54,8 @@ class CsvRows(Rows):
                     arrays = _parsed(block, width, positions)
                 if arrays is None:
                     arrays = _parsed_by_line(block, positions)
-                for start in range(0, len(arrays[0]), batch_rows):
-                    yield [array.slice(start, batch_rows) for array in arrays]
+                for start in range(0, len(arrays[0]), wanted.batch_rows):
+                    yield [array.slice(start, wanted.batch_rows) for array in arrays]
 
 
 def open_csv(file: StoredFile) -> CsvRows:

@@ -20,7 +20,7 @@ from dppca.common.errors import DataError
 from dppca.owner.records.columnar import open_arrow, open_parquet
 from dppca.owner.records.delimited import open_csv
 from dppca.owner.records.faults import FaultCount, LineFault
-from dppca.owner.records.sources import Rows, Source
+from dppca.owner.records.sources import Rows, Source, Wanted
 from dppca.owner.records.stored_files import Cells, Piece, StoredFile, translated_errors
 
 Reader = Callable[[StoredFile], Rows]
@@ -78,18 +78,18 @@ class File(Source):
         rows = self.rows.only(numbers)
         return replace(self, rows=rows, groups=rows.groups, n_rows=rows.n_rows)
 
-    def read(
-        self, names: Sequence[str], batch_rows: int, *, labels: Collection[str] = ()
-    ) -> Iterator[list[Any]]:
+    def read(self, wanted: Wanted) -> Iterator[list[Any]]:
         """Read columns (`Rows.read`), and require an unchanged file at the end."""
         constants = dict(self.cells)
-        own = [name for name in names if name not in constants]
+        own = [name for name in wanted.names if name not in constants]
         # If none of its own columns is read, its rows must still be counted.
-        for arrays in self.rows.read(
-            own or self.rows.names[:1], batch_rows, labels=[n for n in labels if n in own]
-        ):
+        read, labels = own or self.rows.names[:1], [n for n in wanted.labels if n in own]
+        for arrays in self.rows.read(Wanted(read, wanted.batch_rows, labels)):
             n_batch, columns = len(arrays[0]), dict(zip(own, arrays, strict=False))
-            yield [columns[n] if n in columns else _repeated(constants[n], n_batch) for n in names]
+            yield [
+                columns[name] if name in columns else _repeated(constants[name], n_batch)
+                for name in wanted.names
+            ]
         self.require_same()
 
     def require_same(self) -> None:
@@ -136,12 +136,10 @@ class JoinedFiles(Source):
         """The files."""
         return self.files
 
-    def read(
-        self, names: Sequence[str], batch_rows: int, *, labels: Collection[str] = ()
-    ) -> Iterator[list[Any]]:
+    def read(self, wanted: Wanted) -> Iterator[list[Any]]:
         """Read one file after the other (`Rows.read`)."""
         for file in self.files:
-            yield from file.read(names, batch_rows, labels=labels)
+            yield from file.read(wanted)
 
     def pieces(self) -> list[Piece]:
         """Pieces of each file, in the order of the files."""

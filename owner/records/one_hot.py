@@ -7,7 +7,7 @@ cell is empty or neither 0 nor 1. So a label depends on the cells of its own row
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dppca.common.errors import DataError
 from dppca.owner.records.locations import Location, Place
-from dppca.owner.records.sources import Source
+from dppca.owner.records.sources import Source, Wanted
 
 Groups = Mapping[str, Mapping[str, str]]
 """For each attribute, the label that each of its one-hot columns stands for."""
@@ -76,19 +76,17 @@ class OneHotSource(Source):
         inner = self.inner.parts
         return [self.join(part, self.one_hot) for part in inner] if len(inner) > 1 else (self,)
 
-    def read(
-        self, names: Sequence[str], batch_rows: int, *, labels: Collection[str] = ()
-    ) -> Iterator[list[Any]]:
+    def read(self, wanted: Wanted) -> Iterator[list[Any]]:
         """Read columns, and join those of each group (`Rows.read`)."""
-        own = [column for name in names for column in self.one_hot.get(name, (name,))]
-        given = [label for label in labels if label not in self.one_hot]
-        for arrays in self.inner.read(own, batch_rows, labels=given):
+        own = [column for name in wanted.names for column in self.one_hot.get(name, (name,))]
+        labels = [label for label in wanted.labels if label not in self.one_hot]
+        for arrays in self.inner.read(Wanted(own, wanted.batch_rows, labels)):
             columns = dict(zip(own, arrays, strict=True))
             yield [
                 _join_labels([columns[each] for each in group], list(group.values()))
                 if (group := self.one_hot.get(name))
                 else columns[name]
-                for name in names
+                for name in wanted.names
             ]
 
 

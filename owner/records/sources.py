@@ -35,6 +35,17 @@ class RowGroup(NamedTuple):
     n_bytes: int
 
 
+class Wanted(NamedTuple):
+    """Columns to read: those called ``names``, at most ``batch_rows`` rows at a time.
+
+    ``labels`` are those of them that the format may give as dictionaries.
+    """
+
+    names: Sequence[str]
+    batch_rows: int
+    labels: Collection[str] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows(ABC):
     """Rows that were opened and found sound, as far as possible without reading all of them.
@@ -60,13 +71,8 @@ class Rows(ABC):
     groups: tuple[RowGroup, ...] = ()
 
     @abstractmethod
-    def read(
-        self, names: Sequence[str], batch_rows: int, *, labels: Collection[str] = ()
-    ) -> Iterator[list[Any]]:
-        """Arrays of the columns called ``names``, at most ``batch_rows`` rows at a time.
-
-        ``labels`` are those columns that the format may give as dictionaries.
-        """
+    def read(self, wanted: Wanted) -> Iterator[list[Any]]:
+        """Arrays of the columns that are wanted, batch by batch."""
 
     def only(self, numbers: Collection[int]) -> Self:
         """Rows of the groups with these numbers."""

@@ -12,7 +12,7 @@ counted before and after: a difference means that it was written to.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from dppca.common.errors import DataError
 from dppca.owner.records.locations import Location, Place
-from dppca.owner.records.sources import Source
+from dppca.owner.records.sources import Source, Wanted
 from dppca.owner.records.spark_sessions import open_session, translated_errors
 
 _BY_JDBC: Final = re.compile(r"\b(?:JDBCRelation|JDBCScan|JDBCTable)\b")
@@ -96,15 +96,9 @@ class SparkTable(Source):
     mend: ClassVar[str] = "check the view and the rights of the user"
     uncut: ClassVar[str] = "has no files for others to read: --engine spark adds it up"
 
-    def read(
-        self,
-        names: Sequence[str],
-        batch_rows: int,
-        *,
-        labels: Collection[str] = (),  # noqa: ARG002 - Spark lists no texts
-    ) -> Iterator[list[Any]]:
+    def read(self, wanted: Wanted) -> Iterator[list[Any]]:
         """Read one partition after the other (`Rows.read`)."""
-        frame = self.frame(names, batch_rows)
+        frame = self.frame(wanted.names, wanted.batch_rows)
         with translated_errors(self.title):
             for row in frame.mapInArrow(_packing(), _PACKED).toLocalIterator():
                 for batch in pa.ipc.open_stream(row[0]):

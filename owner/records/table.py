@@ -23,7 +23,7 @@ from dppca.common.schema.attributes import list_labels
 from dppca.common.schema.columns import absent_column, parse_column
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.locations import Location
-from dppca.owner.records.sources import Source
+from dppca.owner.records.sources import Source, Wanted
 
 _CODED_VALUES_PER_BATCH = 1 << 22
 _SHOWN = 20  # columns in a message
@@ -112,7 +112,8 @@ class Table:
         labels = [a.name.strip() for a in read if list_labels(a) is not None]
         # If no column is converted, the rows must still be counted.
         n_rows = 0
-        for arrays in self.source.read(names or self.source.names[:1], batch_rows, labels=labels):
+        wanted = Wanted(names or self.source.names[:1], batch_rows, labels)
+        for arrays in self.source.read(wanted):
             n_batch = len(arrays[0])
             if n_batch == 0:
                 continue

@@ -7,7 +7,7 @@ rows say. So one longer row could change the features of many others.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from dppca.common.schema import encode_unit_ball
 from dppca.common.study import Study
 from dppca.owner.models.features import FeatureSpace
 from dppca.owner.records import Table
-from dppca.owner.records.sources import Source
+from dppca.owner.records.sources import Source, Wanted
 from tests.support.examples import examples
 from tests.support.studies import binary_of, make_study
 
@@ -56,16 +56,13 @@ class CutSource(Source):
     table: pa.Table
     lengths: Sequence[int]
 
-    def read(
-        self, names: Sequence[str], batch_rows: int, *, labels: Collection[str] = ()
-    ) -> Iterator[list[Any]]:
+    def read(self, wanted: Wanted) -> Iterator[list[Any]]:
         start, turn = 0, 0
         while start < self.n_rows:
-            length = min(self.lengths[turn % len(self.lengths)], batch_rows)
+            length = min(self.lengths[turn % len(self.lengths)], wanted.batch_rows)
             part = self.table.slice(start, length).combine_chunks()
-            yield [part.column(name).chunk(0) for name in names]
+            yield [part.column(name).chunk(0) for name in wanted.names]
             start, turn = start + length, turn + 1
-        assert labels is not None
 
 
 def cut(study: Study, table: pa.Table, lengths: Sequence[int]) -> Table:
