@@ -17,6 +17,7 @@ from benchmarks.releases import owner_name
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.owner.commands.consent import Terminal
 from dppca.owner.commands.contribute import contribute
+from dppca.owner.commands.counting import Asked
 from dppca.owner.ledger.chain import FIRST
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Delivery, Entry, Reservation, commitment, time_text
@@ -71,7 +72,7 @@ def _contribution(site: Site, names: Iterator[str]) -> Run:
 
     def run() -> None:
         site.ledger.touch()
-        contribute(site, next(names), steward, data_set_name=None, digest=None)
+        contribute(site, Asked(next(names)), steward)
 
     return run
 

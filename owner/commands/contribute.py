@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 from dppca.common.documents.messages import StudyState
 from dppca.common.errors import SignatureError
@@ -19,15 +18,14 @@ from dppca.owner.client.calls import Acknowledgement, CuratorClient
 from dppca.owner.client.session import agreed_study, compare_ledger, connect
 from dppca.owner.commands.budget_totals import stored_charge
 from dppca.owner.commands.consent import Dialogue
-from dppca.owner.commands.counting import read_rows
+from dppca.owner.commands.counting import Asked, plan_contribution, read_rows
 from dppca.owner.commands.preview import ContributionPreview
-from dppca.owner.engines.addresses import ledger_name
 from dppca.owner.engines.engine import Engine, LocalEngine
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.chain import History, require_unsettled
 from dppca.owner.ledger.database import Ledger, StoredRelease, open_ledger
 from dppca.owner.ledger.reading import read_history
-from dppca.owner.records import CheckReport, Table, open_table
+from dppca.owner.records import CheckReport, Table
 from dppca.owner.release.contribution import (
     NextStep,
     Review,
@@ -35,7 +33,6 @@ from dppca.owner.release.contribution import (
     decide_step,
     require_possible,
     require_sendable,
-    review,
 )
 from dppca.owner.release.path import ContributionPlan, MaskedPlan, send_release, store_release
 from dppca.owner.render.faults import alarm_lines
@@ -54,29 +51,17 @@ from dppca.owner.site.kept_studies import acknowledgement_path, save
 from dppca.owner.site.policy import load_policy
 
 
-def contribute(
-    site: Site,
-    study_name: str,
-    dialogue: Dialogue,
-    *,
-    data_set_name: str | None,
-    digest: str | None,
-    study_file: Path | None = None,
-    engine: str | None = None,
-) -> ContributionDocument:
-    """Carry out `contribute`, on a terminal or on a page.
-
-    ``engine`` replaces the policy's engine.
-    """
+def contribute(site: Site, asked: Asked, dialogue: Dialogue) -> ContributionDocument:
+    """Carry out `contribute`, on a terminal or on a page."""
     seconds = {"read": 0.0, "draw": 0.0, "send": 0.0}
     with connect(site) as client:
-        study, state = agreed_study(site, client, study_name, study_file=study_file)
-        require_digest(study, digest)
+        study, state = agreed_study(site, client, asked.study_name, study_file=asked.study_file)
+        require_digest(study, asked.digest)
         view = compare_ledger(site, client)
         history = read_history(site.ledger)
         if decide_step(history, study.digest) is NextStep.SEND:
-            if data_set_name is not None:
-                choose_data_set(study, history, load_policy(site), data_set_name)
+            if asked.data_set_name is not None:
+                choose_data_set(study, history, load_policy(site), asked.data_set_name)
             with open_ledger(site.ledger, lock=site.lock) as ledger:
                 stored = ledger.stored(study.digest)
                 recovered = ledger.history().recoveries
@@ -90,16 +75,7 @@ def contribute(
                     raise
         else:
             stored, answer, counts = _release(
-                site,
-                client,
-                study,
-                state,
-                history,
-                data_set_name,
-                digest,
-                engine,
-                dialogue,
-                seconds,
+                site, client, study, state, history, asked, dialogue, seconds
             )
     return ContributionDocument(
         **stored_charge(site, stored),
@@ -121,9 +97,7 @@ def _release(
     study: Study,
     state: StudyState,
     history: History,
-    data_set_name: str | None,
-    digest: str | None,
-    engine: str | None,
+    asked: Asked,
     dialogue: Dialogue,
     seconds: dict[str, float],
 ) -> tuple[StoredRelease, Acknowledgement, CheckReport]:
@@ -132,22 +106,13 @@ def _release(
     The last value returned counts the values coded by rule, for the steward alone.
     """
     require_unsettled(history, study.name, study.digest)
-    data_set = choose_data_set(study, history, load_policy(site), data_set_name)
-    agreement = agree(site, study, digest=digest)
+    data_set = choose_data_set(study, history, load_policy(site), asked.data_set_name)
+    agreement = agree(site, study, digest=asked.digest)
     if agreement is not None:
         require_allowed(study, agreement.terms, data_set)
         require_verified(study, agreement)
-    table = open_table(data_set.source, study.table)
-    engine = engine or data_set.engine
-    planned = review(
-        study,
-        history,
-        n_rows=table.n_rows,
-        account=data_set.account,
-        terms=None if agreement is None else agreement.terms,
-        query_sha256=table.source.query_sha256,
-        engine=ledger_name(engine),
-    )
+    engine = asked.engine or data_set.engine
+    table, planned = plan_contribution(study, history, data_set, agreement, engine)
     require_possible(planned, history, state, now=utc_now())
     dialogue.begin(planned)
     checkpoint("read")
@@ -157,12 +122,12 @@ def _release(
     read = replace(planned, n_rows=moments.n_rows)
     for line in alarm_lines(counted):
         dialogue.tell(line)
-    asked = dialogue.require_consent(
+    asked_now = dialogue.require_consent(
         ContributionPreview(
             site, study, state, read, moments, agreement, (), data_set, counted, None
         )
     )
-    if asked and planned.is_live:  # a release is of one moment, and that comes after consent
+    if asked_now and planned.is_live:  # a release is of one moment, and that comes after consent
         moments, counted = _read(LocalEngine(), table, study, dialogue, seconds)
     if moments.n_rows != table.n_rows:
         dialogue.tell(f"{data_set.name} has {moments.n_rows} rows now, not {table.n_rows}.")

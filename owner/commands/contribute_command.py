@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -25,17 +26,7 @@ from dppca.owner.commands.options import (
 @click.option("--yes", is_flag=True, help="Consent without being asked.")
 @prints("dppca.owner.render.outcomes:ContributionDocument")
 @click.pass_obj
-def command(
-    folder: Path,
-    study_name: str,
-    data_set_name: str | None,
-    study_file: Path | None,
-    digest: str | None,
-    engine: str | None,
-    *,
-    yes: bool,
-    as_json: bool,
-) -> None:
+def command(folder: Path, /, *, yes: bool, as_json: bool, **given: Any) -> None:
     """Release noised moments of a data set to a study, once.
 
     Shows what would leave, and how many values are coded by rule (these counts stay here), and asks
@@ -55,19 +46,12 @@ def command(
     """
     from dppca.owner.commands.consent import Terminal
     from dppca.owner.commands.contribute import contribute
+    from dppca.owner.commands.counting import Asked
     from dppca.owner.commands.interrupt import report_charges_on_interrupt
     from dppca.owner.render.outcomes import contribution_text
     from dppca.owner.site.config import load_site
 
-    site = load_site(folder)
-    with report_charges_on_interrupt(site, study_name):
-        document = contribute(
-            site,
-            study_name,
-            Terminal(yes=yes, quiet=as_json),
-            data_set_name=data_set_name,
-            study_file=study_file,
-            digest=digest,
-            engine=engine,
-        )
+    site, asked = load_site(folder), Asked(**given)
+    with report_charges_on_interrupt(site, asked.study_name):
+        document = contribute(site, asked, Terminal(yes=yes, quiet=as_json))
         emit(document, contribution_text(document), as_json=as_json)

@@ -12,13 +12,12 @@ from dppca.common.numerics.moments.moments import Moments
 from dppca.common.study import Study
 from dppca.common.synthesis.refinement import Regrown, compare_grown
 from dppca.owner.client.session import agreed_study, connect
-from dppca.owner.commands.counting import ShowProgress, read_rows
+from dppca.owner.commands.counting import Asked, ShowProgress, plan_contribution, read_rows
 from dppca.owner.commands.coverage import find_refusals
-from dppca.owner.engines.addresses import ledger_name
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.reading import read_history
-from dppca.owner.records import CheckReport, open_table
-from dppca.owner.release.contribution import Forecast, Review, choose_data_set, forecast, review
+from dppca.owner.records import CheckReport
+from dppca.owner.release.contribution import Forecast, Review, choose_data_set, forecast
 from dppca.owner.render.review import ReviewDocument, review_document, review_text
 from dppca.owner.site.agreement import Agreement, agree
 from dppca.owner.site.config import Site
@@ -77,39 +76,22 @@ class ContributionPreview:
 
 
 def preview_contribution(
-    site: Site,
-    study_name: str,
-    *,
-    data_set_name: str | None,
-    digest: str | None,
-    study_file: Path | None = None,
-    engine: str | None = None,
-    grown_on: Path | None = None,
-    progress: ShowProgress,
+    site: Site, asked: Asked, *, grown_on: Path | None = None, progress: ShowProgress
 ) -> ContributionPreview:
     """Review a contribution: the rows are read once, as `contribute` would read them.
 
-    Nothing is drawn, charged or sent. ``engine`` replaces the policy's engine; ``grown_on``
-    is the file of rows that the study's trees were grown on. Raise as
+    Nothing is drawn, charged or sent. ``grown_on`` is the file of rows that the study's trees were
+    grown on. Raise as
     `agreed_study`, `choose_data_set`, `open_table`, `agree`, `review` and `open_engine`.
     """
     policy = load_policy(site)
     with connect(site) as client:
-        study, state = agreed_study(site, client, study_name, study_file=study_file)
+        study, state = agreed_study(site, client, asked.study_name, study_file=asked.study_file)
     history = read_history(site.ledger)
-    data_set = choose_data_set(study, history, policy, data_set_name)
-    table = open_table(data_set.source, study.table)
-    agreement = agree(site, study, digest=digest)
-    engine = engine or data_set.engine
-    reviewed = review(
-        study,
-        history,
-        n_rows=table.n_rows,
-        account=data_set.account,
-        terms=None if agreement is None else agreement.terms,
-        query_sha256=table.source.query_sha256,
-        engine=ledger_name(engine),
-    )
+    data_set = choose_data_set(study, history, policy, asked.data_set_name)
+    agreement = agree(site, study, digest=asked.digest)
+    engine = asked.engine or data_set.engine
+    table, reviewed = plan_contribution(study, history, data_set, agreement, engine)
     with open_engine(engine, site.folder) as used:
         moments, counted = read_rows(table, used, study.faults, progress=progress)
     reviewed = replace(reviewed, n_rows=moments.n_rows)  # the number shown is the number read

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -30,17 +31,7 @@ from dppca.owner.commands.options import (
 )
 @prints("dppca.owner.render.review:ReviewDocument")
 @click.pass_obj
-def command(
-    folder: Path,
-    study_name: str,
-    data_set_name: str | None,
-    study_file: Path | None,
-    digest: str | None,
-    engine: str | None,
-    grown_on: Path | None,
-    *,
-    as_json: bool,
-) -> int:
+def command(folder: Path, /, grown_on: Path | None, *, as_json: bool, **given: Any) -> int:
     """Show exactly what would leave this site, what it would cost, and how useful it may be.
 
     Nothing is drawn, charged or sent. The forecast follows from the study and the number of rows
@@ -65,19 +56,14 @@ def command(
 
     from dppca.common.errors import TooManyFaultsError
     from dppca.common.shell.console import progress
+    from dppca.owner.commands.counting import Asked
     from dppca.owner.commands.preview import preview_contribution
     from dppca.owner.render.faults import with_counts
     from dppca.owner.site.config import load_site
 
+    show = partial(progress, enabled=not as_json)
     preview = preview_contribution(
-        load_site(folder),
-        study_name,
-        data_set_name=data_set_name,
-        digest=digest,
-        study_file=study_file,
-        engine=engine,
-        grown_on=grown_on,
-        progress=partial(progress, enabled=not as_json),
+        load_site(folder), Asked(**given), grown_on=grown_on, progress=show
     )
     text = with_counts(preview.text(), preview.counted)
     emit(preview.document(), text, as_json=as_json)

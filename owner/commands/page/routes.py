@@ -40,6 +40,7 @@ from dppca.owner.client.session import agreed_study, connect
 from dppca.owner.commands.budget_totals import site_budgets
 from dppca.owner.commands.components import fetch
 from dppca.owner.commands.contribute import contribute
+from dppca.owner.commands.counting import Asked
 from dppca.owner.commands.coverage import find_refusals
 from dppca.owner.commands.identity import RENEWING, identity_lines, make_identity
 from dppca.owner.commands.interrupt import charges_text, known_history
@@ -73,8 +74,6 @@ from dppca.owner.synthesis.report.page import Compared
 
 TEMPLATES = Path(__file__).parent / "templates"
 _TABS = {"Keys": "/keys", "Budget and ledger": "/ledger"}
-_PreviewKey = tuple[str, str | None, str | None]
-"""A study's name, a data set's name, and the digest that the steward has given."""
 _SOON_S = 1.0
 """Reviews of small tables are ready within this time and are shown without their progress."""
 
@@ -87,7 +86,7 @@ class StewardApp(PageApp):
         self._site = site
         self._before = known_history(site)
         self._jobs = Jobs()
-        self._previews: dict[_PreviewKey, ContributionPreview] = {}
+        self._previews: dict[Asked, ContributionPreview] = {}
         self._artefacts = Artefacts(site)
         self._known: dict[str, Study] = {}
         self._looked = self._settings()
@@ -282,7 +281,7 @@ class StewardApp(PageApp):
         """Show a review, or the progress of the reading that it needs."""
         name, asked = _name(request), request.query_params
         data_set, digest = asked.get("data-set") or None, asked.get("digest", "").strip() or None
-        key, job, again = (name, data_set, digest), self._jobs.of(name), "again" in asked
+        key, job, again = Asked(name, data_set, digest), self._jobs.of(name), "again" in asked
         address = self._place(name, "/review", data_set, digest)
         if job is not None and job.runs and job.consents:
             return self._to(name)
@@ -309,9 +308,7 @@ class StewardApp(PageApp):
             return self.answer("data_sets.html", name=name, data_sets=data_sets, again=again)
 
         def work(job: Job) -> None:
-            preview = preview_contribution(
-                self._site, name, data_set_name=data_set, digest=digest, progress=job.progress
-            )
+            preview = preview_contribution(self._site, key, progress=job.progress)
             job.check_cancelled()
             if self._looked == settings:
                 self._previews[key] = preview
@@ -327,13 +324,13 @@ class StewardApp(PageApp):
 
     def _show_review(
         self,
-        key: _PreviewKey,
+        key: Asked,
         *,
         wrong: str | None = None,
         wrong_field: str = "",
         typed_digest: str | None = None,
     ) -> Response:
-        (_, data_set, digest), seen = key, self._previews[key]
+        seen = self._previews[key]
         history = read_history(self._site.ledger)
         return self.answer(
             "review.html",
@@ -343,8 +340,8 @@ class StewardApp(PageApp):
             alarms=alarm_lines(seen.counted),
             spectrum=spectrum(seen),
             refusals=find_refusals(seen.review, seen.state, seen.data_set, history),
-            data_set=data_set,
-            digest=digest,
+            data_set=key.data_set_name,
+            digest=key.digest,
             agreed=fingerprint(seen.review, seen.moments),
             wrong=wrong,
             wrong_field=wrong_field,
@@ -356,7 +353,7 @@ class StewardApp(PageApp):
         """Begin a contribution, if the steward has asserted what the page asks."""
         name, form = _name(request), read_form(request)
         data_set, digest = form.get("data-set") or None, _digest(form)
-        key = (name, data_set, form.get("looked-digest") or None)
+        key = Asked(name, data_set, form.get("looked-digest") or None)
         if key not in self._previews:
             return self._to(name)
         seen = self._previews[key]
@@ -366,16 +363,11 @@ class StewardApp(PageApp):
         agreed = form.get("agreed", "")
 
         def work(job: Job) -> None:
-            contribute(
-                self._site,
-                name,
-                PageDialogue(job, agreed),
-                data_set_name=data_set,
-                digest=digest,
-            )
+            contribute(self._site, Asked(name, data_set, digest), PageDialogue(job, agreed))
 
         begun = self._begin(Job(name, f"The contribution to {name}", consents=True), work)
-        self._previews = {key: seen for key, seen in self._previews.items() if key[0] != name}
+        kept = self._previews.items()
+        self._previews = {key: seen for key, seen in kept if key.study_name != name}
         return begun
 
     def _answer(self, request: Request) -> Response:

@@ -16,6 +16,7 @@ from dppca.common.errors import BudgetExceededError, ChainError, StudyStateError
 from dppca.common.study import Study
 from dppca.owner.commands.consent import Terminal
 from dppca.owner.commands.contribute import contribute
+from dppca.owner.commands.counting import Asked
 from dppca.owner.site.config import load_site
 from tests.support.curator import Curator
 from tests.support.sites import OwnerSite, error_of, make_enrolled_site
@@ -163,7 +164,7 @@ def _contribute_while(site: OwnerSite, study: Study, happens: Callable[[], objec
             return super().require_consent(*shown)
 
     steward = Slow(yes=True, quiet=True)
-    contribute(load_site(site.folder), study.name, steward, data_set_name=None, digest=None)
+    contribute(load_site(site.folder), Asked(study.name), steward)
 
 
 def test_another_process_that_charges_while_the_steward_is_asked_leaves_less_of_the_budget(

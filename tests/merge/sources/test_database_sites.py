@@ -18,6 +18,7 @@ from dppca.common.shell.console import progress
 from dppca.common.study import Study
 from dppca.owner.commands import consent
 from dppca.owner.commands.contribute import contribute
+from dppca.owner.commands.counting import Asked
 from dppca.owner.commands.page.jobs import Job, PageDialogue, fingerprint
 from dppca.owner.commands.preview import preview_contribution
 from dppca.owner.records import Table
@@ -117,9 +118,7 @@ def test_rows_that_came_after_consent_on_a_page_are_said_and_released(
     site: OwnerSite, study: Study, postgres: PostgresServer
 ) -> None:
     found = load_site(site.folder)
-    preview = preview_contribution(
-        found, study.name, data_set_name=None, digest=None, progress=progress
-    )
+    preview = preview_contribution(found, Asked(study.name), progress=progress)
 
     class Growing(PageDialogue):
         def begin(self, planned: Review) -> None:
@@ -129,7 +128,7 @@ def test_rows_that_came_after_consent_on_a_page_are_said_and_released(
     job = Job(study.name, "It", consents=True)
     postgres.run("INSERT INTO people SELECT age, sex, work, note FROM people LIMIT 1")
     agreed = fingerprint(preview.review, preview.moments)
-    contribute(found, study.name, Growing(job, agreed), data_set_name=None, digest=None)
+    contribute(found, Asked(study.name), Growing(job, agreed))
     n_rows = preview.review.n_rows
     assert [note.split(" has ")[1] for note in job.notes] == [
         f"{n_rows + 1} rows now.",
@@ -139,7 +138,7 @@ def test_rows_that_came_after_consent_on_a_page_are_said_and_released(
 
 
 @pytest.mark.parametrize(
-    ("command", "module"), [("check", "records"), ("review", "commands.preview")]
+    ("command", "module"), [("check", "records"), ("review", "commands.counting")]
 )
 def test_a_look_at_a_table_that_grows_is_at_one_moment(
     site: OwnerSite,

@@ -17,11 +17,12 @@ from dppca.common.errors import DataError
 from dppca.common.pages.guard import COOKIE, FORM_TOKEN
 from dppca.common.schema.coding import Column
 from dppca.owner.commands import preview
+from dppca.owner.commands.counting import Asked
 from dppca.owner.commands.page import routes
 from dppca.owner.commands.page.jobs import Job
 from dppca.owner.commands.page.routes import StewardApp
 from dppca.owner.records import Table
-from dppca.owner.site.config import load_site
+from dppca.owner.site.config import Site, load_site
 from tests.support.asgi import Answer, ask
 from tests.support.patience import WAIT_S
 from tests.support.sites import N_ROWS, make_trained_site
@@ -94,11 +95,11 @@ def test_a_review_that_failed_is_made_again_where_there_are_several_data_sets(
     browser.policy.write_text(f"{policy}{line}\n")
     read, original = [], preview.preview_contribution
 
-    def fail_once(*arguments: Any, **options: Any) -> Any:
-        read.append(options["data_set_name"])
+    def fail_once(site: Site, asked: Asked, **options: Any) -> Any:
+        read.append(asked.data_set_name)
         if len(read) == 1:
             raise DataError("the file cannot be read")
-        return original(*arguments, **options)
+        return original(site, asked, **options)
 
     monkeypatch.setattr(routes, "preview_contribution", fail_once)
     choice = browser.get(f"/study/{STUDY}/review")
