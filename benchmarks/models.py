@@ -50,7 +50,7 @@ from dppca.deploy.simulation.holdings import divide, read_cells, write_table
 from dppca.deploy.simulation.runner import WAIT_S, policy_text
 from dppca.owner.models.features import list_features
 from dppca.owner.models.training import read_rows
-from dppca.owner.records import open_table
+from dppca.owner.records.table import open_table
 
 FREE = ("svm", "dppca-svm")
 SPENDING = ("dp-svm", "pca-dpsvm", "private-svm")

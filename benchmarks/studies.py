@@ -40,8 +40,8 @@ from numpy.typing import NDArray
 from benchmarks.releases import BITS, state_privacy
 from dppca.common.errors import DataError
 from dppca.common.schema import Column, Numeric, Schema, encode
+from dppca.common.schema.columns import parse_column
 from dppca.common.shell.console import run
-from dppca.owner.records import parse_column
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -16,8 +16,9 @@ from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable, Ru
 from benchmarks.performance.tables import numeric_schema, scan_parquet, write_folder
 from dppca.owner.engines.engine import Engine, LocalEngine
 from dppca.owner.engines.selection import open_engine
-from dppca.owner.records import FaultCounts, open_table
+from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.file_locations import local_files
+from dppca.owner.records.table import open_table
 
 TITLE = "A pass on a Dask cluster"
 ABOUT = """

@@ -26,10 +26,11 @@ def main() -> None:
     from benchmarks.performance.tables import numeric_schema
     from dppca.owner.engines.engine import Engine, LocalEngine
     from dppca.owner.engines.selection import open_engine
-    from dppca.owner.records import FaultCounts, Table, open_table
+    from dppca.owner.records.check import FaultCounts
     from dppca.owner.records.file_locations import local_files
     from dppca.owner.records.spark_sessions import open_session
     from dppca.owner.records.spark_tables import SparkLocation
+    from dppca.owner.records.table import Table, open_table
 
     folder, schema, components = Path(sys.argv[1]), numeric_schema(int(sys.argv[2])), sys.argv[3]
     given = {"warehouse": "spark.sql.warehouse.dir", "local": "spark.local.dir"}

@@ -42,8 +42,8 @@ from benchmarks.releases import plain_attributes
 from benchmarks.studies import ROOT, adult, data_folder, nltcs, parse_rows
 from dppca.common.errors import DataError
 from dppca.common.schema import Column, Schema
+from dppca.common.schema.columns import parse_column
 from dppca.deploy.simulation.demo import TARGET, demo_study, demo_table
-from dppca.owner.records import parse_column
 
 _PLOTNINE = "0.15.9"
 _DIAMONDS = ROOT / "build/tools/diamonds.csv"

@@ -351,7 +351,8 @@ def _evaluate(
     started: float,
 ) -> SimulationReport:
     from dppca.common.attestation.results import result_from_bytes
-    from dppca.owner.records import FaultCounts, open_table
+    from dppca.owner.records.check import FaultCounts
+    from dppca.owner.records.table import open_table
     from dppca.owner.synthesis.visible_relations import judge_result
 
     study, schema, output = run.study, request.study.table, request.output

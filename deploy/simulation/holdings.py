@@ -32,7 +32,9 @@ from numpy.typing import NDArray
 
 from dppca.common.errors import DataError, SettingError
 from dppca.common.schema import Schema
-from dppca.owner.records import FaultCounts, LineFault, open_table
+from dppca.owner.records.check import FaultCounts
+from dppca.owner.records.faults import LineFault
+from dppca.owner.records.table import open_table
 from dppca.owner.render.faults import alarm_lines, malformed_lines
 
 HELD_OUT_SHARE = 0.2

@@ -65,7 +65,8 @@ from dppca.deploy.simulation.synthesis import (
     SimulatedSynthesis,
     summarise_synthesis,
 )
-from dppca.owner.records import CheckReport, FaultCounts
+from dppca.owner.records.check import FaultCounts
+from dppca.owner.records.faults import CheckReport
 from dppca.owner.render.charges import charge_text
 from dppca.owner.render.faults import alarm_lines
 from dppca.owner.synthesis.visible_relations import VisibleRelations, judge_result

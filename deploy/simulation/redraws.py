@@ -30,7 +30,7 @@ from dppca.deploy.simulation.in_memory import make_parties, run_study
 from dppca.deploy.simulation.notebook import draw_rows, join_columns, make_table
 from dppca.owner.models.catalogue import DPPCA_SVM, LINEAR, METHODS
 from dppca.owner.models.training import train
-from dppca.owner.records import Table, open_table
+from dppca.owner.records.table import Table, open_table
 
 
 @dataclass(frozen=True, slots=True)

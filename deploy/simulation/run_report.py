@@ -25,7 +25,7 @@ from dppca.common.shell.clock import utc_now
 from dppca.deploy.simulation.evaluate import TableUtility, Utility
 from dppca.deploy.simulation.runner import SimulatedOwner
 from dppca.deploy.simulation.synthesis import SimulatedSynthesis
-from dppca.owner.records import CheckReport
+from dppca.owner.records.faults import CheckReport
 from dppca.owner.synthesis.visible_relations import VisibleRelations
 
 SIMULATION_ONLY = (

@@ -74,7 +74,8 @@ def command(
     """
     from dppca.common.numerics.synthesis.heaps import find_wide_bins, wide_bins_lines
     from dppca.owner.engines.selection import open_engine
-    from dppca.owner.records import check_table, open_table
+    from dppca.owner.records.check import check_table
+    from dppca.owner.records.table import open_table
     from dppca.owner.render.faults import CheckDocument, check_text
     from dppca.owner.site.kept_studies import study_from_file
 

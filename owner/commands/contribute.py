@@ -25,7 +25,8 @@ from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.chain import History, require_unsettled
 from dppca.owner.ledger.database import Ledger, StoredRelease, open_ledger
 from dppca.owner.ledger.reading import read_history
-from dppca.owner.records import CheckReport, Table
+from dppca.owner.records.faults import CheckReport
+from dppca.owner.records.table import Table
 from dppca.owner.release.contribution import (
     NextStep,
     Review,

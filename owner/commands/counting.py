@@ -13,7 +13,9 @@ from dppca.common.study import FaultRule, Study
 from dppca.owner.engines.addresses import ledger_name
 from dppca.owner.engines.engine import Engine
 from dppca.owner.ledger.chain import History
-from dppca.owner.records import CheckReport, FaultCounts, Table, open_table
+from dppca.owner.records.check import FaultCounts
+from dppca.owner.records.faults import CheckReport
+from dppca.owner.records.table import Table, open_table
 from dppca.owner.release.contribution import Review, review
 from dppca.owner.site.agreement import Agreement
 from dppca.owner.site.policy import DataSet

@@ -42,8 +42,8 @@ from dppca.owner.ledger.database import require_newest
 from dppca.owner.ledger.mark import CuratorView, require_consistent
 from dppca.owner.ledger.populations import remaining, spent
 from dppca.owner.ledger.reading import read_archive
-from dppca.owner.records import Table, open_table
 from dppca.owner.records.locations import find_shared_rows
+from dppca.owner.records.table import Table, open_table
 from dppca.owner.release.contribution import review
 from dppca.owner.site.agreement import agree, read_peers
 from dppca.owner.site.config import Site, load_site

@@ -16,7 +16,7 @@ from dppca.owner.commands.counting import Asked, ShowProgress, plan_contribution
 from dppca.owner.commands.coverage import find_refusals
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.reading import read_history
-from dppca.owner.records import CheckReport
+from dppca.owner.records.faults import CheckReport
 from dppca.owner.release.contribution import Forecast, Review, choose_data_set, forecast
 from dppca.owner.render.review import ReviewDocument, review_document, review_text
 from dppca.owner.site.agreement import Agreement, agree

@@ -28,7 +28,9 @@ from dppca.owner.ledger.database import StoredRelease, open_ledger
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.models.catalogue import ResolvedMethod, TrainOptions
 from dppca.owner.models.model import write_model
-from dppca.owner.records import CheckReport, check_table, open_table
+from dppca.owner.records.check import check_table
+from dppca.owner.records.faults import CheckReport
+from dppca.owner.records.table import open_table
 from dppca.owner.release.contribution import (
     NextStep,
     choose_data_set,

@@ -82,7 +82,7 @@ def compare_tables(
     progress: ShowProgress,
 ) -> tuple[Compared, Callable[[], dict[str, bytes]]]:
     """Return a comparison, and a function that draws its pictures (SVG, by their subject)."""
-    from dppca.owner.records import open_table
+    from dppca.owner.records.table import open_table
     from dppca.owner.synthesis.report.comparison import code_table, compare
     from dppca.owner.synthesis.report.page import Compared, biplot, marginal_panels, pair_plot
 

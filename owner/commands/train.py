@@ -165,7 +165,8 @@ def _train_site_only(
     from dppca.owner.ledger.reading import read_history
     from dppca.owner.models.model import pack_model, write_model
     from dppca.owner.models.training import train
-    from dppca.owner.records import FaultCounts, open_table
+    from dppca.owner.records.check import FaultCounts
+    from dppca.owner.records.table import open_table
     from dppca.owner.release.contribution import choose_data_set
     from dppca.owner.render.faults import counts_text
     from dppca.owner.render.models import TrainedDocument, training_text

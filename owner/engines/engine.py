@@ -15,13 +15,10 @@ from dppca.common.numerics.moments.moments import Moments
 from dppca.owner.engines.kernel import Answer, Work, take_fingerprint, tell_difference
 from dppca.owner.engines.merging import merge
 from dppca.owner.engines.parts import Part, make_manifest
-from dppca.owner.records import (
-    CheckReport,
-    FaultCounts,
-    Table,
-    check_table,
-    moments_of_table,
-)
+from dppca.owner.records.check import FaultCounts, check_table
+from dppca.owner.records.faults import CheckReport
+from dppca.owner.records.summing import moments_of_table
+from dppca.owner.records.table import Table
 
 
 class LocalEngine:

@@ -47,7 +47,8 @@ from dppca.owner.models.features import (
     list_features,
 )
 from dppca.owner.models.model import Fit, Model
-from dppca.owner.records import FaultCounts, Table, open_table
+from dppca.owner.records.check import FaultCounts
+from dppca.owner.records.table import Table, open_table
 from dppca.owner.synthesis.tables import open_writer
 
 MAX_RBF_ROWS = 20_000

@@ -67,7 +67,7 @@ from dppca.owner.models.estimators import StoredDPSVM
 from dppca.owner.models.features import FeatureSpace, find_target
 from dppca.owner.models.model import Model, pack_model
 from dppca.owner.models.training import feature_space, read_rows, require_rows
-from dppca.owner.records import Table
+from dppca.owner.records.table import Table
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dppca.common.documents.amounts import decimal_text, left_text, spent_text
 from dppca.common.documents.values import DigestText
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.owner.ledger.entries import ReleaseRequest
-from dppca.owner.records import CheckReport
+from dppca.owner.records.faults import CheckReport
 from dppca.owner.release.contribution import BudgetStatus
 
 

@@ -10,11 +10,13 @@ from typing import Annotated
 
 from dppca.common.documents.names import one_line
 from dppca.common.documents.values import DigestText
-from dppca.owner.records import CheckReport, FaultKind, LineFault
 from dppca.owner.records.faults import (
     WARNING,
     AttributeReport,
+    CheckReport,
     FaultCount,
+    FaultKind,
+    LineFault,
     TargetReport,
     describe_coding,
 )

@@ -11,7 +11,7 @@ from dppca.common.documents.amounts import decimal_text
 from dppca.common.estimators.base.weight_noise import split_over
 from dppca.common.privacy.labels import Label
 from dppca.owner.ledger.entries import ReleaseRequest
-from dppca.owner.records import CheckReport
+from dppca.owner.records.faults import CheckReport
 from dppca.owner.release.contribution import BudgetStatus, NextStep
 from dppca.owner.release.weights import WeightRelease
 from dppca.owner.render.charges import StoredCharge, charge_text, charged_text, standing_lines

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from dppca.common.documents.values import PathText
 from dppca.common.numerics.comparison import Variation
-from dppca.owner.records import CheckReport
+from dppca.owner.records.faults import CheckReport
 from dppca.owner.synthesis.report.comparison import Quality
 from dppca.owner.synthesis.visible_relations import VisibleRelations
 

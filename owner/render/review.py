@@ -23,7 +23,7 @@ from dppca.common.schema.attributes import Date, Numeric, Ordinal, Score, descri
 from dppca.common.schema.document import Schema
 from dppca.common.study import Study
 from dppca.common.synthesis.refinement import Regrown
-from dppca.owner.records import CheckReport
+from dppca.owner.records.faults import CheckReport
 from dppca.owner.release.contribution import BudgetStatus, Forecast, NextStep, Review
 from dppca.owner.render.charges import (
     ChargedCost,

@@ -29,7 +29,8 @@ from dppca.common.errors import AlteredError, BudgetExceededError, ReceiptError,
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study, study_from_mapping
 from dppca.owner.ledger.reading import read_history
-from dppca.owner.records import moments_of_table, open_table
+from dppca.owner.records.summing import moments_of_table
+from dppca.owner.records.table import open_table
 from dppca.owner.selftest.draws import LEVEL
 from dppca.owner.selftest.findings import Finding
 from dppca.owner.selftest.laws import dkw, dkw_limit

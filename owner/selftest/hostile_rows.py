@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dppca.common.errors import DppcaError
 from dppca.common.schema import Schema, encode
-from dppca.owner.records import open_table
+from dppca.owner.records.table import open_table
 from dppca.owner.selftest.findings import Finding
 
 _SCHEMA = Schema.model_validate(

@@ -62,7 +62,9 @@ from dppca.common.numerics.comparison import (
 from dppca.common.numerics.values import ValueCounts, count_values, known_cells
 from dppca.common.privacy.labels import Label
 from dppca.common.schema import Column, ColumnKind, Numeric, Schema, encode
-from dppca.owner.records import CheckReport, FaultCounts, Table
+from dppca.owner.records.check import FaultCounts
+from dppca.owner.records.faults import CheckReport
+from dppca.owner.records.table import Table
 
 SAMPLE_ROWS = 20_000
 DISTANCE_ROWS = 2_000

@@ -25,7 +25,7 @@ from dppca.common.shell.clock import utc_now
 from dppca.common.shell.panels import Panel, make_panel
 from dppca.common.shell.pictures import biplot_figure, variation_figure
 from dppca.common.shell.plotting import WARNING_RED, make_svg
-from dppca.owner.records import CheckReport
+from dppca.owner.records.faults import CheckReport
 from dppca.owner.synthesis.report.comparison import QUANTILES, CodedTable, Quality
 
 if TYPE_CHECKING:

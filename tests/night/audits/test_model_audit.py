@@ -33,7 +33,7 @@ from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.study import Study
 from dppca.owner.ledger.entries import Reservation
 from dppca.owner.models.model import Model
-from dppca.owner.records import open_table
+from dppca.owner.records.table import open_table
 from dppca.owner.release import weights
 from dppca.owner.release.weights import WeightRelease, plan_release, request_weights
 from dppca.owner.selftest.draws import bound_epsilon, log_ratio

@@ -24,9 +24,10 @@ from dppca.owner.engines.engine import LocalEngine
 from dppca.owner.engines.kernel import take_fingerprint
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.engines.spark import SparkEngine
-from dppca.owner.records import FaultCounts, Table, check_table, open_table
+from dppca.owner.records.check import FaultCounts, check_table
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.spark_tables import SparkLocation
+from dppca.owner.records.table import Table, open_table
 from tests.night.spark.conftest import submit_arguments
 from tests.support.checkout import ROOT
 from tests.support.engines import MIXED, mixed_rows, other_dppca, without_dppca, write_files

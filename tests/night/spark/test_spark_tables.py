@@ -15,10 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from dppca.common.errors import DataError
-from dppca.owner.records import check_table, moments_of_table, open_table
+from dppca.owner.records.check import check_table
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.spark_sessions import read_setting
 from dppca.owner.records.spark_tables import SparkLocation
+from dppca.owner.records.summing import moments_of_table
+from dppca.owner.records.table import open_table
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 SCHEMA = make_schema(

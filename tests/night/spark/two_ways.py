@@ -22,10 +22,11 @@ from dppca.common.numerics.moments.moments import Moments
 from dppca.owner.engines import engine as module
 from dppca.owner.engines.engine import Engine, LocalEngine
 from dppca.owner.engines.selection import open_engine
-from dppca.owner.records import FaultCounts, Table, open_table
+from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.spark_sessions import is_by_connect, open_session
 from dppca.owner.records.spark_tables import SparkLocation
+from dppca.owner.records.table import Table, open_table
 from tests.support.engines import MIXED
 
 SLOWLY = "length(coalesce(java_method('java.lang.Thread', 'sleep', 2L), '')) < 100"

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dppca.common.errors import DataError
-from dppca.owner.records import open_table
 from dppca.owner.records.lakes import DeltaLocation, IcebergLocation, LakeLocation
+from dppca.owner.records.table import open_table
 from tests.support.iceberg import make_iceberg
 from tests.support.object_store import object_store, upload
 from tests.support.studies import make_schema, numeric_of

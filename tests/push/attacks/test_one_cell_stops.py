@@ -16,7 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from dppca.common.errors import DataError
-from dppca.owner.records import FaultKind, LineFault, check_table, moments_of_table, open_table
+from dppca.owner.records.check import check_table
+from dppca.owner.records.faults import FaultKind, LineFault
+from dppca.owner.records.summing import moments_of_table
+from dppca.owner.records.table import open_table
 from tests.support.studies import categorical_of, make_schema, numeric_of
 
 SCHEMA = make_schema([numeric_of("dose", 0, 3), categorical_of("ward", ["a", "b", "1970-01-01"])])

@@ -15,7 +15,7 @@ import pytest
 
 import dppca.common.schema.columns as module
 from dppca.common.schema import Categorical, Numeric
-from dppca.owner.records import parse_column
+from dppca.common.schema.columns import parse_column
 from dppca.owner.records.lines import split_fields
 
 LABELS = Categorical(name="c", type="categorical", categories=("a", "b", "1"))

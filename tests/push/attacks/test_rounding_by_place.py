@@ -23,8 +23,8 @@ from dppca.common.papers import PrivateSVM
 from dppca.common.schema import encode_unit_ball
 from dppca.common.study import Study
 from dppca.owner.models.features import FeatureSpace
-from dppca.owner.records import Table
 from dppca.owner.records.sources import Source, Wanted
+from dppca.owner.records.table import Table
 from tests.support.examples import examples
 from tests.support.studies import binary_of, make_study
 

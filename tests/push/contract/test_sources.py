@@ -12,13 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from dppca.owner.records import (  # noqa: F401 - kinds that a policy imports if it names one
-    databases,
-    files,
-    lakes,
-    one_hot,
-    spark_tables,
-)
 from dppca.owner.records.locations import Location
 from dppca.owner.records.sources import Rows
 from dppca.owner.site.source_documents import SourceDocument, SourceForm

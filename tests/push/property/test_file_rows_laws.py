@@ -17,8 +17,10 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from dppca.owner.records import check_table, open_table, parse_column
+from dppca.common.schema.columns import parse_column
+from dppca.owner.records.check import check_table
 from dppca.owner.records.lines import blocks_of_lines, split_fields, split_lines
+from dppca.owner.records.table import open_table
 from tests.support.examples import examples
 from tests.support.studies import categorical_of, make_schema, numeric_of
 

@@ -15,7 +15,7 @@ from pyarrow import parquet
 from dppca.common.errors import DataError, SettingError
 from dppca.common.schema import Schema
 from dppca.deploy.simulation.holdings import divide, hold_rows, read_cells, write_table
-from dppca.owner.records import open_table
+from dppca.owner.records.table import open_table
 from tests.support.studies import binary_of, make_schema, numeric_of
 
 ROWS = st.lists(st.sampled_from("abcdefg"), min_size=40, max_size=120)

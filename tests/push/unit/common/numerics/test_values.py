@@ -16,12 +16,13 @@ from dppca.common.numerics.comparison import count_cells
 from dppca.common.numerics.values import count_values, value_range
 from dppca.common.schema import MISSING, UNKNOWN, Column, Schema, encode
 from dppca.common.schema.cells import N_BINS
+from dppca.common.schema.columns import INFINITE, NOT_A_NUMBER
 from dppca.common.shell.panels import UNKNOWN as NOT_KNOWN
 from dppca.common.shell.panels import make_panel
 from dppca.common.study import Study
 from dppca.deploy.simulation.experiment import _require_two_labels, read_columns
 from dppca.deploy.simulation.holdings import Holdings
-from dppca.owner.records import INFINITE, NOT_A_NUMBER, open_table
+from dppca.owner.records.table import open_table
 from dppca.owner.synthesis.report.comparison import CodedTable, Quality, code_table, compare
 from dppca.owner.synthesis.report.page import Compared, marginal_panels, quality_page
 from tests.support.examples import examples

@@ -35,7 +35,8 @@ from dppca.common.synthesis import rows
 from dppca.common.synthesis.rows import DecodingMethod, SyntheticRows, synthesize
 from dppca.common.transport.tls import Role
 from dppca.curator.study.synthetic_rows import check_rows
-from dppca.owner.records import check_table, open_table
+from dppca.owner.records.check import check_table
+from dppca.owner.records.table import open_table
 from dppca.owner.synthesis.tables import (
     parse_metadata,
     publishable,

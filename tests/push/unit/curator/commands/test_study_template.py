@@ -16,7 +16,8 @@ from dppca.common.shell.console import run
 from dppca.common.study import Study, study_from_yaml
 from dppca.curator.cli import cli
 from dppca.curator.commands.study_template import TEMPLATE
-from dppca.owner.records import check_table, open_table
+from dppca.owner.records.check import check_table
+from dppca.owner.records.table import open_table
 from tests.support.checkout import ROOT
 
 README = ROOT / "README.md"

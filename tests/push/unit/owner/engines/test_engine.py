@@ -13,9 +13,10 @@ from dppca.common.errors import DataError, SettingError
 from dppca.owner.engines import engine as module
 from dppca.owner.engines.engine import LocalEngine
 from dppca.owner.engines.selection import open_engine
-from dppca.owner.records import FaultCounts, Table, check_table, open_table
+from dppca.owner.records.check import FaultCounts, check_table
 from dppca.owner.records.file_locations import local_files, locate_files
 from dppca.owner.records.lakes import DeltaLocation
+from dppca.owner.records.table import Table, open_table
 from tests.support.engines import MIXED, InProcess, mixed_rows, write_files
 from tests.support.object_store import object_store, upload
 

@@ -13,8 +13,9 @@ from dppca.common.numerics.moments.moments import Moments
 from dppca.owner.engines.kernel import Answer, Failure, Work, answer_part, take_fingerprint
 from dppca.owner.engines.merging import merge
 from dppca.owner.engines.parts import Part, make_manifest
-from dppca.owner.records import FaultCounts, Table, open_table
+from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.file_locations import local_files
+from dppca.owner.records.table import Table, open_table
 from tests.support.engines import MIXED, mixed_rows, write_files
 
 

@@ -11,11 +11,11 @@ import pytest
 
 from dppca.common.errors import DataError, SettingError
 from dppca.owner.engines.parts import make_manifest
-from dppca.owner.records import Table, open_table
 from dppca.owner.records.databases import SQLiteLocation
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.files import open_files, read_by_suffix
 from dppca.owner.records.stored_files import StoredFile
+from dppca.owner.records.table import Table, open_table
 from tests.support.engines import MIXED, mixed_rows, write_files
 
 

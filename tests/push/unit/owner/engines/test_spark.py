@@ -24,7 +24,8 @@ from dppca.owner.engines.spark import (
     _answering,
     _looking,
 )
-from dppca.owner.records import FaultCounts, spark_sessions, spark_tables
+from dppca.owner.records import spark_sessions, spark_tables
+from dppca.owner.records.check import FaultCounts
 from tests.support.engines import MIXED
 
 FORBIDDEN = {"rdd", "parallelize", "accumulator", "jdbc", "toLocalIterator", "foreach", "broadcast"}

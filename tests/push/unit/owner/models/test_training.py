@@ -31,7 +31,7 @@ from dppca.owner.models import training
 from dppca.owner.models.loader import load_model
 from dppca.owner.models.model import Fit, Model, pack_model, write_model
 from dppca.owner.models.training import feature_space, predict_file, train
-from dppca.owner.records import open_table
+from dppca.owner.records.table import open_table
 from dppca.owner.synthesis.tables import read_metadata
 from tests.support.latent_rows import make_result, make_rows, save_rows
 from tests.support.studies import (

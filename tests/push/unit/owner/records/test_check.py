@@ -12,8 +12,9 @@ import pytest
 from dppca.common.documents.values import to_document
 from dppca.common.errors import SettingError
 from dppca.common.privacy.labels import Label
-from dppca.owner.records import FaultKind, LineFault, check_table, open_table
-from dppca.owner.records.faults import FaultCount
+from dppca.owner.records.check import check_table
+from dppca.owner.records.faults import FaultCount, FaultKind, LineFault
+from dppca.owner.records.table import open_table
 from dppca.owner.render.faults import check_text
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 

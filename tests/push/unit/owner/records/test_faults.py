@@ -18,18 +18,11 @@ from dppca.common.schema import (
     Schema,
     find_attribute_faults,
 )
+from dppca.common.schema.columns import INFINITE, NOT_A_NUMBER
 from dppca.common.study import FaultRule, Study, study_from_canonical, study_from_mapping
-from dppca.owner.records import (
-    INFINITE,
-    NOT_A_NUMBER,
-    CheckReport,
-    FaultCounts,
-    FaultKind,
-    LineFault,
-    check_table,
-    open_table,
-)
-from dppca.owner.records.faults import MALFORMED, FaultCount
+from dppca.owner.records.check import FaultCounts, check_table
+from dppca.owner.records.faults import MALFORMED, CheckReport, FaultCount, FaultKind, LineFault
+from dppca.owner.records.table import open_table
 from dppca.owner.render.faults import alarm_lines, check_text, counts_text, with_counts
 from tests.support.examples import examples
 from tests.support.sites import make_trained_site

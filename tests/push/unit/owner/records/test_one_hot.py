@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
 from dppca.common.errors import DataError, SettingError
-from dppca.owner.records import open_table
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.one_hot import OneHotLocation, _join_labels
-from dppca.owner.records.table import Table
+from dppca.owner.records.table import Table, open_table
 from tests.support.studies import make_study
 
 LABELS = ["north", "south", "east"]

@@ -20,14 +20,9 @@ import pytest
 
 from dppca.common.errors import DataError, SettingError
 from dppca.common.schema import MISSING, UNKNOWN, Categorical, Numeric
-from dppca.owner.records import (
-    INFINITE,
-    NOT_A_NUMBER,
-    Table,
-    moments_of_table,
-    open_table,
-    parse_column,
-)
+from dppca.common.schema.columns import INFINITE, NOT_A_NUMBER, parse_column
+from dppca.owner.records.summing import moments_of_table
+from dppca.owner.records.table import Table, open_table
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 SCHEMA = make_schema(

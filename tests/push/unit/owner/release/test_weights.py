@@ -25,7 +25,7 @@ from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.study import Study
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Reservation
-from dppca.owner.records import open_table
+from dppca.owner.records.table import open_table
 from dppca.owner.release.weights import (
     WeightRelease,
     plan_release,

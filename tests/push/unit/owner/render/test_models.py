@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dppca.common.privacy.labels import Label
 from dppca.owner.models.training import Prediction
-from dppca.owner.records import CheckReport
+from dppca.owner.records.faults import CheckReport
 from dppca.owner.render.models import TrainedDocument, prediction_text, training_text
 
 PREDICTED = Prediction("ill", 400, Path("found.csv"), 0.79, 0.553, 0.1)

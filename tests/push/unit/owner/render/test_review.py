@@ -15,7 +15,7 @@ from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import study_from_mapping
 from dppca.owner.ledger.chain import History
-from dppca.owner.records import CheckReport
+from dppca.owner.records.faults import CheckReport
 from dppca.owner.release.contribution import Forecast, forecast, review
 from dppca.owner.render.review import ReviewDocument, review_document, review_text
 from dppca.owner.site.config import Site

@@ -21,7 +21,7 @@ from dppca.owner.commands.counting import Asked
 from dppca.owner.commands.page import routes
 from dppca.owner.commands.page.jobs import Job
 from dppca.owner.commands.page.routes import StewardApp
-from dppca.owner.records import Table
+from dppca.owner.records.table import Table
 from dppca.owner.site.config import Site, load_site
 from tests.support.asgi import Answer, ask
 from tests.support.patience import WAIT_S

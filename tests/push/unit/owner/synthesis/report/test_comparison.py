@@ -19,7 +19,7 @@ from dppca.common.numerics.comparison import (
 )
 from dppca.common.privacy.labels import Label
 from dppca.common.schema import Column, encode
-from dppca.owner.records import open_table
+from dppca.owner.records.table import open_table
 from dppca.owner.synthesis.report.comparison import (
     CodedTable,
     Quality,
