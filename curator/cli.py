@@ -19,6 +19,7 @@ from dppca.common.verification.command import verification_options
 from dppca.common.verification.command import verify as verify_and_print
 from dppca.curator.commands.backup import backup, restore
 from dppca.curator.commands.certificates import pki
+from dppca.curator.commands.options import connection_with, credentials_option
 from dppca.curator.commands.owners import owner
 from dppca.curator.commands.page.command import page
 from dppca.curator.commands.plan import plan
@@ -85,13 +86,8 @@ def _limit(option: str, field: str, text: str) -> Callable[[_Command], _Command]
     metavar="HOST:PORT",
     help="Address to listen on; port 0 takes any free port.",
 )
-@click.option(
-    "--credentials",
-    type=FOLDER,
-    envvar="DPPCA_CREDENTIALS",
-    required=True,
-    show_envvar=True,
-    help="Folder with the curator's certificate.pem, key.pem, ca.pem and, if used, crl.pem.",
+@credentials_option(
+    "Folder with the curator's certificate.pem, key.pem, ca.pem and, if used, crl.pem."
 )
 @click.option("--port-file", type=FILE, help="File to write HOST:PORT to once calls are served.")
 @click.option(
@@ -175,22 +171,7 @@ def serve(
 
 
 @cli.command()
-@click.option(
-    "--curator",
-    envvar="DPPCA_CURATOR",
-    required=True,
-    metavar="HOST:PORT",
-    help="Where the curator listens.",
-    show_envvar=True,
-)
-@click.option(
-    "--credentials",
-    type=FOLDER,
-    envvar="DPPCA_CREDENTIALS",
-    required=True,
-    show_envvar=True,
-    help="Folder with certificate.pem, key.pem and ca.pem of the curator or an operator.",
-)
+@connection_with("Folder with certificate.pem, key.pem and ca.pem of the curator or an operator.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),

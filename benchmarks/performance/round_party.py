@@ -36,8 +36,7 @@ from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate, draw
 from dppca.common.shell.files import write_file
 from dppca.common.study import Study, Trust, study_from_canonical
-from dppca.common.transport.channels import SERVER_OPTIONS
-from dppca.common.transport.channels import server_credentials as tls_of
+from dppca.common.transport.channels import SERVER_OPTIONS, reloading_server_credentials
 from dppca.common.transport.testbed import START_TIMEOUT_S, await_address
 from dppca.owner.client.calls import CuratorClient
 from dppca.owner.site.agreement import own_key
@@ -113,7 +112,8 @@ def sink(folder: str, port_file: str) -> None:
     made = grpc.server(ThreadPoolExecutor(_THREADS), options=SERVER_OPTIONS)
     handlers = grpc.method_handlers_generic_handler("floor.Floor", {THROW: handler})
     made.add_generic_rpc_handlers((handlers,))
-    port = made.add_secure_port("localhost:0", tls_of(credentials_in(Path(folder))))
+    credentials = credentials_in(Path(folder))
+    port = made.add_secure_port("localhost:0", reloading_server_credentials(lambda: credentials))
     made.start()
     write_file(Path(port_file), f"localhost:{port}".encode(), durable=False)
     sys.stdin.readline()

@@ -1,8 +1,8 @@
 """Coding of rows as integers.
 
 Coding is total: every row, even a malformed one, has one code by public rules, because a release
-that failed or succeeded depending on a row would break the guarantee. `find_faults` reports the
-values that the rules replaced, to the owner only.
+that failed or succeeded depending on a row would break the guarantee. `find_attribute_faults`
+reports the values that the rules replaced, to the owner only.
 
 * numeric: clipped to its bounds, scaled and centred to ``[-1/2, 1/2]`` (with ``score: log`` on a
   logarithmic scale), rounded to the grid of ``2**-g``: an integer in ``[-2**(g-1), 2**(g-1)]``;
@@ -22,7 +22,7 @@ themselves, for any floating-point error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -186,20 +186,12 @@ def row_norms(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.sqrt(squares)
 
 
-def find_faults(schema: Schema, columns: Sequence[Column]) -> Mapping[str, Faults]:
-    """Return the values that the rules of coding replace, for every attribute.
+def find_attribute_faults(attribute: Attribute, column: Column) -> Faults:
+    """Return the values of one attribute that the rules of coding replace.
 
     Counts and positions are `site-only`: choosing other bounds because of them is a choice made
     from data, outside the guarantee.
     """
-    return {
-        attribute.name: find_attribute_faults(attribute, column)
-        for attribute, column in zip(schema.attributes, columns, strict=True)
-    }
-
-
-def find_attribute_faults(attribute: Attribute, column: Column) -> Faults:
-    """Return the faults of one attribute; see `find_faults`."""
     none = np.zeros(len(column), dtype=bool)
     if not isinstance(attribute, Numeric):
         missing = column == MISSING

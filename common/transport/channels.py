@@ -117,20 +117,10 @@ def open_channel(
         ) from error
 
 
-def server_credentials(credentials: Credentials) -> grpc.ServerCredentials:
-    """Mutual TLS credentials: a client needs a certificate of the same authority."""
-    require_tls_13()
-    return grpc.ssl_server_credentials(
-        [(credentials.key, credentials.certificate)],
-        root_certificates=credentials.ca,
-        require_client_auth=True,
-    )
-
-
 def reloading_server_credentials(current: Callable[[], Credentials]) -> grpc.ServerCredentials:
-    """Server credentials that ``current`` supplies anew for each connection.
+    """Mutual TLS credentials that ``current`` supplies anew for each connection.
 
-    Open connections keep their first ones. See `server_credentials`.
+    A client needs a certificate of the same authority. Open connections keep their first ones.
     """
     require_tls_13()
     in_use = current()

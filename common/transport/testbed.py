@@ -122,8 +122,22 @@ class Processes(AbstractContextManager["Processes"]):
     def each(
         self, items: Sequence[Item], action: Callable[[Item], Made], *, at_once: int = AT_ONCE
     ) -> list[Made]:
-        """Return ``action`` of every item; the first failure stops the others and all processes."""
-        return each(items, action, stop=self.stop, at_once=at_once)
+        """Return ``action`` of every item, at most ``at_once`` at a time.
+
+        The first failure, or an interruption, stops the others and all processes.
+        """
+        with ThreadPoolExecutor(at_once) as pool:
+            futures = [pool.submit(action, item) for item in items]
+            try:
+                done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+                for future in done:
+                    future.result()
+                return [future.result() for future in futures]
+            except BaseException:
+                for future in futures:
+                    future.cancel()
+                self.stop()
+                raise
 
     def end(self, process: subprocess.Popen[bytes]) -> None:
         """Kill a process if it is alive, and forget it."""
@@ -293,31 +307,6 @@ class LocalFederation:
         answer = self.processes.call("operator", CURATOR, *arguments, *connection)
         self._on_command()
         return answer
-
-
-def each(
-    items: Sequence[Item],
-    action: Callable[[Item], Made],
-    *,
-    stop: Callable[[], None],
-    at_once: int = AT_ONCE,
-) -> list[Made]:
-    """Return ``action`` of every item, at most ``at_once`` at a time.
-
-    After the first failure, or an interruption, ``stop`` must end the running actions.
-    """
-    with ThreadPoolExecutor(at_once) as pool:
-        futures = [pool.submit(action, item) for item in items]
-        try:
-            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-            for future in done:
-                future.result()
-            return [future.result() for future in futures]
-        except BaseException:
-            for future in futures:
-                future.cancel()
-            stop()
-            raise
 
 
 def await_address(port_file: Path, process: subprocess.Popen[Any]) -> str | None:

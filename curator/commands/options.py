@@ -21,24 +21,32 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-def connection(command: _Command) -> _Command:
-    """Add the options for the curator's address and the operator's credentials."""
-    command = click.option(
-        "--credentials",
-        envvar="DPPCA_CREDENTIALS",
-        type=FOLDER,
-        required=True,
-        help="Folder with the operator's certificate.pem, key.pem and ca.pem.",
-        show_envvar=True,
-    )(command)
+def credentials_option(text: str) -> Callable[[_Command], _Command]:
+    """Option for a folder of credentials, which ``text`` describes."""
     return click.option(
+        "--credentials",
+        type=FOLDER,
+        envvar="DPPCA_CREDENTIALS",
+        required=True,
+        show_envvar=True,
+        help=text,
+    )
+
+
+def connection_with(text: str) -> Callable[[_Command], _Command]:
+    """Options for the curator's address and a folder of credentials, which ``text`` describes."""
+    curator = click.option(
         "--curator",
         envvar="DPPCA_CURATOR",
         required=True,
         metavar="HOST:PORT",
         help="Where the curator listens.",
         show_envvar=True,
-    )(command)
+    )
+    return lambda command: curator(credentials_option(text)(command))
+
+
+connection = connection_with("Folder with the operator's certificate.pem, key.pem and ca.pem.")
 
 
 def complete_study(context: click.Context, _argument: click.Parameter, begun: str) -> list[str]:

@@ -184,14 +184,8 @@ def run_command(
     data: Path | None,
     owners: int | None,
     split: str | None,
-    seed: int,
-    target: str | None,
-    test: Path | None,
-    n_rows: int | None,
     refine: str | None,
     refine_epsilon: str | None,
-    output: Path,
-    repeats: int,
     runtime: str,
     trust: str | None,
     colluders: int | None,
@@ -200,9 +194,8 @@ def run_command(
     image: str,
     *,
     rename_owners: bool,
-    replace: bool,
-    keep: bool,
     as_json: bool,
+    **asked: Any,
 ) -> None:
     """Run a study on files of your own: a file for each owner, or one that is divided.
 
@@ -226,7 +219,7 @@ def run_command(
     from dppca.deploy.simulation.aggregation import choose_aggregation, choose_refinement
     from dppca.deploy.simulation.experiment import ExperimentRequest, with_owners
 
-    if keep and runtime == "containers":
+    if asked["keep"] and runtime == "containers":
         raise SettingError("--keep is for processes: leave out --runtime containers")
     original = _read_study(study_file)
     rows, names, split = _choose_rows(original, own, data, owners, split, rename=rename_owners)
@@ -238,15 +231,8 @@ def run_command(
         ),
         refinement=choose_refinement(original, refine, refine_epsilon),
         data=rows,
-        target=target,
-        seed=seed,
         split=split,
-        output=output,
-        repeats=repeats,
-        keep=keep,
-        replace=replace,
-        n_rows=n_rows,
-        test=test,
+        **asked,
     )
     if runtime == "containers":
         report = _simulate_in_containers(request, image, as_json=as_json)

@@ -242,12 +242,7 @@ def write_report(
     report = _evaluate(
         request,
         run,
-        training=[
-            np.concatenate(parts)
-            for parts in zip(
-                *(read_columns(schema, table) for table in holdings.owners.values()), strict=True
-            )
-        ],
+        training=join_columns([read_columns(schema, table) for table in holdings.owners.values()]),
         held_out=read_columns(schema, holdings.held_out),
         alarms=holdings.alarms,
         started=started,
@@ -308,6 +303,11 @@ def read_columns(schema: Schema, table: Any) -> list[Column]:
     return [parse_column(a, table[a.name].combine_chunks()) for a in schema.attributes]
 
 
+def join_columns(parts: Sequence[Sequence[Column]]) -> list[Column]:
+    """Join the columns of several tables, one below the other."""
+    return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+
+
 def _require_two_labels(
     schema: Schema, target: str, holdings: Holdings, *, test: Path | None
 ) -> None:
@@ -357,8 +357,7 @@ def _evaluate(
 
     study, schema, output = run.study, request.study.table, request.output
     result = result_from_bytes(run.components.read_bytes(), study)
-    batches = open_table(run.decoded, schema).batches()
-    decoded = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
+    decoded = join_columns([*open_table(run.decoded, schema).batches()])
     coded_training = encode(schema, training)
     covariance = compute_pooled_covariance(schema, coded_training)
     tally = FaultCounts(schema)

@@ -51,7 +51,7 @@ from dppca.deploy.simulation.evaluate import (
     compute_pooled_covariance,
     evaluate,
 )
-from dppca.deploy.simulation.experiment import with_owners
+from dppca.deploy.simulation.experiment import join_columns, with_owners
 from dppca.deploy.simulation.figures import marginal_figure, scree_figure
 from dppca.deploy.simulation.holdings import HELD_OUT_SHARE
 from dppca.deploy.simulation.in_memory import (
@@ -499,8 +499,3 @@ def _summarise(owner: str, decoded: SyntheticRows) -> SimulatedSynthesis:
     assert decoded.method is not None  # noqa: S101 - decoded rows have one
     drawn = OwnerSynthesis(decoded.n_rows, decoded.method, decoded.misfit)
     return summarise_synthesis({owner: drawn})
-
-
-def join_columns(parts: list[list[Column]]) -> list[Column]:
-    """Join the columns of several tables, one below the other."""
-    return [np.concatenate(columns) for columns in zip(*parts, strict=True)]

@@ -24,10 +24,10 @@ from dppca.common.schema.frames import read_frame
 from dppca.common.shell.clock import utc_now
 from dppca.common.study import Study
 from dppca.deploy.simulation.evaluate import Utility, evaluate
-from dppca.deploy.simulation.experiment import ExperimentRequest, read_columns
+from dppca.deploy.simulation.experiment import ExperimentRequest, join_columns, read_columns
 from dppca.deploy.simulation.holdings import hold_rows, write_table
 from dppca.deploy.simulation.in_memory import make_parties, run_study
-from dppca.deploy.simulation.notebook import draw_rows, join_columns, make_table
+from dppca.deploy.simulation.notebook import draw_rows, make_table
 from dppca.owner.models.catalogue import DPPCA_SVM, LINEAR, METHODS
 from dppca.owner.models.training import train
 from dppca.owner.records.table import Table, open_table

@@ -8,14 +8,14 @@ from dppca.common.documents.messages import StudyState
 from dppca.common.errors import IdentityError, SettingError, UnreachableError
 from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.shell.clock import utc_now
-from dppca.common.study import Study, require_continues
+from dppca.common.study import Study, require_continues, study_from_yaml
 from dppca.common.transport.proxies import HttpProxy
 from dppca.common.transport.tls import Credentials, Role, check_credentials, load_credentials
 from dppca.owner.client.calls import CuratorClient
 from dppca.owner.ledger import database
 from dppca.owner.ledger.mark import CuratorView
 from dppca.owner.site.config import Site
-from dppca.owner.site.kept_studies import find_continued, keep_study, require_same, study_from_file
+from dppca.owner.site.kept_studies import find_continued, keep_study, require_same
 
 
 def connect(site: Site) -> CuratorClient:
@@ -100,7 +100,7 @@ def agreed_study(
     and asks for other people, attributes or rows; other errors are those of `CuratorQueries.study`.
     """
     site.study_folder(name)  # refuses an invalid name before it is sent
-    ours = None if study_file is None else study_from_file(study_file)
+    ours = None if study_file is None else study_from_yaml(study_file)
     checkpoint("fetch")
     study, state = client.study(name)
     if ours is not None:

@@ -10,14 +10,14 @@ from dppca.common.errors import ArtefactError, NotReadyError, SchemaMismatchErro
 from dppca.common.estimators.base.settings import parse_delta, parse_epsilon
 from dppca.common.privacy.accounting import NO_COST, PrivacyCost, rho_from_epsilon_delta
 from dppca.common.privacy.release import calibrate
-from dppca.common.study import Study
+from dppca.common.study import Study, study_from_yaml
 from dppca.owner.ledger import tools
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Recovery, Reservation
 from dppca.owner.ledger.reading import LedgerArchive
 from dppca.owner.render.ledger import VerifiedRelease
 from dppca.owner.site.config import Site
-from dppca.owner.site.kept_studies import kept_study, study_from_file
+from dppca.owner.site.kept_studies import kept_study
 
 
 def planned_charges(
@@ -29,7 +29,7 @@ def planned_charges(
             "give --epsilon (with --delta for Gaussian noise), or --study-file, not both"
         )
     if epsilon is None:
-        return [_find_charge(history, study_from_file(path)) for path in files]
+        return [_find_charge(history, study_from_yaml(path)) for path in files]
     amount = parse_epsilon(epsilon)
     if delta is None:
         return [(f"Laplace, epsilon {epsilon}", PrivacyCost(epsilon=amount, rho=Decimal(0)))]

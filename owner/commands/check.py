@@ -73,17 +73,17 @@ def command(
       dppca-owner check nltcs --data-set survey --target outside
     """
     from dppca.common.numerics.synthesis.heaps import find_wide_bins, wide_bins_lines
+    from dppca.common.study import study_from_yaml
     from dppca.owner.engines.selection import open_engine
     from dppca.owner.records.check import check_table
     from dppca.owner.records.table import open_table
     from dppca.owner.render.faults import CheckDocument, check_text
-    from dppca.owner.site.kept_studies import study_from_file
 
     if (study_name is None) == (study_file is None):
         raise SettingError("give the name of a study at the curator, or --study-file FILE")
     if data is not None and data_set_name is not None:
         raise SettingError("give --data-set NAME or --data FILE, not both")
-    study = _find_study(site, study_name) if study_file is None else study_from_file(study_file)
+    study = _find_study(site, study_name) if study_file is None else study_from_yaml(study_file)
     place: Path | Location | None = data
     key, usual = "", LOCAL
     if place is None:

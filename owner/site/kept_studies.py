@@ -31,7 +31,6 @@ from dppca.common.study import (
     differences,
     require_continues,
     study_from_canonical,
-    study_from_yaml,
 )
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Disowning
@@ -39,16 +38,6 @@ from dppca.owner.ledger.reading import read_history
 from dppca.owner.site.config import STUDIES, Site
 
 ACKNOWLEDGEMENT = "acknowledgement.json"
-
-
-def study_from_file(path: Path) -> Study:
-    """Read a study file (YAML); raise `StudyError` if it cannot be read or is not valid."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise StudyError(f"cannot read the study file {path}: {reason}") from error
-    return study_from_yaml(text)
 
 
 def require_same(ours: Study, theirs: Study, *, what: str) -> None:

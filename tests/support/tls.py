@@ -13,7 +13,7 @@ from pathlib import Path
 import grpc
 
 from dppca.common.shell.files import CredentialFolder
-from dppca.common.transport.channels import server_credentials
+from dppca.common.transport.channels import reloading_server_credentials
 from dppca.common.transport.tls import Credentials
 from tests.support.certificates import write_credentials
 from tests.support.patience import WAIT_S
@@ -87,7 +87,7 @@ def answering(
             return grpc.unary_unary_rpc_method_handler(lambda _, context: answer(context))
 
     server = grpc.server(futures.ThreadPoolExecutor(2), handlers=[Handler()])
-    port = server.add_secure_port("127.0.0.1:0", server_credentials(credentials))
+    port = server.add_secure_port("127.0.0.1:0", reloading_server_credentials(lambda: credentials))
     server.start()
     try:
         yield port

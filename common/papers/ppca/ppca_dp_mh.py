@@ -126,7 +126,6 @@ class PPCADPMH(
         Accept constant columns.
     entropy
         Maker of the sound form's entropy; None for the operating system's.
-        Maker of the sound form's entropy; None for the operating system's.
     random_state
         Seeds the synthetic rows, and the published form's noise.
 

@@ -11,6 +11,7 @@ import pytest
 
 from dppca.common.errors import StudyError
 from dppca.common.pages.guard import COOKIE
+from dppca.common.study import study_from_yaml
 from dppca.common.transport.testbed import CURATOR, LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
 from dppca.curator.commands.options import as_operator
@@ -19,7 +20,6 @@ from dppca.deploy.simulation.aggregation import OPEN_BY
 from dppca.deploy.simulation.runner import SiteDriver, policy_text
 from dppca.owner.commands.page.routes import StewardApp
 from dppca.owner.site.config import load_site
-from dppca.owner.site.kept_studies import study_from_file
 from tests.support.asgi import ask
 from tests.support.census import census_rows
 from tests.support.federations import study_of_sites
@@ -65,7 +65,7 @@ def test_a_study_is_refined_from_its_result_alone(trust: str, tmp_path: Path) ->
             whole = tmp_path / "whole.yaml"
             live.call("operator", CURATOR, *("study", "assemble", draft, *said, "--output", whole))
             draft = whole
-        second = study_from_file(draft)
+        second = study_from_yaml(draft)
         other = tmp_path / "other.yaml"
         other.write_text(draft.read_text().replace("overlap: false", "overlap: true"))
         with pytest.raises(StudyError, match="the same people and attributes"):

@@ -15,10 +15,10 @@ from dppca.common.numerics.synthesis.marginals import (
     categorical_shares,
     split_by_score,
 )
-from dppca.common.schema import find_faults
 from dppca.common.schema.decoding import decode_columns
 from dppca.common.study import ComponentRule
 from tests.support.examples import examples
+from tests.support.faults import find_faults
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 _SEEDS = st.integers(0, 2**32 - 1)

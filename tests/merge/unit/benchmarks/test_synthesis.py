@@ -36,8 +36,9 @@ from benchmarks.synthesis.trials import (
 from dppca.common.numerics.moments.moments import empty_moments
 from dppca.common.privacy.composition import Round, compose_guarantee
 from dppca.common.privacy.release import calibrate
-from dppca.common.schema import Schema, find_faults
+from dppca.common.schema import Schema
 from dppca.common.study import Study
+from tests.support.faults import find_faults
 from tests.support.studies import numeric_of
 
 

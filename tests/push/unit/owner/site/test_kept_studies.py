@@ -17,7 +17,7 @@ from dppca.common.errors import (
     StudyError,
     StudyStateError,
 )
-from dppca.common.study import Study
+from dppca.common.study import Study, study_from_yaml
 from dppca.common.transport.tls import Credentials, Role
 from dppca.owner.client.calls import CuratorClient
 from dppca.owner.client.questions import StudyProgress
@@ -28,7 +28,6 @@ from dppca.owner.site.kept_studies import (
     kept_study,
     require_same,
     save,
-    study_from_file,
 )
 from tests.support.certificates import new_authority
 from tests.support.studies import CENSUS, make_study
@@ -79,9 +78,9 @@ def test_a_study_file_is_a_document_however_it_is_written_or_none(tmp_path: Path
         if content is not None:
             path.write_bytes(content)
         with pytest.raises(StudyError):
-            study_from_file(path)
+            study_from_yaml(path)
     path.write_text(yaml.safe_dump(json.loads(STUDY.canonical_bytes())))
-    found = study_from_file(path)
+    found = study_from_yaml(path)
     require_same(found, STUDY, what="your file")
     assert found.digest == STUDY.digest
 

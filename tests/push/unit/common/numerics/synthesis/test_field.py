@@ -17,7 +17,8 @@ from dppca.common.numerics.synthesis.targets import (
     FieldTargets,
     field_targets,
 )
-from dppca.common.schema import Schema, encode, find_faults
+from dppca.common.schema import Schema, encode
+from tests.support.faults import find_faults
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 MIXED = make_schema(

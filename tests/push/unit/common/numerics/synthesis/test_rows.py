@@ -19,7 +19,8 @@ from dppca.common.numerics.moments.moments import (
 from dppca.common.numerics.synthesis.cell_values import draw_in_cells
 from dppca.common.numerics.synthesis.rows import FieldFit, fit_released
 from dppca.common.numerics.synthesis.tilt import Counted
-from dppca.common.schema import Schema, encode, find_cells, find_faults
+from dppca.common.schema import Schema, encode, find_cells
+from tests.support.faults import find_faults
 
 N = 40_000
 People = tuple[NDArray[np.float64] | NDArray[np.int32], ...]

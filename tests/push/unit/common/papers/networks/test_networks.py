@@ -23,7 +23,8 @@ from dppca.common.papers.networks.dependence import dependence_sensitivity
 from dppca.common.papers.networks.network import Family, Network, fit_tables
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
-from dppca.common.schema import Schema, find_faults
+from dppca.common.schema import Schema
+from tests.support.faults import find_faults
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 FALSE_ALARMS = 0.0  # draws that are judged have seeds

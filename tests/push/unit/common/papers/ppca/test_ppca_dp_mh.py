@@ -23,8 +23,9 @@ from dppca.common.papers.ppca.party_moments import publish_moments
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.laws import LaplaceLaw
 from dppca.common.privacy.noise.entropy import SeededEntropy
-from dppca.common.schema import Schema, find_faults
+from dppca.common.schema import Schema
 from dppca.common.study import Covariance
+from tests.support.faults import find_faults
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 SEEDED = partial(SeededEntropy, 11)
