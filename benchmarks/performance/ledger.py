@@ -17,7 +17,7 @@ from benchmarks.releases import owner_name
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.owner.commands.consent import Terminal
 from dppca.owner.commands.contribute import contribute
-from dppca.owner.commands.counting import Asked
+from dppca.owner.commands.preview import Asked
 from dppca.owner.ledger.chain import FIRST
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Delivery, Entry, Reservation, commitment, time_text

@@ -10,9 +10,9 @@ import click
 
 from dppca.common.errors import ConsentError
 from dppca.common.shell.console import Progress, progress, say
-from dppca.owner.commands.preview import ContributionPreview
 from dppca.owner.release.contribution import Review
 from dppca.owner.render.faults import counts_text
+from dppca.owner.render.review import ContributionPreview
 
 
 class Dialogue(Protocol):

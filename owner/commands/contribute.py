@@ -18,8 +18,7 @@ from dppca.owner.client.calls import Acknowledgement, CuratorClient
 from dppca.owner.client.session import agreed_study, compare_ledger, connect
 from dppca.owner.commands.budget_totals import stored_charge
 from dppca.owner.commands.consent import Dialogue
-from dppca.owner.commands.counting import Asked, plan_contribution, read_rows
-from dppca.owner.commands.preview import ContributionPreview
+from dppca.owner.commands.preview import Asked, plan_contribution, read_rows
 from dppca.owner.engines.engine import Engine, LocalEngine
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.chain import History, require_unsettled
@@ -38,6 +37,7 @@ from dppca.owner.release.contribution import (
 from dppca.owner.release.path import ContributionPlan, MaskedPlan, send_release, store_release
 from dppca.owner.render.faults import alarm_lines
 from dppca.owner.render.outcomes import ContributionDocument
+from dppca.owner.render.review import ContributionPreview
 from dppca.owner.site.agreement import (
     Agreement,
     agree,
@@ -124,9 +124,7 @@ def _release(
     for line in alarm_lines(counted):
         dialogue.tell(line)
     asked_now = dialogue.require_consent(
-        ContributionPreview(
-            site, study, state, read, moments, agreement, (), data_set, counted, None
-        )
+        ContributionPreview(site, study, state, read, moments, data_set, counted, agreement)
     )
     if asked_now and planned.is_live:  # a release is of one moment, and that comes after consent
         moments, counted = _read(LocalEngine(), table, study, dialogue, seconds)

@@ -46,8 +46,8 @@ def command(folder: Path, /, *, yes: bool, as_json: bool, **given: Any) -> None:
     """
     from dppca.owner.commands.consent import Terminal
     from dppca.owner.commands.contribute import contribute
-    from dppca.owner.commands.counting import Asked
     from dppca.owner.commands.interrupt import report_charges_on_interrupt
+    from dppca.owner.commands.preview import Asked
     from dppca.owner.render.outcomes import contribution_text
     from dppca.owner.site.config import load_site
 

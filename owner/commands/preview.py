@@ -1,78 +1,84 @@
-"""Preview of a contribution, before consent: for `review`, and for the page."""
+"""What a steward asks to contribute: its rows, read once, and its preview before consent."""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
+from typing import Protocol
 
-from dppca.common.documents.messages import StudyState
-from dppca.common.errors import DppcaError
 from dppca.common.numerics.moments.moments import Moments
-from dppca.common.study import Study
-from dppca.common.synthesis.refinement import Regrown, compare_grown
+from dppca.common.shell.console import Progress
+from dppca.common.study import FaultRule, Study
+from dppca.common.synthesis.refinement import compare_grown
 from dppca.owner.client.session import agreed_study, connect
-from dppca.owner.commands.counting import Asked, ShowProgress, plan_contribution, read_rows
 from dppca.owner.commands.coverage import find_refusals
+from dppca.owner.engines.addresses import ledger_name
+from dppca.owner.engines.engine import Engine
 from dppca.owner.engines.selection import open_engine
+from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.reading import read_history
+from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.faults import CheckReport
-from dppca.owner.release.contribution import Forecast, Review, choose_data_set, forecast
-from dppca.owner.render.review import ReviewDocument, review_document, review_text
+from dppca.owner.records.table import Table, open_table
+from dppca.owner.release.contribution import Review, choose_data_set, review
+from dppca.owner.render.review import (
+    ContributionPreview,
+)
 from dppca.owner.site.agreement import Agreement, agree
 from dppca.owner.site.config import Site
 from dppca.owner.site.policy import DataSet, load_policy
 
 
-@dataclass(frozen=True)
-class ContributionPreview:
-    """Information for a steward before consent.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A contribution that a steward asks for; None for what was left out.
 
-    Attributes
-    ----------
-    agreement
-        Agreement on the keys of a study with ``trust: aggregate``; else None.
-    refusals
-        All reasons why `contribute` would refuse it.
-    grown
-        Whether the study's trees are those of its file of rows; None if none were grown.
-    moments, counted
-        Sums and counts of the rows that were read; site-only.
+    ``digest`` is the study's, from another owner's steward; ``study_file`` the steward's own copy;
+    ``engine`` replaces the policy's engine.
     """
 
-    site: Site
-    study: Study
-    state: StudyState
-    review: Review
-    moments: Moments
-    agreement: Agreement | None
-    refusals: tuple[DppcaError, ...]
-    data_set: DataSet
-    counted: CheckReport
-    grown: Regrown | None
+    study_name: str
+    data_set_name: str | None = None
+    digest: str | None = None
+    study_file: Path | None = None
+    engine: str | None = None
 
-    @cached_property
-    def forecast(self) -> Forecast | None:
-        """What may be found: from the study and the number of rows alone."""
-        return forecast(self.study, self.review.calibration, n_rows=self.review.n_rows)
 
-    def document(self, *, with_forecast: bool = True) -> ReviewDocument:
-        """Return the document that ``review --json`` prints."""
-        return review_document(
-            self.site,
-            self.review,
-            self.state,
-            self.counted,
-            agreement=self.agreement,
-            expected=self.forecast if with_forecast else None,
-            refused=[*map(str, self.refusals)],
-            grown=self.grown,
-        )
+class ShowProgress(Protocol):
+    """Callable that shows the progress of a piece of work while the block runs."""
 
-    def text(self, *, with_forecast: bool = True) -> str:
-        """Return the document as text."""
-        document = self.document(with_forecast=with_forecast)
-        return review_text(document, refusals=[*map(str, self.refusals)])
+    def __call__(
+        self, description: str, total: int, *, unit: str
+    ) -> AbstractContextManager[Progress]:
+        """Show the progress; see `dppca.common.shell.console.progress`."""
+
+
+def plan_contribution(
+    study: Study, history: History, data_set: DataSet, agreement: Agreement | None, engine: str
+) -> tuple[Table, Review]:
+    """Open a data set, and review its contribution before a row is read."""
+    table = open_table(data_set.source, study.table)
+    planned = review(
+        study,
+        history,
+        n_rows=table.n_rows,
+        account=data_set.account,
+        terms=None if agreement is None else agreement.terms,
+        query_sha256=table.source.query_sha256,
+        engine=ledger_name(engine),
+    )
+    return table, planned
+
+
+def read_rows(
+    table: Table, engine: Engine, rule: FaultRule | None, *, progress: ShowProgress
+) -> tuple[Moments, CheckReport]:
+    """Return exact sums of the current rows, and the values coded by rule; both are site-only."""
+    tally = FaultCounts(table.schema)
+    with table.latest() as latest, progress("Reading rows", latest.n_rows, unit="rows") as bar:
+        moments = engine.sum_table(latest, tally=tally, progress=bar.advance)
+    return moments, tally.report(latest).under(rule)
 
 
 def preview_contribution(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from dppca.common.schema import Schema
     from dppca.common.study import Study
-    from dppca.owner.commands.counting import ShowProgress
+    from dppca.owner.commands.preview import ShowProgress
     from dppca.owner.site.config import Site
     from dppca.owner.site.policy import DataSet
     from dppca.owner.synthesis.report.page import Compared

@@ -56,8 +56,7 @@ def command(folder: Path, /, grown_on: Path | None, *, as_json: bool, **given: A
 
     from dppca.common.errors import TooManyFaultsError
     from dppca.common.shell.console import progress
-    from dppca.owner.commands.counting import Asked
-    from dppca.owner.commands.preview import preview_contribution
+    from dppca.owner.commands.preview import Asked, preview_contribution
     from dppca.owner.render.faults import with_counts
     from dppca.owner.site.config import load_site
 

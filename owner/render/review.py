@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from typing import Annotated
 
 from dppca.common.documents.amounts import decimal_text, left_text
@@ -16,7 +17,9 @@ from dppca.common.documents.messages import StudyState
 from dppca.common.documents.names import one_line
 from dppca.common.documents.tables import text_table
 from dppca.common.documents.values import DigestText, TimeText
+from dppca.common.errors import DppcaError
 from dppca.common.estimators.relations import relations_lines
+from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.collusion import foresee_collusion
 from dppca.common.privacy.composition import ComposedGuarantee, describe_overlap
 from dppca.common.schema.attributes import Date, Numeric, Ordinal, Score, describe_values
@@ -24,7 +27,7 @@ from dppca.common.schema.document import Schema
 from dppca.common.study import Study
 from dppca.common.synthesis.refinement import Regrown
 from dppca.owner.records.faults import CheckReport
-from dppca.owner.release.contribution import BudgetStatus, Forecast, NextStep, Review
+from dppca.owner.release.contribution import BudgetStatus, Forecast, NextStep, Review, forecast
 from dppca.owner.render.charges import (
     ChargedCost,
     charge_text,
@@ -34,6 +37,7 @@ from dppca.owner.render.charges import (
 )
 from dppca.owner.site.agreement import Agreement
 from dppca.owner.site.config import Site
+from dppca.owner.site.policy import DataSet
 
 _NEXT = {
     NextStep.RESERVE: "charge it, draw the noise, and send",
@@ -151,65 +155,80 @@ def _review_aggregate(found: Review, agreement: Agreement) -> ReviewedAggregate:
     )
 
 
-def review_document(
-    site: Site,
-    found: Review,
-    state: StudyState,
-    counted: CheckReport,
-    *,
-    agreement: Agreement | None,
-    expected: Forecast | None,
-    refused: Sequence[str],
-    grown: Regrown | None = None,
-) -> ReviewDocument:
-    """Return what a steward is asked.
+@dataclass(frozen=True)
+class ContributionPreview:
+    """Information for a steward before consent.
 
-    Parameters
+    Attributes
     ----------
-    counted
-        Values of the rows that coding replaced; site-only.
-    expected
-        The forecast; None to leave it out.
-    refused
-        Reasons why `contribute` would refuse.
+    moments, counted
+        Sums and counts of the rows that were read; site-only.
+    agreement
+        Agreement on the keys of a study with ``trust: aggregate``; else None.
+    refusals
+        All reasons why `contribute` would refuse it.
     grown
-        Whether the study's trees are those of its file of rows.
+        Whether the study's trees are those of its file of rows; None if none were grown.
     """
-    study, noise, schema = found.study, found.calibration, found.study.table
-    return ReviewDocument(
-        study=study.name,
-        digest=study.digest,
-        state=state,
-        data_set=found.request.data_set,
-        rows=found.n_rows,
-        entries=found.n_entries,
-        bytes=found.n_bytes,
-        attributes=_describe_attributes(schema),
-        tables=schema.counted,
-        curator=site.curator,
-        owners=study.owners,
-        components=_describe_components(study),
-        deadline=None if study.deadline is None else study.deadline.isoformat(),
-        mechanism=found.request.mechanism,
-        **charged_cost(found.request),
-        nominal_epsilon=noise.nominal,
-        federation=found.federation,
-        overlap=describe_overlap(study) if study.overlap else None,
-        asserted=_list_assertions(study, site.name, noise.max_rows_per_person),
-        question=_question(site, found),
-        aggregate=None if agreement is None else _review_aggregate(found, agreement),
-        relation=noise.sensitivity.relation.value,
-        max_rows_per_person=noise.max_rows_per_person,
-        parameters=noise.law.parameters(),
-        resolution_bits=noise.sensitivity.resolution_bits,
-        budget=found.budget_status,
-        next=found.step,
-        continues=study.continues is not None,
-        forecast=expected,
-        grown=grown,
-        refused="; ".join(refused) or None,
-        coded_by_rule=counted,
-    )
+
+    site: Site
+    study: Study
+    state: StudyState
+    review: Review
+    moments: Moments
+    data_set: DataSet
+    counted: CheckReport
+    agreement: Agreement | None = None
+    refusals: tuple[DppcaError, ...] = ()
+    grown: Regrown | None = None
+
+    @cached_property
+    def forecast(self) -> Forecast | None:
+        """What may be found: from the study and the number of rows alone."""
+        return forecast(self.study, self.review.calibration, n_rows=self.review.n_rows)
+
+    def document(self, *, with_forecast: bool = True) -> ReviewDocument:
+        """Return the document that ``review --json`` prints."""
+        study, found, noise = self.study, self.review, self.review.calibration
+        return ReviewDocument(
+            study=study.name,
+            digest=study.digest,
+            state=self.state,
+            data_set=found.request.data_set,
+            rows=found.n_rows,
+            entries=found.n_entries,
+            bytes=found.n_bytes,
+            attributes=_describe_attributes(study.table),
+            tables=study.table.counted,
+            curator=self.site.curator,
+            owners=study.owners,
+            components=_describe_components(study),
+            deadline=None if study.deadline is None else study.deadline.isoformat(),
+            mechanism=found.request.mechanism,
+            **charged_cost(found.request),
+            nominal_epsilon=noise.nominal,
+            federation=found.federation,
+            overlap=describe_overlap(study) if study.overlap else None,
+            asserted=_list_assertions(study, self.site.name, noise.max_rows_per_person),
+            question=_question(self.site, found),
+            aggregate=None if self.agreement is None else _review_aggregate(found, self.agreement),
+            relation=noise.sensitivity.relation.value,
+            max_rows_per_person=noise.max_rows_per_person,
+            parameters=noise.law.parameters(),
+            resolution_bits=noise.sensitivity.resolution_bits,
+            budget=found.budget_status,
+            next=found.step,
+            continues=study.continues is not None,
+            forecast=self.forecast if with_forecast else None,
+            grown=self.grown,
+            refused="; ".join(map(str, self.refusals)) or None,
+            coded_by_rule=self.counted,
+        )
+
+    def text(self, *, with_forecast: bool = True) -> str:
+        """Return the document as text."""
+        document = self.document(with_forecast=with_forecast)
+        return review_text(document, refusals=[*map(str, self.refusals)])
 
 
 def _describe_attributes(schema: Schema) -> tuple[ReviewedAttribute, ...]:

@@ -22,8 +22,8 @@ from datetime import timedelta
 from dppca.common.errors import ConsentError, DppcaError, StudyStateError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.shell.console import Progress, defect_text, say
-from dppca.owner.commands.preview import ContributionPreview
 from dppca.owner.release.contribution import Review
+from dppca.owner.render.review import ContributionPreview
 
 _KEY = secrets.token_bytes(32)
 _PACE_S = 1.0

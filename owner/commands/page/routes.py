@@ -40,7 +40,6 @@ from dppca.owner.client.session import agreed_study, connect
 from dppca.owner.commands.budget_totals import site_budgets
 from dppca.owner.commands.components import fetch
 from dppca.owner.commands.contribute import contribute
-from dppca.owner.commands.counting import Asked
 from dppca.owner.commands.coverage import find_refusals
 from dppca.owner.commands.identity import RENEWING, identity_lines, make_identity
 from dppca.owner.commands.interrupt import charges_text, known_history
@@ -55,13 +54,14 @@ from dppca.owner.commands.page.views import (
     spectrum,
     sum_steps,
 )
-from dppca.owner.commands.preview import ContributionPreview, preview_contribution
+from dppca.owner.commands.preview import Asked, preview_contribution
 from dppca.owner.commands.report import compare_kept
 from dppca.owner.commands.studies import find_policy, find_standing, list_studies
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.openers import record_for
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.render.faults import alarm_lines
+from dppca.owner.render.review import ContributionPreview
 from dppca.owner.render.studies import Badge, Group, OwnStudy, Standing
 from dppca.owner.site.agreement import knows_all_keys, require_digest
 from dppca.owner.site.answers import AnswerKind, keep_answer, kept_answer

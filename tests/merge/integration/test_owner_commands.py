@@ -16,7 +16,7 @@ from dppca.common.errors import BudgetExceededError, ChainError, StudyStateError
 from dppca.common.study import Study
 from dppca.owner.commands.consent import Terminal
 from dppca.owner.commands.contribute import contribute
-from dppca.owner.commands.counting import Asked
+from dppca.owner.commands.preview import Asked
 from dppca.owner.site.config import load_site
 from tests.support.curator import Curator
 from tests.support.sites import OwnerSite, error_of, make_enrolled_site

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,8 @@ from dppca.common.privacy.release import calibrate
 from dppca.common.study import study_from_mapping
 from dppca.owner.ledger.chain import History
 from dppca.owner.records.faults import CheckReport
-from dppca.owner.release.contribution import Forecast, forecast, review
-from dppca.owner.render.review import ReviewDocument, review_document, review_text
+from dppca.owner.release.contribution import forecast, review
+from dppca.owner.render.review import ContributionPreview, ReviewDocument, review_text
 from dppca.owner.site.config import Site
 from tests.support.ledgers import BUDGET, account_of
 from tests.support.studies import binary_of, categorical_of, make_study, numeric_of
@@ -30,21 +31,16 @@ def _review() -> Any:
     return review(STUDY, EMPTY, n_rows=1000, account=account_of(budget=BUDGET))
 
 
-def _document(found: Any, expected: Forecast | None = None) -> ReviewDocument:
+def _document(found: Any, *, with_forecast: bool = False) -> ReviewDocument:
     """What is asked at the site owner-1, all of whose rows are coded as they are."""
-    return review_document(
-        Site(Path(), "owner-1", "hub:7443"),
-        found,
-        StudyState.OPEN,
-        CheckReport(found.n_rows, 0, {}, {}, ()),
-        agreement=None,
-        expected=expected,
-        refused=(),
-    )
+    unread: Any = None
+    site, counted = Site(Path(), "owner-1", "hub:7443"), CheckReport(found.n_rows, 0, {}, {}, ())
+    seen = ContributionPreview(site, found.study, StudyState.OPEN, found, unread, unread, counted)
+    return seen.document(with_forecast=with_forecast)
 
 
-def _text(found: Any, expected: Forecast | None = None) -> str:
-    return review_text(_document(found, expected))
+def _text(found: Any, *, with_forecast: bool = False) -> str:
+    return review_text(_document(found, with_forecast=with_forecast))
 
 
 @pytest.mark.parametrize(
@@ -117,8 +113,10 @@ def test_a_review_names_every_attribute_with_what_counts_and_what_it_is_used_for
 
 
 def test_a_review_warns_where_the_noise_hides_relations() -> None:
-    few, many = (forecast(STUDY, calibrate(STUDY), n_rows=n) for n in (20, 100_000))
-    texts = [_text(_review(), expected).replace("\n  ", "\n") for expected in (few, many)]
+    reviews = [replace(_review(), n_rows=n_rows) for n_rows in (20, 100_000)]
+    texts = [_text(each, with_forecast=True).replace("\n  ", "\n") for each in reviews]
+    few = forecast(STUDY, calibrate(STUDY), n_rows=20)
+    assert few is not None
     assert few.relations is not None
     assert "\n".join(few.relations.warning) in texts[0]
     assert "THE NOISE HIDES RELATIONS" in texts[0]

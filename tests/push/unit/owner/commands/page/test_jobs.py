@@ -15,9 +15,9 @@ from dppca.common.errors import ConsentError, DataError, StudyStateError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.accounting import Budget
 from dppca.owner.commands.page.jobs import Job, Jobs, PageDialogue, fingerprint
-from dppca.owner.commands.preview import ContributionPreview
 from dppca.owner.ledger.chain import History
 from dppca.owner.release.contribution import Review, review
+from dppca.owner.render.review import ContributionPreview
 from tests.support.ledgers import account_of
 from tests.support.patience import WAIT_S
 from tests.support.studies import make_study

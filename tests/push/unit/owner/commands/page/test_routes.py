@@ -17,10 +17,10 @@ from dppca.common.errors import DataError
 from dppca.common.pages.guard import COOKIE, FORM_TOKEN
 from dppca.common.schema.coding import Column
 from dppca.owner.commands import preview
-from dppca.owner.commands.counting import Asked
 from dppca.owner.commands.page import routes
 from dppca.owner.commands.page.jobs import Job
 from dppca.owner.commands.page.routes import StewardApp
+from dppca.owner.commands.preview import Asked
 from dppca.owner.records.table import Table
 from dppca.owner.site.config import Site, load_site
 from tests.support.asgi import Answer, ask
