@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     __version__: str
     from dppca.common.attestation.results import Result
-    from dppca.common.estimators.base.cautions import (
-        NoiseWarning,
-        PrivacyWarning,
-        SpendingWarning,
-    )
+    from dppca.common.estimators.base.cautions import NoiseWarning, PrivacyWarning, SpendingWarning
     from dppca.common.papers import (
         AGSVM,
         DPPCASVM,

@@ -31,10 +31,7 @@ from dppca.owner.site.file_forms import (
     PopulationDocument,
     SiteDocument,
 )
-from dppca.owner.site.source_documents import (
-    AddressDocument,
-    SourceDocument,
-)
+from dppca.owner.site.source_documents import AddressDocument, SourceDocument
 from tools.markdown import slug
 
 _MADE = (

@@ -11,13 +11,7 @@ from collections.abc import Callable
 from dppca.deploy.simulation.containers.topology import demo_compose_text
 from tools import json_reference
 from tools.decisions import index
-from tools.file_reference import (
-    policy_schema,
-    site_page,
-    site_schema,
-    study_page,
-    study_schema,
-)
+from tools.file_reference import policy_schema, site_page, site_schema, study_page, study_schema
 from tools.markdown import ROOT
 from tools.reference import page
 

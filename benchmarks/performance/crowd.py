@@ -18,11 +18,7 @@ from typing import Any
 
 import grpc
 
-from benchmarks.performance.federation import (
-    CuratorProcess,
-    credentials_in,
-    make_release,
-)
+from benchmarks.performance.federation import CuratorProcess, credentials_in, make_release
 from benchmarks.performance.round_party import THROW, path_of
 from benchmarks.releases import owner_name
 from dppca.common.attestation.releases import sign_release

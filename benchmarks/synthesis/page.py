@@ -11,13 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from benchmarks.experiment import (
-    group_runs,
-    keep_cells,
-    markdown_table,
-    mean_and_error,
-    shown,
-)
+from benchmarks.experiment import group_runs, keep_cells, markdown_table, mean_and_error, shown
 from benchmarks.synthesis.forms import FORMS
 from benchmarks.synthesis.subjects import SUBJECTS
 from benchmarks.synthesis.trials import MAKERS, ONE_NOISE, REAL

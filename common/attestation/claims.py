@@ -10,12 +10,7 @@ from dppca.common.documents.values import differing_keys
 from dppca.common.errors import AlteredError, ReceiptError, StudyError
 from dppca.common.privacy.composition import ComposedGuarantee, Round, compose_guarantee
 from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.release import (
-    MaskedClaims,
-    MomentReceipt,
-    receipt_for,
-    sensitivity_shape,
-)
+from dppca.common.privacy.release import MaskedClaims, MomentReceipt, receipt_for, sensitivity_shape
 from dppca.common.privacy.sensitivity import Shape
 from dppca.common.schema.document import canonical_json
 from dppca.common.study import Study, study_from_canonical

@@ -24,15 +24,8 @@ import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 
-from dppca.common.attestation.claims import (
-    describe_federation,
-    describe_mechanism,
-    require_equal,
-)
-from dppca.common.attestation.components import (
-    VerifiedReceipt,
-    check_components,
-)
+from dppca.common.attestation.claims import describe_federation, describe_mechanism, require_equal
+from dppca.common.attestation.components import VerifiedReceipt, check_components
 from dppca.common.attestation.envelopes import FileStatement, embed, embedded
 from dppca.common.attestation.file_headers import require_plain_arrow, require_small_pages
 from dppca.common.attestation.parties import KnownParties

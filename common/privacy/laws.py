@@ -43,11 +43,7 @@ from dppca.common.privacy.accounting import (
 )
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.noise.sampler import discrete_gaussian, discrete_laplace
-from dppca.common.privacy.noise.shares import (
-    gaussian_share,
-    gaussian_share_variance,
-    laplace_share,
-)
+from dppca.common.privacy.noise.shares import gaussian_share, gaussian_share_variance, laplace_share
 from dppca.common.privacy.sensitivity import Sensitivity
 
 _LAPLACE_TAIL = 42

@@ -36,13 +36,7 @@ from dppca.common.privacy.mechanisms import (
 )
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.receipts import SOFTWARE, Claims, NoiseSection, Receipt, read_receipt
-from dppca.common.privacy.sensitivity import (
-    BallShape,
-    BoxShape,
-    Shape,
-    TablesShape,
-    sensitivity,
-)
+from dppca.common.privacy.sensitivity import BallShape, BoxShape, Shape, TablesShape, sensitivity
 from dppca.common.schema import ColumnKind, Schema
 from dppca.common.study import Study
 

@@ -21,12 +21,7 @@ from dppca.common.attestation.results import Result
 from dppca.common.attestation.verify import verify_result
 from dppca.common.documents.tables import html_table
 from dppca.common.errors import ArtefactError
-from dppca.common.numerics.loadings import (
-    MOST_LOADINGS,
-    KeptComponent,
-    Loading,
-    largest_loadings,
-)
+from dppca.common.numerics.loadings import MOST_LOADINGS, KeptComponent, Loading, largest_loadings
 from dppca.common.shell.packages import require_package
 from dppca.common.study import Study
 from dppca.common.transport.revoked import RevocationList

@@ -51,12 +51,7 @@ from dppca.common.shell.clock import utc_now
 from dppca.common.study import Study, Trust
 from dppca.curator.observability.log import LOGGER, log_event
 from dppca.curator.service.group_commit import GroupCommit
-from dppca.curator.service.masked_sums import (
-    digest_set,
-    read_evidence,
-    read_openings,
-    read_uploads,
-)
+from dppca.curator.service.masked_sums import digest_set, read_evidence, read_openings, read_uploads
 from dppca.curator.store import Spool, SqliteStore
 from dppca.curator.study import admission, lifecycle, openings, settlement
 from dppca.curator.study.admission import SyntheticHeader, UploadDecision

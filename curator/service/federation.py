@@ -29,12 +29,7 @@ from dppca.common.errors import (
 from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.study import Trust
 from dppca.common.transport.channels import CHUNK_BYTES
-from dppca.common.transport.codec import (
-    DIGEST_BYTES,
-    ChunkVerifier,
-    form_from_wire,
-    state_to_wire,
-)
+from dppca.common.transport.codec import DIGEST_BYTES, ChunkVerifier, form_from_wire, state_to_wire
 from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc
@@ -49,12 +44,7 @@ from dppca.curator.service.answers import (
 )
 from dppca.curator.service.calls import Caller, server_stream, unary
 from dppca.curator.service.coordinator import StudyCoordinator
-from dppca.curator.service.masked_sums import (
-    OpeningSpool,
-    check_upload,
-    require_identity,
-    set_for,
-)
+from dppca.curator.service.masked_sums import OpeningSpool, check_upload, require_identity, set_for
 from dppca.curator.service.place_limiter import PlaceLimiter
 from dppca.curator.service.recent_refusals import RecentRefusals
 from dppca.curator.service.transfer import (

@@ -39,12 +39,7 @@ from dppca.common.errors import (
 )
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study, Trust, require_continues
-from dppca.curator.study.sealed_set import (
-    is_opened,
-    make_terms,
-    missing_openers,
-    open_by_passed,
-)
+from dppca.curator.study.sealed_set import is_opened, make_terms, missing_openers, open_by_passed
 from dppca.curator.study.study_record import Contribution, Sealing, StoredResult, StudyRecord
 
 QUORUM_REASON = "The deadline passed before enough owners had contributed."

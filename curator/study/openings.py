@@ -41,12 +41,7 @@ from dppca.curator.study.sealed_set import (
     require_sealed,
     wanted_streams,
 )
-from dppca.curator.study.study_record import (
-    StoredOpening,
-    StoredVote,
-    StudyRecord,
-    by_streams,
-)
+from dppca.curator.study.study_record import StoredOpening, StoredVote, StudyRecord, by_streams
 
 
 class OpeningDecision(Enum):

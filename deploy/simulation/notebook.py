@@ -54,12 +54,7 @@ from dppca.deploy.simulation.evaluate import (
 from dppca.deploy.simulation.experiment import join_columns, with_owners
 from dppca.deploy.simulation.figures import marginal_figure, scree_figure
 from dppca.deploy.simulation.holdings import HELD_OUT_SHARE
-from dppca.deploy.simulation.in_memory import (
-    continue_study,
-    make_parties,
-    read_study,
-    run_study,
-)
+from dppca.deploy.simulation.in_memory import continue_study, make_parties, read_study, run_study
 from dppca.deploy.simulation.synthesis import (
     OwnerSynthesis,
     SimulatedSynthesis,

@@ -17,12 +17,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from dppca.common.attestation.releases import unchecked_receipt
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.documents.messages import StudyState
-from dppca.common.errors import (
-    NotReadyError,
-    StudyStateError,
-    UnreachableError,
-    UploadError,
-)
+from dppca.common.errors import NotReadyError, StudyStateError, UnreachableError, UploadError
 from dppca.common.privacy.release import MomentReceipt
 from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.study import Study, study_from_canonical

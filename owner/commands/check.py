@@ -13,12 +13,7 @@ import click
 from dppca.common.errors import InvalidRowsError, SettingError, TooManyFaultsError
 from dppca.common.shell.console import emit, prints, progress
 from dppca.common.shell.files import open_new, replacing
-from dppca.owner.commands.options import (
-    complete_study,
-    data_set_option,
-    engine_option,
-    file_path,
-)
+from dppca.owner.commands.options import complete_study, data_set_option, engine_option, file_path
 from dppca.owner.engines.addresses import LOCAL
 
 if TYPE_CHECKING:

@@ -22,9 +22,7 @@ from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.table import Table, open_table
 from dppca.owner.release.contribution import Review, choose_data_set, review
-from dppca.owner.render.review import (
-    ContributionPreview,
-)
+from dppca.owner.render.review import ContributionPreview
 from dppca.owner.site.agreement import Agreement, agree
 from dppca.owner.site.config import Site
 from dppca.owner.site.policy import DataSet, load_policy

@@ -14,12 +14,7 @@ from dppca.owner.client.session import load_site_credentials
 from dppca.owner.commands.synthesize import default_rows, draw_forms, forms_at, possible_forms
 from dppca.owner.ledger.reading import read_history
 from dppca.owner.release.contribution import choose_data_set
-from dppca.owner.site.kept_studies import (
-    components_path,
-    decoded_path,
-    kept_result,
-    kept_study,
-)
+from dppca.owner.site.kept_studies import components_path, decoded_path, kept_result, kept_study
 from dppca.owner.site.policy import load_policy
 
 if TYPE_CHECKING:

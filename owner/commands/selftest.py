@@ -28,13 +28,7 @@ def command(*, quick: bool, as_json: bool) -> int:
       dppca-owner selftest
       dppca-owner selftest --quick --json
     """
-    from dppca.owner.selftest.suite import (
-        FULL,
-        QUICK,
-        audit_masked_sums,
-        run_attacks,
-        run_audits,
-    )
+    from dppca.owner.selftest.suite import FULL, QUICK, audit_masked_sums, run_attacks, run_audits
 
     started = time.perf_counter()
     amount = QUICK if quick else FULL

@@ -74,13 +74,7 @@ from dppca.owner.ledger.mark import (
     write_mark,
 )
 from dppca.owner.ledger.openers import Openers, digest_sums, misplaced
-from dppca.owner.ledger.reading import (
-    read_history,
-    read_release,
-    read_sums,
-    remember,
-    verified,
-)
+from dppca.owner.ledger.reading import read_history, read_release, read_sums, remember, verified
 
 LOCK_WAIT_S = 10.0
 OpenerEntryT = TypeVar("OpenerEntryT", bound=OpenerEntry)

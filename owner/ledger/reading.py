@@ -18,12 +18,7 @@ from pathlib import Path
 from dppca.common.errors import LedgerCorruptError
 from dppca.owner.ledger.chain import FIRST, History, LedgerRow, damaged, verify_chain
 from dppca.owner.ledger.entries import Commitment
-from dppca.owner.ledger.file import (
-    BUSY_MS,
-    check_form,
-    is_empty,
-    sqlite_errors,
-)
+from dppca.owner.ledger.file import BUSY_MS, check_form, is_empty, sqlite_errors
 from dppca.owner.ledger.openers import digest_sums
 
 _ALL_ENTRIES = "SELECT sequence, document, digest FROM entries ORDER BY sequence"

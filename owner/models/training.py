@@ -40,12 +40,7 @@ from dppca.common.schema import known_labels
 from dppca.common.study import Study
 from dppca.owner.models.catalogue import DPPCA_SVM, RBF
 from dppca.owner.models.estimators import KINDS
-from dppca.owner.models.features import (
-    FeatureReader,
-    FeatureSpace,
-    find_target,
-    list_features,
-)
+from dppca.owner.models.features import FeatureReader, FeatureSpace, find_target, list_features
 from dppca.owner.models.model import Fit, Model
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.table import Table, open_table

@@ -59,12 +59,7 @@ from dppca.common.estimators.base.settings import (
     describe_repeatability,
 )
 from dppca.common.privacy.laws import law_for
-from dppca.common.privacy.mechanisms import (
-    Calibration,
-    add_noise,
-    calibrate_noise,
-    check_range,
-)
+from dppca.common.privacy.mechanisms import Calibration, add_noise, calibrate_noise, check_range
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.sensitivity import Relation, Sensitivity
 

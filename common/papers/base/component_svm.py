@@ -53,11 +53,7 @@ from dppca.common.estimators.base.settings import (
     parse_epsilon,
 )
 from dppca.common.numerics.spectrum.pca import decompose
-from dppca.common.papers.base.second_moment import (
-    NoisedMoment,
-    ball_layout,
-    release_second_moment,
-)
+from dppca.common.papers.base.second_moment import NoisedMoment, ball_layout, release_second_moment
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.laws import NoiseLaw
 from dppca.common.privacy.mechanisms import Calibration

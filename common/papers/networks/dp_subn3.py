@@ -69,11 +69,7 @@ from dppca.common.papers.networks.frontier import (
     search_frontier,
 )
 from dppca.common.papers.networks.network import Family, Network
-from dppca.common.papers.networks.noised_counts import (
-    Attributes,
-    Codes,
-    release_counts,
-)
+from dppca.common.papers.networks.noised_counts import Attributes, Codes, release_counts
 from dppca.common.privacy.noise.entropy import EntropySource
 
 Frontier = tuple[tuple[Attributes, ...], ...]

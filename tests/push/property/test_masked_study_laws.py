@@ -8,11 +8,7 @@ from functools import cache
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    initialize,
-    invariant,
-    rule,
-)
+from hypothesis.stateful import initialize, invariant, rule
 
 from dppca.common.documents.messages import StudyState
 from dppca.common.privacy.release import calibrate

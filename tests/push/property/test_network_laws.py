@@ -22,11 +22,7 @@ from dppca.common.papers.networks.dependence import (
     family_scores,
 )
 from dppca.common.papers.networks.frontier import correlation, largest_sets
-from dppca.common.papers.networks.noised_counts import (
-    count_rows,
-    counts_sensitivity,
-    maximal_sets,
-)
+from dppca.common.papers.networks.noised_counts import count_rows, counts_sensitivity, maximal_sets
 
 Counts = NDArray[np.int64]
 

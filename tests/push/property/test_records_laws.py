@@ -19,15 +19,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dppca.common.errors import DataError
-from dppca.common.schema import (
-    MISSING,
-    UNKNOWN,
-    Binary,
-    Categorical,
-    Numeric,
-    encode,
-    label_text,
-)
+from dppca.common.schema import MISSING, UNKNOWN, Binary, Categorical, Numeric, encode, label_text
 from dppca.common.schema.columns import parse_column
 from dppca.owner.records.check import check_table
 from dppca.owner.records.summing import moments_of_table

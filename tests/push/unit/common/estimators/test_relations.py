@@ -10,12 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dppca.common.estimators.relations import (
-    LOST_FROM,
-    Relations,
-    judge_relations,
-    relations_lines,
-)
+from dppca.common.estimators.relations import LOST_FROM, Relations, judge_relations, relations_lines
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
 from tests.support.masked import make_masked_study

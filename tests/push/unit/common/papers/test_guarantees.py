@@ -11,16 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
-from dppca.common.papers import (
-    DPSVD,
-    DPSVM,
-    PCADPSVM,
-    PPCADPMH,
-    SVM,
-    MODSuLQSVM,
-    UnitBall,
-    Variant,
-)
+from dppca.common.papers import DPSVD, DPSVM, PCADPSVM, PPCADPMH, SVM, MODSuLQSVM, UnitBall, Variant
 from dppca.common.privacy.accounting import epsilon_from_rho
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy

@@ -11,11 +11,7 @@ from dppca.common.numerics.moments.moments import Moments, compute_moments
 from dppca.common.privacy.labels import Label, require_released
 from dppca.common.privacy.laws import LaplaceLaw
 from dppca.common.privacy.mechanisms import add_noise
-from dppca.common.privacy.noise.entropy import (
-    EntropySource,
-    OperatingSystemEntropy,
-    SeededEntropy,
-)
+from dppca.common.privacy.noise.entropy import EntropySource, OperatingSystemEntropy, SeededEntropy
 from dppca.common.privacy.release import (
     Release,
     calibrate,

@@ -6,12 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.shell.plotting import (
-    INK,
-    new_figure,
-    shortened,
-    write_figures,
-)
+from dppca.common.shell.plotting import INK, new_figure, shortened, write_figures
 
 
 def test_a_figure_is_written_as_png_and_as_svg(tmp_path: Path) -> None:

@@ -10,11 +10,7 @@ from typing import Any
 import pytest
 import skops.io
 
-from dppca.common.attestation.envelopes import (
-    Claim,
-    read_envelope,
-    unchecked_predicate,
-)
+from dppca.common.attestation.envelopes import Claim, read_envelope, unchecked_predicate
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.documents.values import to_document
 from dppca.common.errors import AlteredError, ReceiptError, SignatureError

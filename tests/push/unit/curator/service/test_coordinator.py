@@ -24,13 +24,7 @@ from dppca.curator.study import lifecycle
 from dppca.curator.study.aggregate import aggregate as aggregate_releases
 from dppca.curator.study.study_record import StudyRecord
 from tests.support.certificates import new_authority
-from tests.support.interleavings import (
-    DEADLINE,
-    MASKED_STUDY,
-    OPENERS,
-    SteppedCurator,
-    plain_study,
-)
+from tests.support.interleavings import DEADLINE, MASKED_STUDY, OPENERS, SteppedCurator, plain_study
 from tests.support.patience import WAIT_S
 from tests.support.studies import make_study
 

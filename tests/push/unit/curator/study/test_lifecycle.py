@@ -21,12 +21,7 @@ from dppca.common.errors import (
 from dppca.common.study import Study, Trust, study_from_mapping
 from dppca.curator.study import lifecycle
 from dppca.curator.study.lifecycle import TRANSITIONS, NextAction, Transition
-from dppca.curator.study.study_record import (
-    Sealing,
-    StoredOpening,
-    StoredResult,
-    StudyRecord,
-)
+from dppca.curator.study.study_record import Sealing, StoredOpening, StoredResult, StudyRecord
 from tests.support.census import make_release
 from tests.support.masked import make_masked_study
 from tests.support.pooling import contribution_of

@@ -17,13 +17,7 @@ from dppca.owner.engines import spark as module
 from dppca.owner.engines.kernel import Work, take_fingerprint
 from dppca.owner.engines.merging import merge
 from dppca.owner.engines.parts import Part
-from dppca.owner.engines.spark import (
-    SparkEngine,
-    _adding_up,
-    _answer,
-    _answering,
-    _looking,
-)
+from dppca.owner.engines.spark import SparkEngine, _adding_up, _answer, _answering, _looking
 from dppca.owner.records import spark_sessions, spark_tables
 from dppca.owner.records.check import FaultCounts
 from tests.support.engines import MIXED

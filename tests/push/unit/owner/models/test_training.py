@@ -17,12 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from dppca.common.attestation.results import Result
-from dppca.common.errors import (
-    ArtefactError,
-    DataError,
-    SchemaMismatchError,
-    SettingError,
-)
+from dppca.common.errors import ArtefactError, DataError, SchemaMismatchError, SettingError
 from dppca.common.numerics.spectrum.pca import decompose
 from dppca.common.privacy.labels import Label
 from dppca.common.schema import encode

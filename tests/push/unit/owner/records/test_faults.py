@@ -12,12 +12,7 @@ from hypothesis import strategies as st
 
 from dppca.common.documents.values import to_document
 from dppca.common.errors import StudyError
-from dppca.common.schema import (
-    MISSING,
-    UNKNOWN,
-    Schema,
-    find_attribute_faults,
-)
+from dppca.common.schema import MISSING, UNKNOWN, Schema, find_attribute_faults
 from dppca.common.schema.columns import INFINITE, NOT_A_NUMBER
 from dppca.common.study import FaultRule, Study, study_from_canonical, study_from_mapping
 from dppca.owner.records.check import FaultCounts, check_table

@@ -26,11 +26,7 @@ from dppca.common.study import Study
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Reservation
 from dppca.owner.records.table import open_table
-from dppca.owner.release.weights import (
-    WeightRelease,
-    plan_release,
-    request_weights,
-)
+from dppca.owner.release.weights import WeightRelease, plan_release, request_weights
 from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_studies import kept_result
 from dppca.owner.synthesis.tables import read_metadata

@@ -9,12 +9,7 @@ import pytest
 
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.owner.render.charges import charge_text
-from dppca.owner.render.ledger import (
-    ChargedRelease,
-    LedgerState,
-    SiteBudgets,
-    budget_text,
-)
+from dppca.owner.render.ledger import ChargedRelease, LedgerState, SiteBudgets, budget_text
 
 COST: dict[str, Any] = {
     "epsilon": Decimal(1),

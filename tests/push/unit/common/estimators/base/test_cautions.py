@@ -14,15 +14,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import dppca
-from dppca import (
-    DPPCASVM,
-    DPSVM,
-    PPCADPMH,
-    SVM,
-    NoiseWarning,
-    SpendingWarning,
-    UnitBall,
-)
+from dppca import DPPCASVM, DPSVM, PPCADPMH, SVM, NoiseWarning, SpendingWarning, UnitBall
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
 from tests.support.estimators import ALL
 
