@@ -104,7 +104,7 @@ def compare(
         for epsilon in GRID:
             calibration = calibrate(with_privacy(study, law, epsilon, DELTA))
             captured = [_run(study, parts, calibration, truth) for _ in range(runs)]
-            forecast = simulation.forecast(calibration.law.width, study.component_rule)
+            forecast = simulation.forecast(calibration.law.width, study.require_components())
             mean, spread = float(np.mean(captured)), float(np.std(captured))
             comparisons.append(Comparison(name, law.name, epsilon, forecast.captured, mean, spread))
             advance()
@@ -151,7 +151,7 @@ def _run(
     noisy = _covariance(vectors, sum(part.n_rows for part in parts), study)
     dec = decompose(noisy)
     # These studies keep a share of the variance, which needs no noise edge.
-    k = count_components(dec.eigenvalues, study.component_rule, noise_edge=0.0)
+    k = count_components(dec.eigenvalues, study.require_components(), noise_edge=0.0)
     return captured_variance(truth, dec.vectors[:k])
 
 

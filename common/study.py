@@ -431,8 +431,7 @@ class Study(BaseModel):
         """Whom owners trust."""
         return self.privacy.trust
 
-    @property
-    def component_rule(self) -> ComponentRule:
+    def require_components(self) -> ComponentRule:
         """How many components are kept; `SettingError` for a study that releases tables alone."""
         if self.components is None:
             raise SettingError(

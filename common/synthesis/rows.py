@@ -141,7 +141,7 @@ def synthesize(
     if n_rows < 1:
         raise SettingError(f"{n_rows} synthetic rows asked for; at least 1 can be drawn")
     if form is Form.CODED:
-        study.component_rule  # noqa: B018 - refuses a study without components
+        study.require_components()
     calibration, base = calibrate(study), result.rounds(study)[0].result
     variances, header = base.eigenvalues, base.header
     if shrinkage:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import click
 
@@ -65,19 +65,7 @@ class CheckedStudyDocument:
 @click.option("--target", help="Column to predict: half the noise on it.")
 @click.option("--histograms", is_flag=True, help="Release histograms of numbers and dates, too.")
 @prints(DraftDocument)
-def new(
-    columns: Path,
-    output: Path,
-    name: str | None,
-    owners: tuple[str, ...],
-    epsilon: str | None,
-    delta: str | None,
-    rows_per_person: int | None,
-    target: str | None,
-    *,
-    histograms: bool,
-    as_json: bool,
-) -> None:
+def new(columns: Path, output: Path, *, as_json: bool, **given: Any) -> None:
     """Draft a study file from a public data dictionary; needs no curator and no certificate.
 
     Names, types, labels and bounds come from the dictionary. What neither it nor an option says is
@@ -93,21 +81,22 @@ def new(
     from dppca.curator.planning.dictionaries.draft import Choices, draft_study, open_places
     from dppca.curator.planning.dictionaries.recognition import read_dictionary
 
+    choices = Choices(**given)
     try:
-        for party in (*owners, *([] if name is None else [name])):
+        for party in (*choices.owners, *([] if choices.name is None else [choices.name])):
             require_party_name(party)
-        for amount in (epsilon, delta):
+        for amount in (choices.epsilon, choices.delta):
             if amount is not None:
                 parse_positive(amount)
     except ValueError as error:
         raise SettingError(f"--name, --owner, --epsilon or --delta: {error}") from error
     dictionary = read_dictionary(columns)
     names = [entry.name for entry in dictionary.entries]
+    target = choices.target
     if target is not None and target not in names:
         raise SettingError(
             f"--target {target} is not a column of the dictionary: {', '.join(names)}"
         )
-    choices = Choices(name, owners, epsilon, delta, rows_per_person, target, histograms)
     text = draft_study(dictionary, choices, source=columns.name)
     write_new(output, text)
     blank = open_places(text)

@@ -127,7 +127,7 @@ class Forecaster:
             return PlanForecast(
                 self._law.name, epsilon, self._delta, None, None, None, refused, requested
             )
-        forecast = self._forecast(scale, self._study.component_rule)
+        forecast = self._forecast(scale, self._study.require_components())
         noise = entry_noise(
             self._study.table.layout,
             deviation=scale * self._law.unit_deviation,

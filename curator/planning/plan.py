@@ -254,7 +254,9 @@ def make_plan(
 
 def goal(study: Study, assumption: Assumption) -> int:
     """k: the study's count, or its rule on the assumed eigenvalues without noise."""
-    return count_components(np.array(assumption.eigenvalues), study.component_rule, noise_edge=0.0)
+    return count_components(
+        np.array(assumption.eigenvalues), study.require_components(), noise_edge=0.0
+    )
 
 
 def advised_resolution(layout: Layout, eigenvalue: float) -> int:

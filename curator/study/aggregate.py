@@ -122,7 +122,9 @@ def _make_result(
         )
         decomposition = decompose(covariance)
         edge = simulated.result()
-    count = count_components(decomposition.eigenvalues, study.component_rule, noise_edge=edge.value)
+    count = count_components(
+        decomposition.eigenvalues, study.require_components(), noise_edge=edge.value
+    )
     return Result(
         header=replace(header, count=count, noise_edge=edge.value, noise_edge_draws=edge.draws),
         pooled=pooled,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from dppca.common.errors import SettingError
-from dppca.common.shell.console import emit, prints, terminal_width
-from dppca.owner.commands.options import data_set_option, file_path
+from dppca.common.shell.console import FILE, emit, prints, terminal_width
+from dppca.owner.commands.options import data_set_option
 
 if TYPE_CHECKING:
     from dppca.owner.render.ledger import ExportDocument
@@ -20,9 +20,7 @@ _NOTED = re.compile(r"([1-9][0-9]{0,15}):([0-9a-f]{64})")
 
 
 @click.command("export")
-@click.option(
-    "--output", type=file_path, help="File to write (.csv or .json); by default print CSV."
-)
+@click.option("--output", type=FILE, help="File to write (.csv or .json); by default print CSV.")
 @prints("dppca.owner.render.ledger:ExportDocument")
 @click.pass_obj
 def export(folder: Path, output: Path | None, *, as_json: bool) -> None:
@@ -113,7 +111,7 @@ def verify(folder: Path, noted: str | None, *, as_json: bool) -> None:
 @click.option("--epsilon", metavar="DECIMAL", help="Epsilon of a further release.")
 @click.option("--delta", metavar="DECIMAL", help="Delta of Gaussian noise; else Laplace.")
 @click.option(
-    "--study-file", "files", type=file_path, multiple=True, help="A further study; may be repeated."
+    "--study-file", "files", type=FILE, multiple=True, help="A further study; may be repeated."
 )
 @click.option(
     "--times",

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from dppca.common.errors import InvalidRowsError, SettingError, TooManyFaultsError
-from dppca.common.shell.console import emit, prints, progress
+from dppca.common.shell.console import FILE, emit, prints, progress
 from dppca.common.shell.files import open_new, replacing
-from dppca.owner.commands.options import complete_study, data_set_option, engine_option, file_path
+from dppca.owner.commands.options import complete_study, data_set_option, engine_option
 from dppca.owner.engines.addresses import LOCAL
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 @click.command("check")
 @click.argument("study_name", metavar="[STUDY]", required=False, shell_complete=complete_study)
 @data_set_option
-@click.option("--data", type=file_path, help="A data file, instead of a data set.")
-@click.option("--study-file", type=file_path, help="A study file, instead of a curator's study.")
+@click.option("--data", type=FILE, help="A data file, instead of a data set.")
+@click.option("--study-file", type=FILE, help="A study file, instead of a curator's study.")
 @click.option("--target", metavar="ATTRIBUTE", help="Also say whether a classifier could learn it.")
 @click.option(
     "--limit", type=click.IntRange(0), default=20, help="Row numbers to show for each fault."
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.option(
     "--keys",
     "keys_file",
-    type=file_path,
+    type=FILE,
     help="Write the keys of rows at fault to a new file, which only you can read.",
 )
 @engine_option

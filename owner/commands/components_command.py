@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from dppca.common.shell.console import emit, prints
-from dppca.owner.commands.options import file_path, folder_path, study_argument
+from dppca.common.shell.console import FILE, FOLDER, emit, prints
+from dppca.owner.commands.options import study_argument
 
 
 @click.command("components")
@@ -20,10 +20,10 @@ from dppca.owner.commands.options import file_path, folder_path, study_argument
     metavar="SECONDS",
     help="Longest time to wait.",
 )
-@click.option("--output", type=file_path, help="Also write a copy of the result file here.")
+@click.option("--output", type=FILE, help="Also write a copy of the result file here.")
 @click.option(
     "--plots",
-    type=folder_path,
+    type=FOLDER,
     help="Folder for pictures: loadings, and a biplot of synthetic rows.",
 )
 @prints("dppca.owner.render.outcomes:ComponentsDocument")

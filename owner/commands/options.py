@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dppca.common.shell.console import FILE, FOLDER
+from dppca.common.shell.console import FILE
 from dppca.owner.engines.addresses import require_engine
 
 
@@ -58,6 +58,3 @@ engine_option = click.option(
     help="Where rows are read: local, spark, dask://HOST:PORT or tls://HOST:PORT; by default as "
     "policy.yaml says, or here.",
 )
-
-file_path = FILE
-folder_path = FOLDER

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import click
 
-from dppca.common.shell.console import emit, prints, progress
-from dppca.owner.commands.options import file_path
+from dppca.common.shell.console import FILE, emit, prints, progress
 
 
 @click.command("predict")
-@click.option("--model", "model_path", type=file_path, required=True, help="File made by `train`.")
-@click.option("--data", type=file_path, required=True, help="File of rows (CSV, Parquet or Arrow).")
-@click.option("--output", type=file_path, required=True, help="New file: .csv, .parquet or .arrow.")
+@click.option("--model", "model_path", type=FILE, required=True, help="File made by `train`.")
+@click.option("--data", type=FILE, required=True, help="File of rows (CSV, Parquet or Arrow).")
+@click.option("--output", type=FILE, required=True, help="New file: .csv, .parquet or .arrow.")
 @prints("dppca.owner.models.training:Prediction")
 def command(model_path: Path, data: Path, output: Path, *, as_json: bool) -> None:
     """Classify rows with a trained model; the output is for this site only.

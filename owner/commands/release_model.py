@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
-from pathlib import Path
 
 from dppca.common.attestation.results import Result
 from dppca.common.attestation.signatures import make_signer
@@ -47,15 +46,7 @@ from dppca.owner.site.policy import DataSet, load_policy
 
 
 def release_model(
-    site: Site,
-    study: Study,
-    resolved: ResolvedMethod,
-    options: TrainOptions,
-    *,
-    data_set_name: str | None,
-    target: str,
-    output: Path | None,
-    quiet: bool,
+    site: Site, study: Study, resolved: ResolvedMethod, options: TrainOptions, *, quiet: bool
 ) -> ReleasedModelDocument:
     """Make a model that may leave, or find it; return the command's JSON document.
 
@@ -63,16 +54,16 @@ def release_model(
     """
     started = time.perf_counter()
     policy, history = load_policy(site), read_history(site.ledger)
-    data_set = choose_data_set(study, history, policy, data_set_name)
+    data_set = choose_data_set(study, history, policy, options.data_set_name)
     asked = request_weights(
         study,
         data_set=data_set.name,
-        target=target,
+        target=options.target,
         epsilon=options.epsilon,
         delta=options.delta,
         C=resolved.C,
     )
-    path = output or model_path(site, study.name, target, resolved.method.name)
+    path = options.output or model_path(site, study.name, options.target, resolved.method.name)
     # These steps come before the charge: if they fail, nothing was spent.
     signer = make_signer(load_site_credentials(site))
     make_folder(path.parent)
@@ -82,10 +73,7 @@ def release_model(
         with open_ledger(site.ledger, lock=site.lock) as ledger:
             stored, counts = ledger.stored(asked.digest), None
     else:
-        command = options.command(study.name, target=target, data_set=data_set.name)
-        stored, counts = _release(
-            site, asked, data_set, components, command=command, yes=options.yes, quiet=quiet
-        )
+        stored, counts = _release(site, asked, data_set, components, options, quiet=quiet)
     receipt, envelope = json.loads(stored.receipt), components[0].envelope
     write_model(sign_model(path.name, stored.payload, receipt, envelope, signer), path)
     return ReleasedModelDocument(
@@ -109,9 +97,8 @@ def _release(
     asked: WeightRequest,
     data_set: DataSet,
     components: tuple[Result, bytes],
+    options: TrainOptions,
     *,
-    command: str,
-    yes: bool,
     quiet: bool,
 ) -> tuple[StoredRelease, CheckReport]:
     """Review, ask, charge, draw and store; return the release and the values coded by rule."""
@@ -121,18 +108,18 @@ def _release(
     result, digest = components
     release = plan_release(asked, result, n_rows=table.n_rows, components_sha256=digest.hex())
     request = replace(
-        release.request(account=data_set.account, command=command),
+        release.request(account=data_set.account, command=options.command(data_set.name)),
         query_sha256=table.source.query_sha256,
     )
     admit_charge(history, request)
     status, step = compute_budget_status(history, request), decide_step(history, asked.digest)
     text = model_offer_text(release, request, status, step)
-    if not yes:
+    if not options.yes:
         require_terminal(look="look at `dppca-owner budget`")
     with progress("Counting", table.n_rows, enabled=not quiet, unit="rows") as bar:
         counted = check_table(table, study.table, limit=0, progress=bar.advance).under(study.faults)
     text = with_counts(text, counted)
-    if not yes:
+    if not options.yes:
         ask(text, "Make this model?")
     elif not quiet:
         say(text, err=True)

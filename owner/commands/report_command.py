@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from dppca.common.errors import NotReadyError
-from dppca.common.shell.console import emit, prints, progress
-from dppca.owner.commands.options import data_set_option, file_path, study_argument
+from dppca.common.shell.console import FILE, emit, prints, progress
+from dppca.owner.commands.options import data_set_option, study_argument
 
 
 @click.command("report")
@@ -17,7 +17,7 @@ from dppca.owner.commands.options import data_set_option, file_path, study_argum
 @click.option(
     "--synthetic",
     "synthetic_path",
-    type=file_path,
+    type=FILE,
     help="Decoded synthetic rows (.parquet, .arrow, .csv); by default those of `synthesize`.",
 )
 @click.option(
@@ -28,7 +28,7 @@ from dppca.owner.commands.options import data_set_option, file_path, study_argum
     help="Attribute to predict; may be repeated. By default the first ten that have classes.",
 )
 @data_set_option
-@click.option("--output", type=file_path, help="File for the page (.html).")
+@click.option("--output", type=FILE, help="File for the page (.html).")
 @click.option("--publish", is_flag=True, help="Refused: a report is computed from raw rows.")
 @prints("dppca.owner.render.quality:QualityReport")
 @click.pass_obj

@@ -7,12 +7,11 @@ from typing import Any
 
 import click
 
-from dppca.common.shell.console import emit, prints
+from dppca.common.shell.console import FILE, emit, prints
 from dppca.owner.commands.options import (
     data_set_option,
     digest_option,
     engine_option,
-    file_path,
     study_argument,
     study_file_option,
 )
@@ -26,7 +25,7 @@ from dppca.owner.commands.options import (
 @engine_option
 @click.option(
     "--grown-on",
-    type=file_path,
+    type=FILE,
     help="Rows that a further study's trees were grown on: grow them again, and compare.",
 )
 @prints("dppca.owner.render.review:ReviewDocument")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from dppca.common.shell.console import emit, prints
-from dppca.owner.commands.options import folder_path, study_argument
+from dppca.common.shell.console import FOLDER, emit, prints
+from dppca.owner.commands.options import study_argument
 
 
 @click.command("synthesize")
@@ -25,7 +25,7 @@ from dppca.owner.commands.options import folder_path, study_argument
     help="The model's coordinates, rows like the data, or both.",
 )
 @click.option("--publish", is_flag=True, help="Send the rows to the curator too.")
-@click.option("--output", type=folder_path, help="Folder for the files; by default the study's.")
+@click.option("--output", type=FOLDER, help="Folder for the files; by default the study's.")
 @prints("dppca.owner.render.outcomes:SynthesisDocument")
 @click.pass_obj
 def command(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dppca.common.privacy.labels import Label
-from dppca.common.shell.console import emit, prints, progress
-from dppca.owner.commands.options import data_set_option, file_path, study_argument
+from dppca.common.shell.console import FILE, emit, prints, progress
+from dppca.owner.commands.options import data_set_option, study_argument
 from dppca.owner.models.catalogue import (
     DPPCA_SVM,
     IN_PYTHON,
@@ -62,9 +62,7 @@ if TYPE_CHECKING:
     help="For a model that stays at the site: train on this many rows, drawn at random.",
 )
 @data_set_option
-@click.option(
-    "--output", type=file_path, help="The model's file; by default in the study's folder."
-)
+@click.option("--output", type=FILE, help="The model's file; by default in the study's folder.")
 @click.option("--publish", is_flag=True, help="Refused: models are not published.")
 @click.option(
     "--yes", is_flag=True, help="For a model that may leave: consent without being asked."
@@ -73,17 +71,7 @@ if TYPE_CHECKING:
     "dppca.owner.render.models:TrainedDocument", "dppca.owner.render.models:ReleasedModelDocument"
 )
 @click.pass_obj
-def command(
-    folder: Path,
-    /,
-    study_name: str,
-    target: str,
-    data_set_name: str | None,
-    output: Path | None,
-    *,
-    as_json: bool,
-    **given: Any,
-) -> None:
+def command(folder: Path, /, *, as_json: bool, **given: Any) -> None:
     """Train a classifier on this site's own rows.
 
     The guarantee of the method decides the label of the model; no option does.
@@ -114,50 +102,25 @@ def command(
     from dppca.owner.commands.interrupt import report_charges_on_interrupt
     from dppca.owner.render.models import released_model_text
     from dppca.owner.site.config import load_site
-    from dppca.owner.site.kept_studies import kept_study, model_path
+    from dppca.owner.site.kept_studies import kept_study
 
     options = TrainOptions(**given)
     resolved = resolve(options)
     site = load_site(folder)
-    study = kept_study(site, study_name)
+    study = kept_study(site, options.study_name)
     with report_charges_on_interrupt(site, study.name):
         if resolved.label is Label.RELEASED:
             from dppca.owner.commands.release_model import release_model
 
-            released = release_model(
-                site,
-                study,
-                resolved,
-                options,
-                data_set_name=data_set_name,
-                target=target,
-                output=output,
-                quiet=as_json,
-            )
+            released = release_model(site, study, resolved, options, quiet=as_json)
             emit(released, released_model_text(released), as_json=as_json)
         else:
-            path = output or model_path(site, study.name, target, resolved.kernel)
-            document, text = _train_site_only(
-                site,
-                study,
-                resolved,
-                data_set_name=data_set_name,
-                target=target,
-                max_rows=options.max_rows,
-                path=path,
-            )
+            document, text = _train_site_only(site, study, resolved, options)
             emit(document, text, as_json=as_json)
 
 
 def _train_site_only(
-    site: Site,
-    study: Study,
-    resolved: ResolvedMethod,
-    *,
-    data_set_name: str | None,
-    target: str,
-    max_rows: int | None,
-    path: Path,
+    site: Site, study: Study, resolved: ResolvedMethod, options: TrainOptions
 ) -> tuple[TrainedDocument, str]:
     """Train a model that stays, and save it; return the command's JSON document and its text."""
     import numpy as np
@@ -170,12 +133,12 @@ def _train_site_only(
     from dppca.owner.release.contribution import choose_data_set
     from dppca.owner.render.faults import counts_text
     from dppca.owner.render.models import TrainedDocument, training_text
-    from dppca.owner.site.kept_studies import kept_result, make_folder
+    from dppca.owner.site.kept_studies import kept_result, make_folder, model_path
     from dppca.owner.site.policy import load_policy
 
     started = time.perf_counter()
     history = read_history(site.ledger)
-    data_set = choose_data_set(study, history, load_policy(site), data_set_name)
+    data_set = choose_data_set(study, history, load_policy(site), options.data_set_name)
     table = open_table(data_set.source, study.table)
     tally = FaultCounts(study.table)
     result, _ = kept_result(site, study)
@@ -184,21 +147,22 @@ def _train_site_only(
             result,
             study,
             table,
-            target=target,
+            target=options.target,
             kernel=resolved.kernel,
             C=resolved.C,
-            max_rows=max_rows,
+            max_rows=options.max_rows,
             rng=np.random.default_rng(),
             tally=tally,
             progress=bar.advance,
         )
     counts, fit = tally.report(table).under(study.faults), model.fit
     assert fit is not None  # noqa: S101 - it stays
+    path = options.output or model_path(site, study.name, options.target, resolved.kernel)
     make_folder(path.parent)
     write_model(pack_model(model), path)
     document = TrainedDocument(
         study=study.name,
-        target=target,
+        target=options.target,
         method=resolved.method.name,
         kernel=resolved.kernel,
         model=path,

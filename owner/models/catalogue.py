@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 
 from dppca.common.errors import SettingError
@@ -68,7 +69,11 @@ IN_PYTHON = MappingProxyType(
 class TrainOptions:
     """Options that the steward typed; None for an option that was not given."""
 
+    study_name: str
+    target: str
     method: str
+    data_set_name: str | None = None
+    output: Path | None = None
     epsilon: str | None = None
     delta: str | None = None
     kernel: str | None = None
@@ -77,10 +82,10 @@ class TrainOptions:
     publish: bool = False
     yes: bool = False
 
-    def command(self, study: str, *, target: str, data_set: str) -> str:
-        """Return the command line, after ``dppca-owner``, that repeats this request."""
+    def command(self, data_set: str) -> str:
+        """Return the command line, after ``dppca-owner``, that repeats this for a data set."""
         options = {
-            "--target": target,
+            "--target": self.target,
             "--method": self.method,
             "--epsilon": self.epsilon,
             "--delta": self.delta,
@@ -89,7 +94,9 @@ class TrainOptions:
             "--data-set": data_set,
         }
         arguments = [(name, str(value)) for name, value in options.items() if value is not None]
-        return shlex.join(["train", study, *(word for pair in arguments for word in pair)])
+        return shlex.join(
+            ["train", self.study_name, *(word for pair in arguments for word in pair)]
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ def feature_space(result: Result, study: Study, target: str) -> FeatureSpace:
         raise SettingError(f"{target} is the only attribute: no other can predict it")
     parts = decompose(result.covariance(study)[np.ix_(columns, columns)])
     k = count_components(
-        parts.eigenvalues, study.component_rule, noise_edge=result.header.noise_edge
+        parts.eigenvalues, study.require_components(), noise_edge=result.header.noise_edge
     )
     mean = np.zeros(len(columns)) if result.mean is None else result.mean[columns]
     return FeatureSpace(columns, mean, parts.vectors[:k])

@@ -162,6 +162,6 @@ def test_fewer_rows_than_columns_or_components_are_refused_before_any_charge(
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=list(METHODS))
 def test_no_option_changes_the_label_of_a_method(method: Method) -> None:
-    assert resolve(TrainOptions(method.name)).label is method.label
+    assert resolve(TrainOptions("nltcs", "outside", method.name)).label is method.label
     with pytest.raises(SettingError if method.label is Label.RELEASED else LabelError):
-        resolve(TrainOptions(method.name, publish=True))
+        resolve(TrainOptions("nltcs", "outside", method.name, publish=True))
