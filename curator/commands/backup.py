@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import click
 
-from dppca.common.documents.values import DigestText
 from dppca.common.shell.console import FOLDER, emit, prints, progress
 
 if TYPE_CHECKING:
     from dppca.curator.store.backup import Backup
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackupDocument:
-    """Backup that was made, or that a state folder was made from."""
-
-    folder: Annotated[Path, "the folder that was made"]
-    version: Annotated[int, "version of the store's tables"]
-    created_s: Annotated[int, "when the backup was made, seconds since 1970 UTC"]
-    studies: Annotated[int, "number of studies"]
-    contributions: Annotated[int, "number of contributions"]
-    files: Annotated[int, "number of files"]
-    file_bytes: Annotated[int, "bytes of all files together"]
-    database_sha256: Annotated[DigestText, "SHA-256 of the database"]
+_DOCUMENT = "dppca.curator.store.backup:BackupDocument"
 
 
 @click.command()
 @click.option("--state", type=FOLDER, required=True, help="Folder of the daemon's studies.")
 @click.option("--to", type=FOLDER, required=True, help="Folder to make; it must not exist.")
-@prints(BackupDocument)
+@prints(_DOCUMENT)
 def backup(state: Path, to: Path, *, as_json: bool) -> None:
     """Copy all studies as they are now; the daemon may be running.
 
@@ -57,7 +45,7 @@ def backup(state: Path, to: Path, *, as_json: bool) -> None:
 @click.option(
     "--state", type=FOLDER, required=True, help="Folder to fill; it must hold no studies."
 )
-@prints(BackupDocument)
+@prints(_DOCUMENT)
 def restore(backup: Path, state: Path, *, as_json: bool) -> None:
     """Make a state folder from BACKUP; every byte is compared with its digest.
 
@@ -76,6 +64,8 @@ def restore(backup: Path, state: Path, *, as_json: bool) -> None:
 
 
 def _tell(folder: Path, backup: Backup, *, as_json: bool) -> None:
+    from dppca.curator.store.backup import BackupDocument
+
     text = (
         f"{folder}: {backup.studies} studies, {backup.contributions} contributions, "
         f"{backup.files} files of {backup.file_bytes} bytes, store version {backup.version}."

@@ -28,7 +28,9 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Annotated
 
+from dppca.common.documents.values import DigestText
 from dppca.common.errors import ArtefactError, SettingError, StoreError
 from dppca.common.shell.files import sync
 from dppca.curator.store.blobs import Blobs
@@ -46,22 +48,24 @@ _REFERRED = (
 """Query for the digests of all files."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Backup:
-    """Contents of a backup.
+    """Contents of a backup."""
 
-    ``version`` is of the store's tables; ``created_s`` counts seconds since 1970 UTC;
-    ``file_bytes`` is the size of all files together; ``database_sha256`` is the digest of
-    ``curator.sqlite``, in hexadecimal.
-    """
+    version: Annotated[int, "version of the store's tables"]
+    created_s: Annotated[int, "when the backup was made, seconds since 1970 UTC"]
+    studies: Annotated[int, "number of studies"]
+    contributions: Annotated[int, "number of contributions"]
+    files: Annotated[int, "number of files"]
+    file_bytes: Annotated[int, "bytes of all files together"]
+    database_sha256: Annotated[DigestText, "SHA-256 of the database"]
 
-    version: int
-    created_s: int
-    studies: int
-    contributions: int
-    files: int
-    file_bytes: int
-    database_sha256: str
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupDocument(Backup):
+    """Backup that was made, or that a state folder was made from."""
+
+    folder: Annotated[Path, "the folder that was made"]
 
 
 Advance = Callable[[int], None]
