@@ -15,12 +15,7 @@ from dppca.common.documents.values import DigestText
 from dppca.common.shell.console import FILE, CommandGroup, emit, prints, terminal_width
 from dppca.common.shell.files import write_new
 from dppca.curator.commands import study_assembly, study_drafts, study_refinement
-from dppca.curator.commands.options import (
-    as_operator,
-    connection,
-    credentials_in,
-    study_argument,
-)
+from dppca.curator.commands.options import as_operator, connection, credentials_in, study_argument
 from dppca.curator.operator.answers import ListedStudy, OwnerStatus, Studies, StudyDetails
 
 

@@ -13,12 +13,7 @@ from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.service.calls import Caller
 from dppca.curator.service.recent_refusals import RecentRefusals, Refusal
 from dppca.curator.store import SqliteStore
-from dppca.curator.study.study_record import (
-    LedgerHead,
-    OwnerHistory,
-    Settlement,
-    StudyRecord,
-)
+from dppca.curator.study.study_record import LedgerHead, OwnerHistory, Settlement, StudyRecord
 
 MOST_NAMES = 8
 """Names of a list in a summary: a study may have 10,000 owners, and operators list all studies."""
