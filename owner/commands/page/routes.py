@@ -423,7 +423,7 @@ class StewardApp(PageApp):
         name, form = _name(request), read_form(request)
         digest, agreed = _digest(form), form.get("agreed", "")
         if not form.get("tick-1"):
-            wrong = "To agree, tick the sentence above. Nothing was opened or sent."
+            wrong = "To agree, tick the sentence. Nothing was opened or sent."
             return self._show_opening(name, None, wrong=wrong, typed_digest=digest)
 
         def work(job: Job) -> None:

@@ -88,6 +88,7 @@ def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_wort
         fetch.click()
         page.get_by_text("Largest loadings of component 1").wait_for()
         require_accessible(page)
+        assert "is done" not in page.inner_text("main"), "the result says so"
         shown = site.run("components", study.name)[1]
         pages.append(page.content())
         for component in shown["components"]:
@@ -114,7 +115,8 @@ def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_wort
         assert not [mark for text in pages for mark in marks if mark in text]
         page.get_by_role("link", name="Studies").click()
         page.get_by_role("link", name="Budget and ledger").click()
-        expect(page.get_by_text("The chain verifies")).to_be_visible()
+        expect(page.get_by_text("3 entries: 1 charge, and notes")).to_be_visible()
+        expect(page.get_by_text("dppca-owner budget export")).to_be_visible()
         require_accessible(page)
         seen.require_quiet_but("422 (Unprocessable Entity)")
     served.process.send_signal(2)
