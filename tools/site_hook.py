@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,8 @@ _LINK = re.compile(r"(\[[^\]]*\])\(([^)\s#]+)(#[^)\s]*)?\)")
 
 
 def on_config(config: Any) -> Any:
-    """Add the pages of the root and the decisions to the navigation."""
+    """Add the pages of the root and the decisions to the navigation, and the version below pages."""
+    config.copyright = f"DPPCA {version('dppca')}"
     pages = sorted(path.name for path in (ROOT / "docs/decisions").glob("[0-9]*.md"))
     config.nav += [
         {"Project": [name for name in ROOT_PAGES if (ROOT / name).exists()]},

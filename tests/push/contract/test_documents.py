@@ -17,6 +17,7 @@ from tools.markdown import ROOT, find_anchors, find_links
 from tools.pages import PAGES
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+VERSION = PROJECT["project"]["version"]
 FOLDERS = ("benchmarks", "deploy", "docs", "tests")
 
 
@@ -73,9 +74,32 @@ def test_the_page_of_the_python_interface_names_every_public_name() -> None:
 
 def test_the_citation_is_of_this_version_and_says_what_the_format_requires() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert citation["version"] == PROJECT["project"]["version"]
+    assert citation["version"] == VERSION
     assert citation["cff-version"] == "1.2.0"
     assert all(citation[field] for field in ("authors", "message", "title"))
+
+
+@pytest.mark.parametrize(
+    ("place", "pattern"),
+    [
+        ("CHANGELOG.md", r"^## (\S+), "),
+        ("deploy/Dockerfile", r"^ARG VERSION=(\S+)"),
+        ("deploy/kubernetes", r"dppca:([\d.]+)"),
+        ("docs/how-to", r"dppca-([\d.]+)-py3"),
+        ("tests/golden/editions", r"^(\S+)-owner$"),
+    ],
+)
+def test_one_version_stands_everywhere(place: str, pattern: str) -> None:
+    """Older versions may stand beside it in the changes and the editions."""
+    path = ROOT / place
+    files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
+    texts = [each.read_text() for each in files if each.suffix in ("", ".md", ".yaml")]
+    if place.endswith("editions"):
+        texts = [each.name for each in path.iterdir()]
+    found = [each for text in texts for each in re.findall(pattern, text, re.MULTILINE)]
+    assert VERSION in found
+    if place.startswith(("deploy", "docs")):
+        assert {*found} == {VERSION}
 
 
 def test_a_status_names_decisions_that_exist_and_later_ones() -> None:
