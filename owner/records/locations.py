@@ -23,15 +23,14 @@ from dataclasses import dataclass
 from itertools import combinations, takewhile
 from pathlib import Path
 from posixpath import normpath
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from dppca.common.errors import SettingError
 from dppca.common.shell.files import HAS_MODES
 from dppca.owner.records.sources import Source
+from dppca.owner.records.wild_cards import WILD
 
-WILD: Final = frozenset("*?[")
-"""Characters that make a name in an address a pattern."""
 Steps = tuple[str, ...]
 """Steps to a place, from the outside in; for a path of this machine, its parts."""
 

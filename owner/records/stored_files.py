@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.fs
 
 from dppca.common.errors import DataError
-from dppca.owner.records.locations import WILD
+from dppca.owner.records.wild_cards import WILD
 
 _HIVE_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _OF_A_URI: Final = ":/@%!$&'()+,;=~"  # characters not escaped in one; a % already begins an escape

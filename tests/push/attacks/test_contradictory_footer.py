@@ -45,7 +45,7 @@ VERIFY = CHANGE.format(
 READ = CHANGE.format(
     imports="from dppca.common.errors import DataError\n"
     "from dppca.common.schema import Schema\n"
-    "from dppca.owner.records import open_table\n"
+    "from dppca.owner.records.table import open_table\n"
     "schema = Schema.model_validate({'attributes': [\n"
     "    {'name': 'x0', 'type': 'numeric', 'lower': 0, 'upper': 60},\n"
     "    {'name': 'x1', 'type': 'categorical', 'categories': ['a', 'b', 'c']}]})",

@@ -130,7 +130,8 @@ import random
 from pathlib import Path
 from dppca.common.errors import DataError
 from dppca.common.schema import Schema
-from dppca.owner.records import moments_of_table, open_table
+from dppca.owner.records.summing import moments_of_table
+from dppca.owner.records.table import open_table
 schema = Schema.model_validate({SCHEMA.model_dump(mode="json")!r})
 path = Path({str(path)!r})
 sound = path.read_bytes()

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
+from dppca.owner import records
 from dppca.owner.records.locations import Location
 from dppca.owner.records.sources import Rows
 from dppca.owner.site.source_documents import SourceDocument, SourceForm
@@ -20,6 +23,10 @@ ROOT = Path(__file__).resolve().parents[3]
 TABLE = "owner/site/source_documents.py"
 FIELDS = SourceDocument.model_fields.keys()
 NAMES = FIELDS - {"spark"}  # which is an engine's name, too
+
+
+for each_module in iter_modules(records.__path__, f"{records.__name__}."):
+    import_module(each_module.name)  # a kind is known once its module is loaded
 
 
 def kinds_below(base: type) -> Iterator[type]:
