@@ -13,56 +13,6 @@ Each class carries
 ``exit_code``
     What a command returns to the shell. ``docs/reference/errors.md`` lists every one and a test
     compares the two.
-
-::
-
-    DppcaError                      1
-    ├── InputError                  what was given must be changed
-    │   ├── SettingError            10  an argument, option or setting
-    │   ├── StudyError              11  a study file
-    │   ├── SchemaMismatchError     12  two parties hold different documents
-    │   ├── DataError               13  a data file cannot be read, or lacks columns
-    │   ├── InvalidRowsError        14  `check` found values the schema does not allow
-    │   │   └── TooManyFaultsError 28  more of them than the study agreed on
-    │   ├── ArtefactError           15  a file of this software is damaged or of another kind
-    │   ├── ReceiptError            16  a file has no envelope, or claims what does not follow
-    │   ├── SignatureError          17  a signature or certificate does not verify
-    │   ├── AlteredError            18  a part of a file is not what its receipt says
-    │   ├── SealError               27  a seal is not this owner's, for this opener and study
-    │   └── GarbledSumError         29  openings and uploads do not belong together
-    ├── PrivacyError                what was asked would break a promise
-    │   ├── NoPolicyError           20
-    │   ├── BudgetExceededError     21
-    │   ├── LabelError              22  a site-only artefact was to leave
-    │   ├── RangeError              23  integers could leave their range
-    │   │   └── TooManyRowsError    37  an owner has more rows than its part of `max_rows`
-    │   ├── ConsentError            24  the steward said no
-    │   ├── SelfTestError           25  the self-test found a broken promise
-    │   └── OpeningRefusedError     26  an opener was asked for another set, or a set too small
-    ├── LedgerError                 30  the ledger cannot be written
-    │   ├── LedgerCorruptError      31  the chain does not verify
-    │   └── LedgerVersionError      32  another version of the software wrote it
-    ├── CallError                   what a call to the other side came to
-    │   ├── BusyError           38  too many calls at once: wait and try again
-    │   ├── UnreachableError        40  no connection, or none in time: try again
-    │   ├── IdentityError           41  a certificate is missing, foreign, expired or misnamed
-    │   ├── PermissionDeniedError   42  this party may not do this
-    │   ├── UnknownStudyError       43
-    │   ├── StudyStateError         44  not in this state of the study
-    │   ├── ConflictError           45  a different release is already there
-    │   ├── UploadError             46  the bytes are not what the header says
-    │   ├── LimitError              47  larger than a cap
-    │   ├── ChainError              48  a ledger shorter than one seen before
-    │   └── PeerError               49  the other side failed
-    ├── NotReadyError               50  wait: the result is not there yet
-    ├── ContradictionError          51  a result leaves out what its curator acknowledged
-    ├── UnvouchedError              52  `verify` was given no authority that vouches for a file
-    ├── StoreError                  60  the curator's disk cannot be written
-    │   └── StoreVersionError       61  another version of the software wrote the store
-    └── EngineError                 80  no Docker engine, or it refused (simulations only)
-        ├── ImageMissingError       81
-        ├── DiskSpaceError          82  the engine's disk is full
-        └── AddressSpaceError       83  no free addresses for another network
 """
 
 from __future__ import annotations
