@@ -85,17 +85,19 @@ def test_the_citation_is_of_this_version_and_says_what_the_format_requires() -> 
         ("CHANGELOG.md", r"^## (\S+), "),
         ("deploy/Dockerfile", r"^ARG VERSION=(\S+)"),
         ("deploy/kubernetes", r"dppca:([\d.]+)"),
-        ("docs/how-to", r"dppca-([\d.]+)-py3"),
+        ("docs/how-to/install.md", r"dppca-([\d.]+)-py3"),
+        ("docs/how-to/check-what-you-were-given.md", r"dppca-([\d.]+)-py3"),
         ("tests/golden/editions", r"^(\S+)-owner$"),
     ],
 )
 def test_one_version_stands_everywhere(place: str, pattern: str) -> None:
     """Older versions may stand beside it in the changes and the editions."""
     path = ROOT / place
-    files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
-    texts = [each.read_text() for each in files if each.suffix in ("", ".md", ".yaml")]
     if place.endswith("editions"):
         texts = [each.name for each in path.iterdir()]
+    else:
+        files = [path, *path.rglob("*.yaml"), *path.rglob("*.md")]
+        texts = [each.read_text() for each in files if each.is_file()]
     found = [each for text in texts for each in re.findall(pattern, text, re.MULTILINE)]
     assert VERSION in found
     if place.startswith(("deploy", "docs")):
