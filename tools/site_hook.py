@@ -46,7 +46,7 @@ _LINK = re.compile(r"(\[[^\]]*\])\(([^)\s#]+)(#[^)\s]*)?\)")
 
 
 def on_config(config: Any) -> Any:
-    """Add the pages of the root and the decisions to the navigation, and the version below pages."""
+    """Add the root's pages and the decisions to the navigation, and the version to the footer."""
     config.copyright = f"DPPCA {version('dppca')}"
     pages = sorted(path.name for path in (ROOT / "docs/decisions").glob("[0-9]*.md"))
     config.nav += [
