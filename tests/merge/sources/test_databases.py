@@ -423,7 +423,7 @@ def test_a_file_that_is_no_database_is_an_error(tmp_path: Path) -> None:
     place = SQLiteLocation("survey", database=tmp_path / "rows.db", table="rows")
     assert "the database file of" in _refusal(place)
     (tmp_path / "rows.db").write_text(f"{MARKED}\n" * 100)
-    assert "no database of SQLite" in _refusal(place)
+    assert "is not an SQLite database" in _refusal(place)
 
 
 def test_a_driver_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
