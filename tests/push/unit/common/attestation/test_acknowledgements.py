@@ -67,7 +67,7 @@ def test_an_acknowledgement_is_the_same_each_time_and_says_who_signed_what() -> 
 def test_an_acknowledgement_counts_only_by_a_curator_of_the_authority_in_good_standing() -> None:
     with pytest.raises(SignatureError, match="authority"):
         compare(ACKNOWLEDGED, REPORT, KnownParties(new_authority().pem))
-    with pytest.raises(SignatureError, match="no curator"):
+    with pytest.raises(SignatureError, match="who is not a curator"):
         compare(_acknowledged(role=Role.OPERATOR), REPORT, KnownParties(AUTHORITY.pem))
     with pytest.raises(SettingError, match="--ca"):
         compare(ACKNOWLEDGED, REPORT, KnownParties(None))

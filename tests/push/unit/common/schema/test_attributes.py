@@ -60,7 +60,7 @@ def test_one_label_has_one_text(value: object, text: str) -> None:
         ([AGE], {}, "1 coded columns; 2 to 8192"),
         ([AGE, AGE], {}, "attribute names must differ: age"),
         ([WORK, changed(AGE, name="work=Other")], {}, "coded columns must differ: work=Other"),
-        ([changed(AGE, name=" age"), SEX], {}, "blanks"),
+        ([changed(AGE, name=" age"), SEX], {}, "nor ends with spaces"),
         ([changed(AGE, name=""), SEX], {}, "name: must not be empty"),
         ([changed(AGE, lower=90), SEX], {}, "lower must be below upper"),
         ([changed(AGE, lower=float("nan")), SEX], {}, "finite"),

@@ -212,7 +212,7 @@ def test_neither_rows_of_the_ball_nor_a_further_study_are_planned_in_two(rows: P
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"target": "none"}, "no attribute"),
+        ({"target": "none"}, "is not an attribute"),
         ({"delta": None}, "give a delta"),
         ({"sha256": bytes(32)}, None),
     ],

@@ -195,7 +195,7 @@ def test_a_file_that_is_not_there_or_a_folder_or_without_rows_is_refused(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "rows.parquet"
-    with pytest.raises(DataError, match="no data file"):
+    with pytest.raises(DataError, match="does not exist: correct its path"):
         open_table(path, SCHEMA)
     pq.write_table(good_table().slice(0, 0), path)
     with pytest.raises(DataError, match="no rows"):

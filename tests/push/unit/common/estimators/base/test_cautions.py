@@ -96,7 +96,7 @@ def test_methods_without_classes_count_their_copies_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "epsilon", "drowned"),
+    ("name", "epsilon", "hidden"),
     [
         ("DPSVM", 0.01, "weights"),
         ("PrivateSVM", 0.01, "weights"),
@@ -106,9 +106,9 @@ def test_methods_without_classes_count_their_copies_too() -> None:
     ],
 )
 def test_hopeless_noise_is_warned_of_and_larger_epsilon_is_not(
-    name: str, epsilon: float, drowned: str
+    name: str, epsilon: float, hidden: str
 ) -> None:
-    with pytest.warns(NoiseWarning, match=f"drown the {drowned}"):
+    with pytest.warns(NoiseWarning, match=f"hide the {hidden}"):
         ALL[name](epsilon=epsilon).fit(ROWS, LABELS)
     ALL[name](epsilon=50).fit(ROWS, LABELS)
 

@@ -130,7 +130,7 @@ def test_one_noise_for_all_parties_is_that_of_one_party_with_all_rows() -> None:
         assert np.array_equal(getattr(once, name), getattr(alone, name))
     assert len(once.parties_) == 5
     assert once.guarantee_.epsilon == Decimal(2)
-    assert "summation that hides them" in once.guarantee_.split
+    assert "a sum that hides them" in once.guarantee_.split
     assert once.set_params(entropy=None).fit(rows).guarantee_.label is Label.RELEASED
 
 
