@@ -23,9 +23,22 @@ function renew(shown, fresh) {
   });
 }
 
+// A link was followed or a form sent, and its answer is on its way: to load this page again would
+// end that. A download leaves no page, and is over by then.
+let leaving = false;
+addEventListener("beforeunload", () => {
+  leaving = true;
+  setTimeout(() => {
+    leaving = false;
+  }, 30000);
+});
+
 // An id names the state: another one means that the whole page is another. Only what somebody has
 // begun to type is not taken away; that page says so.
 function change() {
+  if (leaving) {
+    return;
+  }
   if ([...document.querySelectorAll("input[type=text]")].some((each) => each.value)) {
     document.body.setAttribute("data-changed", "");
   } else {

@@ -14,6 +14,8 @@ from tests.support.browser import watched
 from tests.support.studies import make_study
 
 PLACE = "http://127.0.0.1:8700/place/study/census"
+_OF_A_STATE = """<script src="/static/live.js" defer></script>
+<section id="live-{state}" data-live="0.1"><a href="/place/review">Review</a></section>"""
 _HEAR = """window.heard = []; window.changed = 0;
 new MutationObserver((changes) => {
     window.changed += 1;
@@ -58,3 +60,29 @@ def test_a_status_is_said_when_it_changes_and_a_count_is_not(browser: Browser) -
         assert page.evaluate(element)
         expect(page.get_by_role("progressbar")).to_be_hidden()
         seen.require_quiet()
+
+
+def test_a_page_that_is_being_left_is_not_loaded_again(browser: Browser) -> None:
+    """To load it again would end the request of whoever has clicked."""
+    asked: list[Route] = []
+
+    def answer(route: Route) -> None:
+        if "/static/" in route.request.url:
+            route.fulfill(path=STATIC / route.request.url.rpartition("/")[2])
+        elif route.request.url.endswith("/review"):
+            asked.append(route)
+        else:
+            text = _OF_A_STATE.format(state="after" if asked else "before")
+            route.fulfill(body=text, content_type="text/html")
+
+    with watched(browser) as seen:
+        page = seen.page
+        page.route("**/*", answer)
+        page.goto(PLACE)
+        page.get_by_role("link").click(no_wait_after=True)
+        for _ in range(3):  # at the third look, what the second one changed is done
+            with page.expect_response(PLACE):
+                pass
+        (left,) = asked
+        left.fulfill(body="<h1>The review</h1>", content_type="text/html")
+        expect(page.get_by_role("heading")).to_have_text("The review")

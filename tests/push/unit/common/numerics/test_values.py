@@ -177,9 +177,13 @@ def test_a_page_draws_real_values_and_lists_what_was_coded_by_rule(tmp_path: Pat
     panels = marginal_panels(SCHEMA, real, synthetic, quality)
     compared = Compared(quality, real.faults, panels, "d", "x")
     page = quality_page(compared, face=[("Study", "s")], pictures={})
-    row = '<td>work</td><td>unknown</td><td class="number">40</td><td class="number">22.2%</td>'
+    row = (
+        '<td><b>work</b></td><td data-name="what is wrong">unknown</td>'
+        '<td class="number" data-name="values">40</td>'
+        '<td class="number" data-name="of the rows">22.2%</td>'
+    )
     assert row in page
-    assert "<td>private, the first label</td>" in page
+    assert ">private, the first label</td>" in page
     # Unknown values are drawn as unknown, and not as what coding makes of them.
     shown = {cell.name: cell.ours for cell in panels[2].cells}
     assert shown["(not known)"] == pytest.approx(40 / 180)
