@@ -45,6 +45,7 @@ _SAID = {
     "too_short": "must have {min_length} entries or more",
     "tuple": "must be a list",
 }
+_FIELDS = "; the fields are "
 
 
 def explain_faults(
@@ -62,6 +63,7 @@ def explain_faults(
     lines are named, empty for another source.
     """
     words_by_place: dict[str, list[str]] = {}
+    forms: dict[str, set[object]] = {}
     tree = compose_tree(text) if text else None
     faults = _without_echoes(error.errors(include_url=False, include_input=False))
     missing = _group_missing(faults)
@@ -71,13 +73,27 @@ def explain_faults(
             words = missing[tuple(parts)]
         line = find_line(tree, fault["loc"])
         place = _place(parts, document) or title
-        messages = words_by_place.setdefault(place if line is None else f"line {line}, {place}", [])
+        place = place if line is None else f"line {line}, {place}"
+        of_fields = fault["type"] in {"missing", "extra_forbidden"}
+        forms.setdefault(place, set()).add(fault["loc"][:-1] if of_fields else words)
+        messages = words_by_place.setdefault(place, [])
         if words not in messages:
             messages.append(words)
-    lines = [one_line(f"{place}: {', or '.join(words)}") for place, words in words_by_place.items()]
+    lines = [
+        # Faults of one form all hold; those of several forms, or of a value, are alternatives.
+        one_line(f"{place}: {_each_of(words) if len(forms[place]) == 1 else ', or '.join(words)}")
+        for place, words in words_by_place.items()
+    ]
     if len(faults) > _MOST_FAULTS:
         lines.append(f"and {len(faults) - _MOST_FAULTS:,} faults more")
     return f"{title} is not valid:\n  " + "\n  ".join(lines)
+
+
+def _each_of(words: Sequence[str]) -> str:
+    """Faults of one place that all hold; the fields that it may have are said once."""
+    parts = [each.partition(_FIELDS) for each in words]
+    fields = [f"{_FIELDS}{known}" for _, _, known in parts if known]
+    return "; ".join(first for first, _, _ in parts) + "".join(fields[-1:])
 
 
 Parts = Sequence[str | int]
@@ -238,7 +254,7 @@ def _unknown(name: str, known: Sequence[str]) -> str:
     if begin != name:
         return f"put a colon and a space after `{begin[:_MOST_CHARACTERS]}`"
     near, name = _near(name, known), name[:_MOST_CHARACTERS]
-    return f"`{name}` is not a field" + (near or f"; the fields are {', '.join(known)}")
+    return f"`{name}` is not a field" + (near or f"{_FIELDS}{', '.join(known)}")
 
 
 def _begin(key: str) -> str:

@@ -62,6 +62,12 @@ def test_an_attribute_is_called_by_its_name(changes: dict[str, Any], says: str) 
     assert re.search(says, of_attribute(**changes))
 
 
+def test_faults_of_one_form_all_hold_and_its_fields_are_said_once() -> None:
+    text = faults(privacy={"mechanism": "laplace", "wanted": "1", "given": "2"})
+    assert "privacy: `wanted` is not a field; `given` is not a field; the fields are mech" in text
+    assert text.count("the fields are") == 1
+
+
 def test_what_cannot_be_read_is_named_by_line_and_all_that_is_missing_together() -> None:
     with pytest.raises(StudyError, match="name, owners, privacy, components, schema are missing"):
         study_from_yaml("version: 1\n")
