@@ -5,8 +5,7 @@ from __future__ import annotations
 HEAD = """# Beside what you could take instead
 
 Made by `python -m benchmarks.rivals NAME --write` from [comparison.json](comparison.json), which
-has rows at ε = 0.1 and 0.5 too, of an earlier run and without trees ([why so](models.md)). Take
-something else where
+has older rows at ε = 0.1 and 0.5, without trees ([why so](models.md)). Take something else where
 
 1. **nothing has to be kept private**: scikit-learn has exact components, and real rows need no
    generator;
@@ -35,8 +34,7 @@ What was not run stands below each table with its reason. Runs of synthetic rows
 where the table does not say fewer: read differences of a point or two as none. AIM's authors say
 that it can take many hours with models of 80 MB and 1,000 steps a round; here it has 4 MB and 250
 (with 50 its tables of NLTCS were off by 0.023 in place of 0.008 at ε = 1), and its paper's
-workload, all tables of three attributes. Both cores of the machine were busy, so compare seconds
-roughly.
+workload, all tables of three attributes. Both cores were busy, so compare seconds roughly.
 """
 
 ABOUT = {
