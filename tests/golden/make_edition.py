@@ -96,7 +96,7 @@ def _simulate(folder: Path, trust: str) -> Path:
 
 
 def _release_more(parties: Path) -> None:
-    """Tables of all owners' rows, a classifier that may leave, predictions, and a backup."""
+    """Tables of all owners' rows, a classifier that may leave, rows to predict, and a backup."""
     policy = parties / "sites/north/policy.yaml"
     document = yaml.safe_load(policy.read_text())
     for population in document["populations"].values():
