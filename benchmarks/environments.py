@@ -1,7 +1,5 @@
 """Other libraries in environments and processes of their own."""
 
-from __future__ import annotations
-
 import os
 import select
 import subprocess

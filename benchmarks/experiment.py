@@ -7,8 +7,6 @@ Rules of a file of runs
 3. A line that an interruption cut short is dropped when the file is opened again.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

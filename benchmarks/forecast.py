@@ -11,8 +11,6 @@ distances in hundredths of an angstrom) as unit-ball rows: x / (200 sqrt(166)), 
 rows whose distances are 2 angstrom in root mean square have norm 1, longer ones are shortened.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """A PostgreSQL server of its own, in a folder that goes away; benchmarks and tests start it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

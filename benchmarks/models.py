@@ -11,8 +11,6 @@ privacy on one owner's rows, are what the others stand between. ``svm`` and the 
 ``train`` does not offer are estimators of the package, fitted here on the owner's rows.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Studies in memory: what is asked of the owners, and what a curator makes of their sums."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

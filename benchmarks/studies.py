@@ -19,8 +19,6 @@ year; the final weight, a number of people, to 1,000,000.
 ``Never-worked`` is not a category: anybody who never worked has no occupation, so no complete row.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import os

@@ -9,8 +9,6 @@ sum of the vectors is tested elsewhere.
 test compares the two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby, product

@@ -15,8 +15,6 @@ Each class carries
     compares the two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -6,8 +6,6 @@ another purpose. A signature of ECDSA can be changed into a second valid one for
 by anybody: never identify a content by its signature.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from cryptography.exceptions import InvalidSignature

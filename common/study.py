@@ -4,8 +4,6 @@ One canonical JSON document, named by its SHA-256. All parties hold the same byt
 Amounts of privacy are exact decimals. No number that privacy depends on has a default.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

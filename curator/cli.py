@@ -3,8 +3,6 @@
 This module imports only `click` and the settings; a command imports the rest when it runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Settings of the daemon."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

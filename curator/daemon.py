@@ -5,8 +5,6 @@ are refused, running ones may finish within the grace period, and the store is c
 nothing either (`dppca.curator.store`): the next start settles what was due.
 """
 
-from __future__ import annotations
-
 import asyncio
 import resource
 import signal

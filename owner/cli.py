@@ -4,8 +4,6 @@ Only `click` is imported here. A command's module is imported when that command 
 its own help; it declares the options. The libraries that the work needs are imported when it runs.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from importlib import import_module

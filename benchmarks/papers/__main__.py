@@ -1,7 +1,5 @@
 """``python -m benchmarks.papers NAME``: a published experiment, its table and its plots."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys

@@ -15,8 +15,6 @@ Bounds
     here and nowhere else; a study at real sites declares them (``docs/reference/data-files.md``).
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 from collections.abc import Callable

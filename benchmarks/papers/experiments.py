@@ -4,8 +4,6 @@ Runs are lines of JSON by the rules of `benchmarks.experiment`; CSV, table and p
 them. Runs that the present grid does not ask for stay in the file and out of all others.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace

@@ -21,8 +21,6 @@ rows are valid under the schema; they are coded to train on, so there is one acc
 The random subspace has no place here: a model with arbitrary components generates noise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from time import perf_counter

@@ -11,8 +11,6 @@ The paper's Sensorless (58,509 rows) and Covertype (580,000) are not in the data
 2,200 rows and Adult stand in for them. Musk is the paper's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any

@@ -5,8 +5,6 @@ without looking at a row, and k what the private method kept. Where it does as w
 components, these have contributed nothing, and the printed accuracy says nothing about them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from inspect import signature

@@ -6,8 +6,6 @@ is a line across, in one of three greys. Bars are one standard deviation over ru
 of panels per measure and a column per table and target.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import cycle
 from pathlib import Path

@@ -9,8 +9,6 @@ fifth held out. DPSVD's sound form spends half of epsilon on rows and half on la
 them may leave a site.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal

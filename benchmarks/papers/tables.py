@@ -8,8 +8,6 @@ held out. Controls stand beside sound lines too, and have no lines of
 their own. A column that is empty for every line is left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev

@@ -5,8 +5,6 @@ whole of a run, in whatever process and order. Its name, and nothing else, seeds
 alone decides which rows are held out, so that methods are compared on the same ones.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -10,8 +10,6 @@ paper.
 There is no random subspace here: these methods keep all columns.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from benchmarks.papers.data import load_table

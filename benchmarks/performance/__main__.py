@@ -1,7 +1,5 @@
 """``python -m benchmarks.performance NAME``: timings beside a reference."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from dataclasses import asdict

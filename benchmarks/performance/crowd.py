@@ -5,8 +5,6 @@ clock runs, and read from a file when their turn comes. So a ratio compares two 
 clients.
 """
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections.abc import Iterator

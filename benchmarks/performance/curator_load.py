@@ -1,7 +1,5 @@
 """A thousand owners at one curator, beside bare gRPC streams of the same bytes into nothing."""
 
-from __future__ import annotations
-
 from benchmarks.performance.crowd import await_components, make_senders, send_all, throw_all
 from benchmarks.performance.federation import CuratorProcess, make_study
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable

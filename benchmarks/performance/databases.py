@@ -1,7 +1,5 @@
 """Exact moments of a table in PostgreSQL, beside its driver alone reading the same rows."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from functools import partial
 from importlib import import_module

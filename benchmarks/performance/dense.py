@@ -1,7 +1,5 @@
 """Coding and exact moments of numeric rows in memory, beside SciPy's dsyrk on the same matrix."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

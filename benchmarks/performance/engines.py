@@ -1,7 +1,5 @@
 """The pass over all rows on Dask workers, beside one process and a bare scan."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A real curator on loopback, and parties with certificates of its authority, for benchmarks."""
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 import sys

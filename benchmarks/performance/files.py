@@ -1,7 +1,5 @@
 """Exact moments of files, beside pyarrow alone reading the same columns into NumPy."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from time import perf_counter

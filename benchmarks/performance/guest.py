@@ -8,8 +8,6 @@ have COUNT of these, by processor seconds, as they are in the table: codes, or v
 library takes these. It imports nothing of ours but what answers lines.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Counting labels, beside multiplying their indicators in the same code."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from time import perf_counter

@@ -1,7 +1,5 @@
 """A contribution beside a long ledger, and what one reading of that ledger costs."""
 
-from __future__ import annotations
-
 import hashlib
 import sqlite3
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Principal components of rows in memory, beside what a user would pick instead."""
 
-from __future__ import annotations
-
 from functools import partial
 from importlib.metadata import version
 

@@ -1,7 +1,5 @@
 """What the timings were taken on, without a name that tells where."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

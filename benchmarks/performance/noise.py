@@ -3,8 +3,6 @@
 All draw from the operating system's entropy, as a release does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

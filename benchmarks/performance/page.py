@@ -5,8 +5,6 @@ load it was measured under; `docs/reference/performance.md` is that file in word
 compares the two.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

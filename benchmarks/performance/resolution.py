@@ -1,7 +1,5 @@
 """What a coarser grid costs in accuracy, on real data."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -6,8 +6,6 @@ trust, and opens where it has a SECRET. ``sink FOLDER PORT_FILE`` is a bare serv
 streams and forgets them, until a line comes on its input.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -1,7 +1,5 @@
 """A masked sum beside Flower's SecAgg+ workflow, on the same vectors and without a network."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable
 from contextlib import ExitStack

@@ -9,8 +9,6 @@ as a part of the largest summand) are of that round; ``bits 32`` and ``bits 44``
 of a generator's seed ever changed in it, of clients' own masks and of masks of pairs.
 """
 
-from __future__ import annotations
-
 import logging
 import statistics
 import sys

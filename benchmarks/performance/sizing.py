@@ -1,7 +1,5 @@
 """What a study of m owners and d columns takes: seconds, bytes, memory, and a formula for them."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

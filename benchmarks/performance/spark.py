@@ -1,7 +1,5 @@
 """The pass over all rows on Spark, beside what Spark does with the same rows itself."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass, field
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """Schemas, rows and files that several benchmarks measure on."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``python -m benchmarks.rivals NAME``: what a user would take instead, on the same rows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -8,8 +8,6 @@ from 0 to 1 and the bound is ``21^(1/2)``. Columns of musk are brought into [-1,
 range, as in `benchmarks.papers`: what is said of privacy there holds only if those are public.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache

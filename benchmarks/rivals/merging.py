@@ -38,8 +38,6 @@ A. Grammenos, R. Mendoza-Smith, J. Crowcroft, C. Mascolo. "Federated principal c
 NeurIPS 2020.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -21,8 +21,6 @@ Limits: box coding and Gaussian noise only. The noise is that of the product oth
 vector at once, in integers, by zCDP.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from decimal import ROUND_CEILING, Decimal, localcontext
 from enum import StrEnum

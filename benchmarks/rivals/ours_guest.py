@@ -5,8 +5,6 @@ do. A fit is all of a study but its transport: every owner's coding, exact sums 
 pooling, components, and the field. The noise is repeated by its seed, so nothing here is private.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@
 machine. `docs/explanation/comparison.md` is that file in words, and a test compares the two.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Components of rows that several parties hold: ours, DPdisPCA, local-then-merged subspaces."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

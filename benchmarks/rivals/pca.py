@@ -8,8 +8,6 @@ that rows are centred, at the public middle then. Our release is one, whatever i
 same for any number of components.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the page of comparisons says around its tables."""
 
-from __future__ import annotations
-
 HEAD = """# Beside what you could take instead
 
 Made by `python -m benchmarks.rivals NAME --write` from [comparison.json](comparison.json), which

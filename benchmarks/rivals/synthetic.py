@@ -12,8 +12,6 @@ an RBF kernel (C = 1, gamma "scale", standardised columns) on the first 5,000 ro
 grows with their square.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """``python -m benchmarks.synthesis NAME``: what synthetic rows are worth on public data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """What of a row a study releases: its schema."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -7,8 +7,6 @@ plain coding and boosted trees (`dppca.common.estimators.utility`), are tested o
 out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -4,8 +4,6 @@
 words, and a test compares the two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean

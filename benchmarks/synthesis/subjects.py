@@ -20,8 +20,6 @@ rule
 No bound and no bin is computed from rows.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import subprocess

@@ -6,8 +6,6 @@ decomposition and synthetic rows are the product's. The noise itself is NumPy's,
 of that width and rounded: it is drawn in a fraction of the time, and measures the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import ROUND_DOWN, Decimal

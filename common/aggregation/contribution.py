@@ -4,8 +4,6 @@ The noised vector exists in memory only, between the draw and the masks; neither
 stored or shown. Only the upload is stored, hashed and sent.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A sequence of parts has exactly one form and a form exactly one sequence, so dig
 over these bytes are unambiguous. Lengths are 4 bytes, big-endian.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from dppca.common.errors import LimitError, UploadError

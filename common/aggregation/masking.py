@@ -4,8 +4,6 @@ The caller stores the upload before sending it and always sends the same one: a 
 the same terms would be a second release.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

@@ -6,8 +6,6 @@ the vote; it stores `Sums` with their set, destroys the key, and only then answe
 an opener always gives the same bytes; it refuses any other set, from any caller.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace

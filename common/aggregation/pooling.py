@@ -4,8 +4,6 @@ The curator is trusted only to be available: an opener repeats every check. The 
 mistakes early and name the responsible party.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Sequence
 from itertools import pairwise

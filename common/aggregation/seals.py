@@ -9,8 +9,6 @@ A public key is ML-KEM's 1184 bytes, then X25519's 32; a secret key is the 64 by
 (d, z), then X25519's 32. A seal of n bytes has n + 1136.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -5,8 +5,6 @@ HKDF-SHA256 (RFC 5869) derives from the seed, for one owner and one stream of on
 little-endian. A seed is fresh for each owner, stream and study, so no two masks share a key stream.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

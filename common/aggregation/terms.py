@@ -4,8 +4,6 @@ Limits: stewards must know that the owners are different institutions, and that 
 owner; a holder of several owners' keys counts as that many colluders.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re

@@ -12,8 +12,6 @@ does not show the releases that were added up: one may be listed and not used, o
 listed.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Self
 

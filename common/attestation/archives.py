@@ -11,8 +11,6 @@ array; nothing is unpickled and no Python expression is evaluated.
 Reference: PKWARE, APPNOTE.TXT 6.3.9, 4.3.7 (local headers); NumPy, "NPY format", version 1.0.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import math

@@ -1,7 +1,5 @@
 """Claims of a receipt: computed from the study's document, then compared with the receipt."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any

@@ -12,8 +12,6 @@ For ``trust: aggregate`` its version is 2, and it holds the signatures on the ma
 (`dppca.common.attestation.sums`).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

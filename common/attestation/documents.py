@@ -1,7 +1,5 @@
 """Findings of a verification."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

@@ -13,8 +13,6 @@ Envelopes of the same statement may differ (JSON can be written in many ways, an
 signature has a second valid form). So no digest is ever taken over an envelope.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

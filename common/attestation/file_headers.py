@@ -15,8 +15,6 @@ Sources: Apache Arrow columnar format, ``Message.fbs`` (``RecordBatch.compressio
 ``PageHeader``); Thrift compact protocol.
 """
 
-from __future__ import annotations
-
 import mmap
 import struct
 from collections.abc import Iterator

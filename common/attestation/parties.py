@@ -7,8 +7,6 @@ holder has kept unchanged since before the revocation was signed before it. Neit
 holder can exclude that the key was stolen before it was revoked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime

@@ -4,8 +4,6 @@ The envelope travels with an upload, and then in every file that is made of the 
 at each sending: the same receipt, signed by the same key, gives the same bytes.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 

@@ -6,8 +6,6 @@ Limits: nothing here holds a trusted time; `dppca.common.attestation.parties` de
 on certificates that have ended or are revoked.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

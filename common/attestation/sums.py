@@ -15,8 +15,6 @@ Limits: only an opener's ledger shows that it opened no second set. If one hones
 open one, a second set could not be added up.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

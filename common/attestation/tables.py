@@ -6,8 +6,6 @@ The writer of the file signs the envelope: the owner that drew the rows, or the 
 the rows of several owners.
 """
 
-from __future__ import annotations
-
 import json
 import mmap
 import struct

@@ -1,7 +1,5 @@
 """Verify a result: every signature, digest and claim in the file of a study's components."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Every epsilon, delta and scale that a person or a file states is read by `parse_
 stands in a study, a policy, an option or a receipt. Who reads it decides what else it must be.
 """
 
-from __future__ import annotations
-
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
 from fractions import Fraction

@@ -4,8 +4,6 @@ Documents are studies, a site's settings and its policy. The validator says wher
 which kind; what is printed is ours.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import UnionType

@@ -4,8 +4,6 @@ Plain values without a trace of how they travel, so that pure decisions can be t
 `dppca.common.transport.codec` turns messages into these and back.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 from enum import StrEnum

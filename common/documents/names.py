@@ -17,8 +17,6 @@ Limits: letters that look alike, and marks piled up on a letter, are not looked 
 points have a meaning depends on the version of Unicode that Python knows.
 """
 
-from __future__ import annotations
-
 import hashlib
 import ipaddress
 import json

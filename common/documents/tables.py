@@ -6,8 +6,6 @@ a sentence is to be copied in one piece. What does not go to a terminal is never
 every cell is text: nothing in it is markup, and what cannot be seen is written as an escape.
 """
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Collection, Sequence

@@ -17,7 +17,16 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypedDict
+from typing import (
+    Annotated,
+    Any,
+    NamedTuple,
+    TypedDict,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from dppca.common.documents.amounts import decimal_text
 
@@ -51,14 +60,24 @@ def keys(kind: type[Any]) -> dict[str, Key]:
         for name, value in vars(each).items()
         if isinstance(value, property)
         and value.fget is not None
-        and str(value.fget.__annotations__.get("return", "")).startswith("Annotated[")
+        and _is_described(get_type_hints(value.fget, include_extras=True).get("return"))
     }
-    own = {}
-    for each in fields(kind):
-        written = str(each.type)
-        optional = written.startswith("Annotated[") and written.endswith("] | None")
-        own[each.metadata.get("key", each.name)] = Key(each.name, optional=optional)
+    types = get_type_hints(kind, include_extras=True)
+    own = {
+        each.metadata.get("key", each.name): Key(
+            each.name, optional=_is_left_out_where_none(types[each.name])
+        )
+        for each in fields(kind)
+    }
     return {**own, **derived}
+
+
+def _is_described(kind: Any) -> bool:
+    return get_origin(kind) is Annotated
+
+
+def _is_left_out_where_none(kind: Any) -> bool:
+    return get_origin(kind) is Union and any(map(_is_described, get_args(kind)))
 
 
 def to_document(value: Any) -> Any:

@@ -1,7 +1,5 @@
 """Reads YAML that a person writes, and says on which line something stands."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Hashable, Sequence

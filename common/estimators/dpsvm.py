@@ -20,8 +20,6 @@ Source: Chaudhuri, Monteleoni and Sarwate (2011), algorithm 1, whose Lambda is `
 hinge and the solver's certificate are this project's, ``docs/explanation/privacy.md``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

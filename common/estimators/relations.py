@@ -27,8 +27,6 @@ relations with others from f times the limit on; f is unknown before a study, so
 Rows of the unit ball and single attributes have no field, and are not judged.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

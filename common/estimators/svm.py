@@ -7,8 +7,6 @@ Limits: nothing about it is private. An RBF machine even contains rows: its supp
 Source: Cortes and Vapnik (1995), "Support-vector networks"; Chang and Lin (2011), "LIBSVM".
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -13,8 +13,6 @@ the label of a row is a function of that row alone, in a simulation and in a sit
 accuracy on real rows must not leave the place where it was computed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -25,8 +25,6 @@ compares forecasts with real tables. Like the noise edge, a forecast is computed
 with a seeded generator and protects nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated

@@ -10,8 +10,6 @@ sign rise together.
 All values follow from a released result and are `released` themselves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated

@@ -22,8 +22,6 @@ this:
 Limits: `products` takes some three times as long as BLAS.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -28,8 +28,6 @@ noise costs what the relations were worth, which may be far less: a large figure
 ``docs/reference/synthesis.md`` has forecasts beside what was measured.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import combinations_with_replacement
 from math import exp, hypot, pi, sqrt

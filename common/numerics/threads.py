@@ -7,8 +7,6 @@ overlapping uses in several threads are counted, and the last one to leave resto
 number.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

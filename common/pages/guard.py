@@ -20,8 +20,6 @@ disk. ``Referrer-Policy`` is ``same-origin``: with ``no-referrer`` browsers send
 with a form, and rule 2 would have to accept that.
 """
 
-from __future__ import annotations
-
 import hmac
 import secrets
 from collections.abc import Callable

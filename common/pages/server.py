@@ -1,7 +1,5 @@
 """Server of a page on loopback, until Ctrl-C."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus

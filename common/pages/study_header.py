@@ -1,7 +1,5 @@
 """Header of every page of a study."""
 
-from __future__ import annotations
-
 from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.messages import StudyState
 from dppca.common.pages.rendering import exact_time, show_state

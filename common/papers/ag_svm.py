@@ -16,8 +16,6 @@ Source: Dwork, Talwar, Thakurta and Zhang (2014), "Analyze Gauss", algorithm 1, 
 (2021), section 3.4.
 """
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar
 

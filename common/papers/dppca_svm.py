@@ -15,8 +15,6 @@ Limits: the components are private; the classifier is not
 Source: Huang et al. (2021), algorithm 1 and lemma 1.
 """
 
-from __future__ import annotations
-
 from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar

@@ -28,8 +28,6 @@ Limits: noise on every entry of every row is the most expensive way to release a
 Source: Sun, Yang and Li (2022), "DPSVD", algorithm 1, lemma 1.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Decimal

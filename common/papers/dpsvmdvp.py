@@ -19,8 +19,6 @@ vectors with them); E_i depends on the rows that it should protect. No sound for
 Source: Zhang, Hao and Wang (2019), algorithm 2, equations 15 to 17.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -16,8 +16,6 @@ Source: Chaudhuri, Sarwate and Sinha (2013), "A near-optimal algorithm for diffe
 principal components", algorithm 1, as in Huang et al. (2021), section 3.4.
 """
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 from typing import ClassVar

@@ -13,8 +13,6 @@ Source: the coding ``row_norm`` of the federation's schemas, as Huang et al. (20
 and Sun et al. (2022), section 4.2, require of their rows.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Self
 

@@ -9,8 +9,6 @@ protects nothing, so no figure is given for h' < h.
 Source: `dppca.common.privacy.laws`; Canonne, Kamath and Steinke (2020), proposition 5.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal

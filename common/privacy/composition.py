@@ -26,8 +26,6 @@ Limits: which people overlap is the sites' assertion.
 Source: Canonne, Kamath and Steinke (2020) for (1): rho is in proportion to the squared L2 change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal

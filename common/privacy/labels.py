@@ -1,7 +1,5 @@
 """Labels: they say if an artefact may leave a site."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from dppca.common.errors import LabelError

@@ -23,8 +23,6 @@ of them is the law's: `dppca.common.privacy.noise.shares`. A share is below a wh
 probability, so (3) bounds the pooled sum as it is.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction

@@ -8,8 +8,6 @@ receipt, a verifier calls it to compare.
 Decimals are text; digests are hexadecimal.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal

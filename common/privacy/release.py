@@ -8,8 +8,6 @@ is drawn once; the vector is complete before the first byte leaves; the same byt
 and again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -102,8 +102,6 @@ Source: derived for this project; the discrete mechanisms that use the integers 
 Kamath and Steinke (2020), "The Discrete Gaussian for Differential Privacy".
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum

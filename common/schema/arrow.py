@@ -4,8 +4,6 @@ A numeric is float64 (NaN for a missing value with ``missing: level``), a date i
 attribute with labels, also an ordinal, is a dictionary of them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

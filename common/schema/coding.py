@@ -20,8 +20,6 @@ Floating point decides only the integer of a value. The range is enforced on the
 themselves, for any floating-point error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache

@@ -21,8 +21,6 @@ turn ``1`` into ``1.0``, ``100000`` into ``1e+05``, ``true`` into ``True`` and a
 ``nan``. The rest is `UNKNOWN`.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable

@@ -8,8 +8,6 @@ codes, of its cells: `dppca.common.numerics.synthesis.cell_values.draw_in_cells`
 values.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

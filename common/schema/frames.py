@@ -1,7 +1,5 @@
 """Coding of tables in memory, and decoding: for Python, by the same rules as for files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module

@@ -21,8 +21,6 @@ times its weight. The order is part of the wire format: change it only together 
 version.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction

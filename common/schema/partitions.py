@@ -16,8 +16,6 @@ A missing value has the coded integer of the middle; with ``missing: level`` it 
 others: the last cell of a table, and never at most a threshold.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime

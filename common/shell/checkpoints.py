@@ -13,8 +13,6 @@ environment of a process can end or stop it anyway. A held process does nothing,
 be cut or the disk filled at that moment, from outside.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

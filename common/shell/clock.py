@@ -1,7 +1,5 @@
 """The current time, and times as text: our code reads the clock only here."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from dppca.common.errors import PeerError

@@ -9,8 +9,6 @@ such as the escape sequences of a terminal, are written as escapes (`dppca.commo
 because a study, a curator or a data file may contain them.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import logging

@@ -9,8 +9,6 @@ Limits: Windows has no such modes. Permissions there follow from the folder, and
 checked here. Nor can a folder's names be made durable there; NTFS keeps a journal of them.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import stat

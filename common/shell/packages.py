@@ -4,8 +4,6 @@ They are the extras of ``pyproject.toml``. A message names the packages themselv
 package index may not know this software.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from types import ModuleType
 

@@ -5,8 +5,6 @@ or label have bars of their own: unknown values, and numbers outside the bounds;
 a cell of its own. No coded values are drawn.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 

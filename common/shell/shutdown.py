@@ -1,7 +1,5 @@
 """Calls at the end of a process, for commands that end theirs without unwinding Python."""
 
-from __future__ import annotations
-
 import atexit
 from collections.abc import Callable
 

@@ -10,8 +10,6 @@ names, so that anybody can grow the same trees again.
 `ROWS_PER_NOISE` times as many rows as the standard deviation of the noise of a count.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -15,8 +15,6 @@ Both forms are computed from the result alone, so both are `released`, free of f
 be published.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy

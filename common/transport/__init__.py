@@ -13,8 +13,6 @@ that had loaded gRPC before, no channel is opened and no port served: see `requi
 References: gRPC, doc/environment_variables.md; RFC 5489 (suites with ECDHE_PSK); RFC 8446, B.4.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -5,8 +5,6 @@ backoff and jitter", 2015), and happen only after statuses that mean "the same c
 Every call of the protocol may be repeated, so a retry never does harm.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import TypeVar

@@ -4,8 +4,6 @@ Received data is not trusted: lengths, offsets and digests are checked while byt
 limits before they are stored.
 """
 
-from __future__ import annotations
-
 import hashlib
 import mmap
 import typing

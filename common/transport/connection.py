@@ -4,8 +4,6 @@ Every call has a deadline and is repeated only after temporary failures
 (`dppca.common.transport.channels.with_retries`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol, Self, TypeVar

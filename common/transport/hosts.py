@@ -5,8 +5,6 @@ from the certificate itself. Everything except the name is checked as before: th
 authority must have signed it, so no one else can influence the message.
 """
 
-from __future__ import annotations
-
 import socket
 import ssl
 from dataclasses import dataclass

@@ -15,8 +15,6 @@ Limits: a proxy that requires a name and password gets them by HTTP Basic, in cl
 Digest, NTLM and Kerberos are not supported.
 """
 
-from __future__ import annotations
-
 import base64
 import socket
 from dataclasses import dataclass, field

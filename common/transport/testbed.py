@@ -12,8 +12,6 @@ terminal reaches only the caller, which then ends the parties in order. A comman
 the call with the command's own error class and message.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Common options and implementation of ``dppca-owner verify`` and ``dppca-curator verify``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Reception of a result file and its envelope from a curator, which is not trusted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from dppca.common.attestation.envelopes import SignedFile

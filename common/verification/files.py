@@ -1,7 +1,5 @@
 """Verify a released file: one entry for all kinds."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from pathlib import Path
 from typing import Any

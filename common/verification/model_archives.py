@@ -8,8 +8,6 @@ a pickle, it runs no code of its own when loaded. It has three members:
 * ``space``: the study's components, on which rows are projected.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 import tokenize

@@ -8,8 +8,6 @@ Limits: this check does not compute the model's basis from the components; it co
 of their file with the one in the model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal

@@ -4,8 +4,6 @@ The owner and a verifier compute both from the same public numbers: the study, t
 model (`WeightTerms`), and the numbers of rows and components.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from dataclasses import dataclass

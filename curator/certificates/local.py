@@ -1,7 +1,5 @@
 """Certificate authority for a temporary federation in this process."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass

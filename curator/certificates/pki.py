@@ -13,8 +13,6 @@ so that it can be revoked later (`dppca.curator.certificates.revocation`).
 Reference: RFC 5280 (certificates), RFC 2986 (requests).
 """
 
-from __future__ import annotations
-
 import ipaddress
 import shlex
 from collections.abc import Sequence

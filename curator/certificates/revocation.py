@@ -12,8 +12,6 @@ the curator refuses every call that it makes, on connections that were open befo
 Reference: RFC 5280, 5 (lists), 5.2.3 (their number).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """``dppca-curator owner``: show or set aside the ledger that the curator has seen of an owner."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

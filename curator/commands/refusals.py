@@ -1,7 +1,5 @@
 """``dppca-curator refusals``: recent refusals of a running curator."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """``dppca-curator study``: begin, show, end and download studies of a running curator."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``dppca-curator study new`` and ``study check``: study files, without a curator."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """``dppca-curator study refine``."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path

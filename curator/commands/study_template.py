@@ -4,8 +4,6 @@ Its values are placeholders that are valid together. None of them is a recommend
 parameter; the operator and the stewards decide on each.
 """
 
-from __future__ import annotations
-
 TEMPLATE = """\
 # A study. All parties hold the same document, or nothing is sent: agree on it first. Bounds and
 # categories come from documentation and from people who know the subject, never from looking at

@@ -4,8 +4,6 @@ Lines hold names, sizes, states and reasons. No noised value and no synthetic ro
 they are released, but logs are often copied to unexpected places.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

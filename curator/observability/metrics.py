@@ -12,8 +12,6 @@ made no call and is not counted among the calls.
 Reference: Prometheus, "Metric and label naming" and "Instrumentation".
 """
 
-from __future__ import annotations
-
 import threading
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -11,8 +11,6 @@ party (`dppca.curator.observability.metrics`). It runs in its own threads, so it
 the daemon is busy or its disk hangs. Connections beyond `MAX_CONNECTIONS` are closed.
 """
 
-from __future__ import annotations
-
 import logging
 import socket
 import socketserver

@@ -3,8 +3,6 @@
 Reference: sd_notify(3), "Notes": one datagram of ``KEY=VALUE`` to the socket in the environment.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import socket

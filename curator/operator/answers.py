@@ -4,8 +4,6 @@
 `dppca.common.documents.values.to_document` makes the JSON that the commands print.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal

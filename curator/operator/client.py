@@ -5,8 +5,6 @@ repeated. A download goes to a temporary file, is compared with its digest, and 
 final name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

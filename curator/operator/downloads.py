@@ -4,8 +4,6 @@ The stream is not trusted: its headers are checked first (`dppca.curator.study.r
 every batch is validated before it is used.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

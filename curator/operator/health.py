@@ -7,8 +7,6 @@ curator's own: a container's health check has no other.
 Reference: GRPC Health Checking Protocol (grpc/grpc, doc/health-checking.md).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import grpc

@@ -1,7 +1,5 @@
 """Assumption of a plan that reads no data: the eigenvalues of the joint covariance."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated

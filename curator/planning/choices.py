@@ -7,8 +7,6 @@ of a histogram ``histogram_weight``, of a table ``tables_weight``, a product wit
 ``products: bins`` also turns one product into many, one for each bin, even for bins with few rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any

@@ -15,8 +15,6 @@ each owner compensate for it, or f^2 times the owners (`dppca.common.estimators.
 same for ``trust: aggregate``). The squares of the mean's noise, which fall faster, are neglected.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Plan of a study from Python: the same forecast as ``dppca-curator plan``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 

@@ -12,8 +12,6 @@ smallest g from 6 (below it nothing gets faster) to 14 that keeps this below a h
 k-th assumed eigenvalue, or of a coordinate; without numerics every grid is exact.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal

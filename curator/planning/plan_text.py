@@ -1,7 +1,5 @@
 """Plan as text; its JSON document contains every figure of the text."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 from dppca.common.documents.amounts import decimal_text

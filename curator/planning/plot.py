@@ -1,7 +1,5 @@
 """Plot of a plan: captured variance over epsilon, and the spectrum beside the noise edges."""
 
-from __future__ import annotations
-
 from itertools import cycle
 from pathlib import Path
 from typing import Any

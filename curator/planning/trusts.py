@@ -4,8 +4,6 @@ The noise of the sum has ``sqrt(m)`` times the standard deviation of one mechani
 adds all of it, and ``sqrt(m / h)`` times if h owners make it together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import sqrt

@@ -1,7 +1,5 @@
 """The two services of ``federation.proto``: messages become values, decisions become answers."""
 
-from __future__ import annotations
-
 from grpc.aio import Server
 
 from dppca.common.wire import federation_pb2 as pb

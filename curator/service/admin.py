@@ -1,7 +1,5 @@
 """RPCs for operators."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator
 

@@ -1,7 +1,5 @@
 """Answers about studies, as messages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 

@@ -15,8 +15,6 @@ Source: gRPC over HTTP/2 (doc/PROTOCOL-HTTP2.md) makes no difference between one
 stream that ends after one.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import time

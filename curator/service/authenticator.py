@@ -13,8 +13,6 @@ Certificates that expire soon (the daemon's own, its authority's and its callers
 the start and once a day.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ coordinator's work on a study catch exceptions of any kind. Details go to the lo
 caller.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -14,8 +14,6 @@ Nothing blocks the event loop: transactions run in the writing thread, decomposi
 others. A step that has begun is finished even if its caller has gone.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -6,8 +6,6 @@ arrived and match the header, the rules are applied again and the result is stor
 acknowledged.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from concurrent.futures import ThreadPoolExecutor

@@ -20,8 +20,6 @@ Reference: DeWitt et al., "Implementation techniques for main memory database sy
 group commit.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Whole vectors are read one at a time, and none is read to show or seal a set. Wh
 only the part of one owner is in memory.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path

@@ -5,8 +5,6 @@ names the error's class. Health checks and reflection are not counted: they arri
 tell nothing about studies.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator

@@ -1,7 +1,5 @@
 """Limits on concurrent uploads, or downloads of one kind: in all and of one owner."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager

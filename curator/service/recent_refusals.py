@@ -12,8 +12,6 @@ are one entry with a count, and a party has at most `MOST_PER_PARTY` entries. If
 Owners that have called are as many as the authority has certified.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ arrives; at the end the last chunk is written and all bytes are made durable in 
 three chunks of each upload are in memory: one being written, the next, and one arriving.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator

@@ -17,8 +17,6 @@ A backup gets its name once it is complete and durable. Restoring writes the dat
 without it is no store, and restoring can begin again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

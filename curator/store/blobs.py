@@ -13,8 +13,6 @@ that many of them do not fill the machine's memory.
 Source: posix_fadvise(2), POSIX_FADV_DONTNEED: pages that are durable already are given back.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import os

@@ -20,8 +20,6 @@ A record in memory is replaced only after its transaction has been committed.
 * Failures of the disk and of the database are `StoreError`.
 """
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 import time

@@ -1,7 +1,5 @@
 """Conversion of stored rows to records; `dppca.curator.store.tables` has the tables."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections import defaultdict
 from contextlib import ExitStack, closing

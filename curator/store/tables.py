@@ -7,8 +7,6 @@ curator's store. Both are read before the first write: a store of another versio
 Reference: SQLite, "PRAGMA user_version", "Atomic Commit in SQLite".
 """
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 

@@ -30,8 +30,6 @@ Synthetic rows are accepted from owners that contributed, once per form, while t
 decomposed and for its own components only.
 """
 
-from __future__ import annotations
-
 from bisect import bisect
 from dataclasses import dataclass, replace
 from datetime import datetime

@@ -15,8 +15,6 @@ from a seed, the study's digest, so that every holder of the releases computes t
 study.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace

@@ -3,8 +3,6 @@
 Input and output are text. The lines that a person wrote stay unchanged; the keys come after them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -23,8 +23,6 @@ since the call of `next_action`. The curator never passes on a site's own words:
 only the names of late and missing owners and openers.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime
 from enum import Enum, StrEnum, auto

@@ -23,8 +23,6 @@ The curator is trusted only to be available, so no secret depends on these rules
 early, and name the party at fault.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, auto

@@ -20,8 +20,6 @@ So the work for a stream grows with its bytes. Writers put all rows of a table i
 Source: Apache Arrow columnar format, "IPC streaming format" and ``Message.fbs``.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ streams that are not opened yet. First come, first served: an opener is asked fo
 that are still closed, so a later one does not delay the others.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from functools import lru_cache
 

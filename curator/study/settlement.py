@@ -15,8 +15,6 @@ aside the chain that was there before the first of them. So an owner has at most
 one of its own and one of an operator, for each release that is held.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime
 

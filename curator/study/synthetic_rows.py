@@ -13,8 +13,6 @@ Limits: the content of the rows is not judged; an owner may publish invented row
 Source: Apache Arrow columnar format, "IPC streaming format".
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a simulated study is made with: its trust before owners have keys, and a second study."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from decimal import Decimal
 

@@ -6,8 +6,6 @@ demo's preparation. Coinsurance, ``lncoins = ln(percent + 1)``, takes five value
 names; all other columns are unchanged.
 """
 
-from __future__ import annotations
-
 import csv
 from importlib.util import find_spec
 from pathlib import Path

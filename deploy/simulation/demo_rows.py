@@ -4,8 +4,6 @@ It is the compose file's first step. It divides the rows like ``dppca-simulate d
 held out and reaches no owner, the rest goes to the owners of the demo's study.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Errors of a full disk during a simulation."""
 
-from __future__ import annotations
-
 import errno
 import shutil
 from collections.abc import Iterator

@@ -17,8 +17,6 @@ Tables
     are fewer, chance alone puts them further away.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated

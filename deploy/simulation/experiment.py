@@ -5,8 +5,6 @@ that is removed, and this process, which evaluates. All files that stay in the o
 released, except the plots and figures that the report marks as known only to a simulation.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 import threading

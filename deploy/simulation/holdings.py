@@ -20,8 +20,6 @@ told. Cells are not converted: owners get them unchanged. A line of a CSV file t
 header is written with the fields that were read from it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

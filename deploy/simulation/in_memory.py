@@ -9,8 +9,6 @@ With ``trust: aggregate`` the owners get temporary keys, and the sums are masked
 opened as in the field; but this process sees everything, the bare sums too.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

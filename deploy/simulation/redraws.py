@@ -6,8 +6,6 @@ simulation. Rows, division and classifiers are the same each time, so that only 
 accuracies differ. They are measured on real rows that no owner has: only a simulation knows them.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ releases, so that they are public after a real study. *Simulation only*: numbers
 of all owners, or held-out ones (`SIMULATION_ONLY`, a list in the report itself).
 """
 
-from __future__ import annotations
-
 import base64
 import statistics
 from collections.abc import Sequence

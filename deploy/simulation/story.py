@@ -1,7 +1,5 @@
 """The demo in plain words, from its report and further draws of its noise."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from textwrap import fill
 

@@ -1,7 +1,5 @@
 """How the synthetic rows of a simulation were made, for its report and for notebooks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated

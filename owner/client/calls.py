@@ -6,8 +6,6 @@ repeated. Nothing that arrives is trusted: a study's document must have the requ
 download the size and digest that were announced before it began.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

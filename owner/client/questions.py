@@ -5,8 +5,6 @@ Every call has a deadline, and is repeated only after failures that may pass
 document must have the requested name.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ by one, or disowns it.
 A receipt does not say which data set it was computed from. The steward does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime

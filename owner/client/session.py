@@ -1,7 +1,5 @@
 """A site's connection to its curator, and the study document that both have agreed on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from dppca.common.documents.messages import StudyState

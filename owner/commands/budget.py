@@ -1,7 +1,5 @@
 """``dppca-owner budget``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Releases as `budget verify` and `budget plan` need them: checked, and still to come."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Charges and remaining budget of each population, for ``dppca-owner budget``."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path

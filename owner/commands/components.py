@@ -1,7 +1,5 @@
 """What `components` does: fetch a result, verify it, keep it, and draw pictures of it."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``dppca-owner components``."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Questions to the steward, before any noise is drawn."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import AbstractContextManager
 from typing import Protocol

@@ -1,7 +1,5 @@
 """What `contribute` does: rows, review, consent, then `dppca.owner.release.path`."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

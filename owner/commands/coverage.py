@@ -1,7 +1,5 @@
 """Reasons why `contribute` would refuse, for every command that shows them in advance."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from dppca.common.aggregation.terms import Terms

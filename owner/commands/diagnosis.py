@@ -6,8 +6,6 @@ studies that wait for them; no row is judged (`check` does that) and nothing is 
 says what was found and, if something is wrong, what to do.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shlex

@@ -4,8 +4,6 @@ Ctrl-C may come before the charge, after it, or while the bytes are on their way
 know which, so the ledger is read again.
 """
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager
 
 from dppca.common.documents.amounts import decimal_text

@@ -1,7 +1,5 @@
 """``dppca-owner open``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

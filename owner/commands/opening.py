@@ -1,7 +1,5 @@
 """What `open` does: the second visit of an opener, and its vote if the study has spares."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

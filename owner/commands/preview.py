@@ -1,7 +1,5 @@
 """What a steward asks to contribute: its rows, read once, and its preview before consent."""
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path

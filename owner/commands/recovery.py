@@ -1,7 +1,5 @@
 """What `ledger recover` does: charge again, or disown, what only the curator knows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from dppca.common.shell.checkpoints import checkpoint

@@ -5,8 +5,6 @@ fail come before the release path of `dppca.owner.release.path`. A model that is
 written again unchanged; that needs neither rows nor consent.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """``dppca-owner renew``."""
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """``dppca-owner review``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

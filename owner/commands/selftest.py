@@ -1,7 +1,5 @@
 """``dppca-owner selftest``."""
 
-from __future__ import annotations
-
 import time
 
 import click

@@ -1,7 +1,5 @@
 """``dppca-owner init``."""
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import dataclass
 from pathlib import Path

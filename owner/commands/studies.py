@@ -1,7 +1,5 @@
 """What `studies` does: list the studies of a curator that name a site, once or again."""
 
-from __future__ import annotations
-
 import sys
 import time
 from dataclasses import asdict, replace

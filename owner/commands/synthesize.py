@@ -6,8 +6,6 @@ owners do not draw each other's rows. The rows may be predictable: they are post
 released data (docs/decisions/0032-synthetic-rows-repeat.md).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``dppca-owner synthesize``."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

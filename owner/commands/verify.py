@@ -1,7 +1,5 @@
 """``dppca-owner verify``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

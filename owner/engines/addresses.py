@@ -1,7 +1,5 @@
 """Names of engines: ``local``, ``spark``, ``dask://HOST:PORT`` or ``tls://HOST:PORT``."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

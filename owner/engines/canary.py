@@ -4,8 +4,6 @@ They have every kind of attribute with all of its options, every kind of cell an
 every kind of entry that a packed vector can have, by both methods of adding up.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from typing import Final

@@ -4,8 +4,6 @@ All engines give the same integers and the same counts. An engine is checked bef
 and a pass is over before anything is charged.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version

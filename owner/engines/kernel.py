@@ -11,8 +11,6 @@ Limits: a worker has the same DPPCA installed as this machine. It reads the same
 credentials of its own.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import platform

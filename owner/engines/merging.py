@@ -8,8 +8,6 @@ An answer's sums are added at once and only its SHA-256 is kept, so memory does 
 number of parts.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 

@@ -9,8 +9,6 @@ Parts are few and large: each answer is a whole packed vector, 8 bytes for each 
 more parts cost time of the site's machine and save none on the workers.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace

@@ -1,7 +1,5 @@
 """Opening of the engine that a policy or an option names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path

@@ -19,8 +19,6 @@ Limits and choices
 * Only its owner may access the file (mode 0600): a reader could hold SQLite's lock.
 """
 
-from __future__ import annotations
-
 import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator

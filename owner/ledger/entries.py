@@ -7,8 +7,6 @@ that the same rows are recognised under another name. The number of rows and the
 fractions are never used.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from datetime import datetime

@@ -3,8 +3,6 @@
 A document holds the entry's number, its kind, its time, and the SHA-256 of the document before it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import fields

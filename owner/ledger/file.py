@@ -1,7 +1,5 @@
 """Structure of the ledger's file: tables, triggers, versions; translation of SQLite's errors."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -6,8 +6,6 @@ and stays. Limits: the folder must be on a file system with working locks (a loc
 version 4).
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterator

@@ -19,8 +19,6 @@ creation and last writing stands in for it: files that a tool overwrote in place
 times, are not detected either.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import dataclass, replace

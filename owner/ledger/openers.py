@@ -18,8 +18,6 @@ Limits: a ledger from before an opening, restored with its key and taken for the
 asked for a second set. So keys are destroyed with their use and belong in no backup.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace

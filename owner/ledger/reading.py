@@ -6,8 +6,6 @@ once, and a page that is open for days verifies it when it has grown. Stored byt
 are compared with their digests when they are sent or shown, and all of them by `read_archive`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import sqlite3
 from collections.abc import Iterator, Mapping

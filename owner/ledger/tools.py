@@ -1,7 +1,5 @@
 """Export, comparison and planning from a verified ledger. Pure."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

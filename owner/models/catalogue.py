@@ -12,8 +12,6 @@ its class. This module decides on names and options only: it reads nothing, and 
 the numbers.
 """
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import dataclass
 from pathlib import Path

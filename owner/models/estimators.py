@@ -3,8 +3,6 @@
 They see scores in the study's components. The classes are codes of the target's labels.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from inspect import signature
 from types import MappingProxyType

@@ -7,8 +7,6 @@ and Q others (1 in the unit ball). Coding is total, so a model never sees a valu
 out of bounds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ Only classes of scikit-learn and NumPy are accepted in a file, and only in the s
 gets its state.
 """
 
-from __future__ import annotations
-
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any

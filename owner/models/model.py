@@ -10,8 +10,6 @@ Limits: the receipt is only as reliable as the person who gives it. The weights 
 the receipt; a check that their noise was drawn is impossible.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path

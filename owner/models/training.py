@@ -16,8 +16,6 @@ centred by the released mean.
 Reference: Y. Huang et al., DPPCA-SVM, 2021, algorithm 1.
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Callable

@@ -9,8 +9,6 @@ fault, and if both are finite every value is (NaN propagates into both). Only an
 fails it is tested value by value.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Files of Parquet and Arrow (also Feather version 2), read column by column."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass

@@ -11,8 +11,6 @@ a wrong number of fields; the others are parsed line by line, with the same resu
 both can parse.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 What reads the files is imported when a location is opened.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final

@@ -5,8 +5,6 @@ rows of two exports could be in one sum, and a person twice. Limit: if a file of
 replaced within one second by one of the same size, the store's times do not show it.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -7,8 +7,6 @@ missing in it, or has the value of its partition. A table that needs more than a
 refused: rows that are marked as deleted inside a file, and columns that were renamed.
 """
 
-from __future__ import annotations
-
 import os
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence

@@ -8,8 +8,6 @@ Within a line, a field that begins with a quote ends at the next single quote, t
 and a quote that is not closed reaches to the end of the line. A quote elsewhere is a character.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator
 from dataclasses import dataclass

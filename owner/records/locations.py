@@ -13,8 +13,6 @@ Limits: links within a folder, and addresses of one store that `locate` does not
 followed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from abc import ABC, abstractmethod

@@ -5,8 +5,6 @@ is 1 if all others are 0. In every other row the attribute is missing: none or s
 cell is empty or neither 0 nor 1. So a label depends on the cells of its own row alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self

@@ -9,8 +9,6 @@ text otherwise (`Dialect`). Only `dppca.common.schema.columns` interprets a cell
 text.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -12,8 +12,6 @@ in this process and in executors that it starts, and its errors are reported in 
 words: either may quote a row. Executors of a session that others have started keep their log.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re

@@ -8,8 +8,6 @@ Folders below the given one may be named ``COLUMN=VALUE``, as Hive does: each is
 cells are the text after the equals sign.
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 import zlib

@@ -5,8 +5,6 @@ batch stays with the worker that has decoded it, in the cache of its core, no mo
 there are cores, and no batch waits for a worker.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext

@@ -23,8 +23,6 @@ Limits: a real table has less variance than ``T``, often by far; the forecast sh
 cannot succeed, not which will.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal

@@ -13,8 +13,6 @@ site except a vote, and after it the key can open nothing else. There is a vote 
 has spare openers. Nothing is drawn, and nothing charged.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -20,8 +20,6 @@ A contribution is sent to a curator. A model is a file: the steward hands it ove
 bytes are written again on every request.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime

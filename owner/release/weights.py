@@ -29,8 +29,6 @@ Source: Chaudhuri, Monteleoni and Sarwate (2011), algorithm 1;
 `dppca.common.estimators.base.weight_noise`.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace

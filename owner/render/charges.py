@@ -1,7 +1,5 @@
 """Texts on the cost of a release and the remaining budget."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """Texts on the values that coding had to replace; all of them are site-only."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import accumulate

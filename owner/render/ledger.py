@@ -1,7 +1,5 @@
 """Documents and texts of commands on budgets and ledgers; the JSON has every figure, too."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Documents and texts of `contribute`, `components` and `synthesize`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated

@@ -4,8 +4,6 @@ It is what `review` prints, what `contribute` asks about, and what the page show
 which attributes, for whom, at what cost, and what is left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal

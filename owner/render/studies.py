@@ -1,7 +1,5 @@
 """List of a site's studies, each with its cost, its deadline and the steward's next step."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta

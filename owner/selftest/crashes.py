@@ -5,8 +5,6 @@ again, must end with exactly one charge and with the bytes that were stored befo
 nothing was drawn, the charge is for the rows of the first request: the command must refuse others.
 """
 
-from __future__ import annotations
-
 import random
 import subprocess
 import time

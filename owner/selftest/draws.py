@@ -5,8 +5,6 @@ the noise must hide is found, and not computed by the formula that calibrates it
 from the operating system and are counted.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

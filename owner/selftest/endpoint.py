@@ -10,8 +10,6 @@ always be right.
 under new names is charged each time, until the budget ends it.
 """
 
-from __future__ import annotations
-
 import math
 import secrets
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Coding turns a file into one column of codes for each attribute. A row that chan
 another row, or the number of rows, would change a release by more than its noise hides.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path

@@ -9,8 +9,6 @@
   probability ``2^-c``, so an output of probability P cannot come from fewer than ``-log2 P`` bits.
 """
 
-from __future__ import annotations
-
 from math import log, sqrt
 
 import numpy as np

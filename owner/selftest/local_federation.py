@@ -5,8 +5,6 @@ the site is a folder for the owner's own commands. This module makes the operato
 attacker could make too.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import subprocess

@@ -5,8 +5,6 @@ copy. A further study must be refused without a charge, with and without the mar
 once the newest ledger is back, it must be accepted. The ledger is the temporary site's.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from dppca.common.errors import ChainError

@@ -5,8 +5,6 @@ noise come from the operating system. The attacks call the functions that `contr
 call.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import log, sqrt

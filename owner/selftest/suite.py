@@ -1,7 +1,5 @@
 """Order of the whole self-test."""
 
-from __future__ import annotations
-
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path

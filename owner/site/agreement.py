@@ -12,8 +12,6 @@ only: owners that were shown different documents make no sum together.
 Limits: only stewards can know that a name is an institution, and which ones share one roof.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

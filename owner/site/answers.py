@@ -4,8 +4,6 @@ The file ``studies/NAME/answer.json`` sorts the site's own list of studies. The 
 told, and it refuses nothing: a contribution that is agreed to later is made all the same.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from pathlib import Path
 from typing import Literal

@@ -6,8 +6,6 @@ made them. The folder and its content belong to one user: every command denies a
 where it can (`dppca.common.shell.files`).
 """
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import dataclass
 from pathlib import Path

@@ -11,8 +11,6 @@ Enrolment never overwrites anything: an overwritten key would take the site's id
 A renewal keeps the old pair in the folder ``previous``.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Budgets are decimals written as text, because a budget is an exact number and a 
 not. Neither file has a default for a budget.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from decimal import Decimal

@@ -5,8 +5,6 @@ kept. If the curator later shows another one, or the steward's own study file di
 command stops, and the message names the fields at fault, never a value.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

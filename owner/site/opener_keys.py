@@ -9,8 +9,6 @@ Limits: a disk that writes to another place (flash, snapshots) may keep the old 
 a backup: leave the folder ``openers`` out of backups.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

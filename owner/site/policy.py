@@ -9,8 +9,6 @@ is replaced under its name counts as the same file. The policy cannot detect tha
 holds a copy of the rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -8,8 +8,6 @@ A file appears under its name only when it is complete: it is written beside it 
 readable by its owner only.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager

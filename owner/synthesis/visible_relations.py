@@ -5,8 +5,6 @@ Before a study it is unknown how much of its bounds a numeric fills, so the warn
 cost: `dppca.common.numerics.synthesis.visibility` judges the released moments.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -28,8 +28,6 @@ Limits: loops that create estimators by hand are not detected; nor are two fits 
 Source: (2) is the edge of a symmetric matrix of independent entries (Wigner 1955).
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Sequence

@@ -11,8 +11,6 @@ always converges; the papers do not name their machine). `make_svm` makes it for
 for ``dppca-owner train``.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any, Self
 

@@ -11,8 +11,6 @@ columns and the set of classes are public; no software can check this. The figur
 variants are for real-valued noise, but the noise is drawn in floating point.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum

@@ -46,8 +46,6 @@ Source: Ferris and Munson (2002), "Interior-point methods for massive support ve
 Mehrotra (1992), "On the implementation of a primal-dual interior point method".
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

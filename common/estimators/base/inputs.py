@@ -16,8 +16,6 @@ is total for that reason (``dppca.common.schema.coding``); the estimators are fo
 tables.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

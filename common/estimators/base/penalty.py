@@ -31,8 +31,6 @@ excess risk of Chaudhuri, Monteleoni and Sarwate (2011), "Differentially Private
 Minimization", and of Rubinstein et al. (2012).
 """
 
-from __future__ import annotations
-
 import math
 
 from dppca.common.errors import SettingError

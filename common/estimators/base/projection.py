@@ -8,8 +8,6 @@ with their signs, as in the formula.
 Source: `dppca.common.numerics.spectrum.pca`, which the federation uses too.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -10,8 +10,6 @@ must survive copying and a source's state must not. None stands for the operatin
 one whose results are labelled as released.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from decimal import Decimal

@@ -36,8 +36,6 @@ Minimization", algorithm 1, there for a smooth loss and an exact minimiser; Rubi
 Huang and Taft (2012), "Learning in a Large Function Space", for the hinge.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from decimal import Decimal

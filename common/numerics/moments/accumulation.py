@@ -13,8 +13,6 @@ integers:
 counting costs a few nanoseconds per pair of groups of attributes.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from functools import reduce

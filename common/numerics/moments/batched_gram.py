@@ -9,8 +9,6 @@ The second factor lacks the first column. BLAS therefore does not use its symmet
 is several times slower for small matrices.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

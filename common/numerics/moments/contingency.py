@@ -14,8 +14,6 @@ fewer histograms, but a histogram beyond the cache takes several times as long, 
 largest whose histograms together have at most `_CACHED_CELLS` cells.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, combinations

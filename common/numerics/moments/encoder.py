@@ -5,8 +5,6 @@ half, and an indicator per category or bin in units of one. Small integers keep 
 float32 (`dppca.common.numerics.moments.gram`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

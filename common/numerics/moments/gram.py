@@ -26,8 +26,6 @@ product (syrk) while other threads run; SciPy's wrappers of the same routines bl
 (`dppca.common.numerics.moments.batched_gram`).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

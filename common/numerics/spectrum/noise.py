@@ -13,8 +13,6 @@ The draws protect nothing: they come from a seeded NumPy generator in float64, s
 study gives the same figures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -20,8 +20,6 @@ Reference: M. E. Tipping, C. M. Bishop, Probabilistic principal component analys
 (1999) 611-622.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

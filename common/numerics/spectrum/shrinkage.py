@@ -26,8 +26,6 @@ rank perturbations of large random matrices, Adv. Math. 227 (2011) 494-521; M. G
 Optimal shrinkage of singular values, IEEE Trans. Inf. Theory 63 (2017) 2137-2152.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -19,8 +19,6 @@ Reference: M. Gavish, D. L. Donoho, Optimal shrinkage of singular values, IEEE T
 (2017) 2137-2152 (for the square case and small signals; this is its leading term).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -19,8 +19,6 @@ row is valid and each marginal is the released one, made valid, to within a row.
 In the unit ball there are only numerics and no bounds: rows of norm above 1 are scaled to norm 1.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

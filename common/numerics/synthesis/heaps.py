@@ -5,8 +5,6 @@ that lies in it, unless ``spikes`` gives that number a cell of its own. Where he
 about a subject, not from the rows; so the schema alone decides here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from dppca.common.schema import Schema

@@ -15,8 +15,6 @@ the precisions of the noise, ``u = w q^2`` and ``c = sum_k w_k q_k^2`` it is ::
 Reference: D. MacKay, Bayesian interpolation, Neural Computation 4 (1992) 415-447.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax

@@ -12,8 +12,6 @@ least. Any scores are possible, heavy-tailed or constant.
 Reference: G. Peyré, M. Cuturi, Computational optimal transport, 2019, sections 4.2 and 5.2.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp

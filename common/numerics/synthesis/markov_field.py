@@ -25,8 +25,6 @@ Reference: T. Tieleman, Training restricted Boltzmann machines using approximati
 likelihood gradient, ICML 2008.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

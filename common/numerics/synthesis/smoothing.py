@@ -20,8 +20,6 @@ References: C. Rasmussen, C. Williams, Gaussian processes for machine learning, 
 (Laplace's approximation); D. MacKay, Bayesian interpolation, Neural Computation 4 (1992) 415-447.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

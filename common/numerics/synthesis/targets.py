@@ -28,8 +28,6 @@ that is unlikely to be noise.
 Reference: W. Hoeffding, Massstabinvariante Korrelationstheorie, 1940.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

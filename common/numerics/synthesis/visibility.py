@@ -27,8 +27,6 @@ rows.
 Reference: Y. Benjamini, Y. Hochberg, Controlling the false discovery rate, 1995.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -19,8 +19,6 @@ Source: Huang et al. (2021), "Differential Privacy Principal Component Analysis 
 Machines", algorithm 1 and section 3.4.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass
 from decimal import Decimal

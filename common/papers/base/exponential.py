@@ -20,8 +20,6 @@ most K.
 Source: McSherry and Talwar (2007), "Mechanism Design via Differential Privacy".
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import ceil
 

@@ -11,8 +11,6 @@ Source: the sensitivity of Sun et al. (2022), lemma 1, for replacing a row inste
 because deleting a row changes the shape of the release.
 """
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 from fractions import Fraction

@@ -8,8 +8,6 @@ they fit exactly the rows given.
 Limits: arrays in memory. The parties are ordered by name.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -21,8 +21,6 @@ Source: Warner (1965), "Randomized Response"; Kairouz, Oh and Viswanath (2016), 
 for Local Differential Privacy", for K > 2.
 """
 
-from __future__ import annotations
-
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 
 import numpy as np

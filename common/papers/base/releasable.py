@@ -14,8 +14,6 @@ Limits: a method that trains on its own noised components (`PCADPSVM`) can train
 drawn. It uses public numbers to refuse beforehand a fit that its solver might be unable to certify.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -14,8 +14,6 @@ be indefinite.
 Source: Huang et al. (2021), algorithm 1 and section 3.4.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction

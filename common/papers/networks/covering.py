@@ -26,8 +26,6 @@ Source: Cheng and others (2020), "Multi-Party High-Dimensional Data Publishing u
 Privacy"; Colbourn and Dinitz (2007), "Handbook of Combinatorial Designs", for planes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 from math import ceil, prod

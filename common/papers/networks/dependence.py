@@ -30,8 +30,6 @@ apart. Comparing the largest allowed sets is therefore enough.
 Source: Zhang and others (2017), "PrivBayes: Private Data Release via Bayesian Networks", section 4.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from math import prod
 

@@ -38,8 +38,6 @@ Source: Cheng, Tang, Su, Chen, Wu and Zhu (2020), "Multi-Party High-Dimensional 
 under Differential Privacy", IEEE TKDE 32(8).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal

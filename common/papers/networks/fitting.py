@@ -12,8 +12,6 @@ the theta-usefulness of PrivBayes, with its 2 and m = 1.
 Source: Zhang and others (2017), "PrivBayes", section 4.5; the root of m is ours.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, Inexact

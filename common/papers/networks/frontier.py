@@ -27,8 +27,6 @@ that guides the parties; the sources available to us do not print its constructi
 Source: Cheng and others (2020), abstract.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -12,8 +12,6 @@ Nothing here reads a row without noise.
 Source: Zhang and others (2017), "PrivBayes", sections 3 and 5.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod

@@ -9,8 +9,6 @@ for any sizes; any two rows without a value in common attain the bound. Exact di
 for (1) is added to every cell.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal

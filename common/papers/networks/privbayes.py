@@ -23,8 +23,6 @@ Source: Zhang, Cormode, Procopiuc, Srivastava and Xiao (2017), "PrivBayes: Priva
 Bayesian Networks", ACM TODS 42(4), algorithms 1 to 4.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction

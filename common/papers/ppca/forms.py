@@ -14,8 +14,6 @@ published form has neither.
 Source: Gu, Zhang and Yang (2022), algorithm 1.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any

@@ -8,8 +8,6 @@ synthetic rows made from raw rows have none.
 Source: Gu, Zhang and Yang (2022), algorithm 1, theorem 4.
 """
 
-from __future__ import annotations
-
 from decimal import Decimal
 from fractions import Fraction
 

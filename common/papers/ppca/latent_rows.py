@@ -13,8 +13,6 @@ released values only; with whitened or literal latents they are no more private 
 Source: Gu, Zhang and Yang (2022), algorithm 1, steps 15 and 16.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits

@@ -29,8 +29,6 @@ Source: Gu, Zhang and Yang (2022), "Multi-party High-Dimensional Related Data Pu
 Probabilistic Principal Component Analysis and Differential Privacy", algorithm 1, theorem 4.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self

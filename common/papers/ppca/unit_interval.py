@@ -28,8 +28,6 @@ Source: derived for this project, for algorithm 1 of Gu, Zhang and Yang (2022); 
 p/n for each of the two.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import comb
 

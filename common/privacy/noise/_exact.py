@@ -19,8 +19,6 @@ D. E. Knuth, A. C. Yao. "The complexity of nonuniform random number generation."
 Complexity: New Directions and Recent Results*, Academic Press, 1976.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from dppca.common.privacy.noise.entropy import EntropySource

@@ -15,8 +15,6 @@ geometric series, ``exp(-phi(K h)) / (1 - ratio_K)``. Once that is far below the
 the other cells can be left out.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 

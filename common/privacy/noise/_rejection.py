@@ -49,8 +49,6 @@ L. Devroye. *Non-Uniform Random Variate Generation*, chapters II.3 and VIII. Spr
 N. J. Higham. *Accuracy and Stability of Numerical Algorithms*, 2nd ed. SIAM, 2002.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from dataclasses import dataclass

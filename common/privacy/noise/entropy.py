@@ -14,8 +14,6 @@ draws from a generator of its own. There are three sources:
 A further source is any object with the one method; tests use that to feed chosen bits.
 """
 
-from __future__ import annotations
-
 import builtins
 import hashlib
 import os

@@ -35,8 +35,6 @@ C. L. Canonne, G. Kamath, T. Steinke. "The discrete Gaussian for differential pr
 I. Mironov. "On significance of the least significant bits for differential privacy." CCS 2012.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

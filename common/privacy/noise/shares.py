@@ -67,8 +67,6 @@ with secure aggregation." ICML 2021, theorem 1 and proposition 14.
 R. P. Stanley. *Enumerative Combinatorics*, volume 2. Cambridge University Press, 1999.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Routes of the operator's page, and the content of each answer."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Content of a data dictionary about its columns, independent of the file format."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A value that neither the dictionary nor the operator gives is left blank on purp
 that explains it: no bound, no budget and no number of rows per person has a default.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

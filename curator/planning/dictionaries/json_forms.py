@@ -1,7 +1,5 @@
 """Reader for dictionaries in JSON: Frictionless table schemas."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

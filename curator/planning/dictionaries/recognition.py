@@ -1,7 +1,5 @@
 """Reader for data dictionaries that detects the format and refuses files of rows."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

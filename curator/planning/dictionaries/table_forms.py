@@ -4,8 +4,6 @@ Only the header identifies a table. No message quotes a cell, because the file m
 rows of people.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import StringIO

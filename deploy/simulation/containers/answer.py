@@ -4,8 +4,6 @@ It is the report of `dppca.deploy.simulation.experiment`. Seconds are of the las
 reuses the results of an earlier one; those of ``components`` include the wait for other owners.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Mapping

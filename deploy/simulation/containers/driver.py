@@ -7,8 +7,6 @@ processes, one thing has no counterpart in the field: a container without a netw
 owner's `site-only` classifier on held-out rows.
 """
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Folder of a study in containers: compose file, study, each owner's rows, README."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile

@@ -9,8 +9,6 @@ It uses only features that Compose 1.29 and Compose v2 share. Every script write
 the start of a step, and ``step: done`` at its end, so that an observer can follow it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

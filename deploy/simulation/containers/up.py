@@ -5,8 +5,6 @@ its log. All objects carry the label of their Compose project, so remains are fo
 of what was created.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

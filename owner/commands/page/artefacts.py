@@ -5,8 +5,6 @@ The study's document and the curator's acknowledgement carry no label: they are 
 acknowledgement's signature is checked. All other files in the folder must not leave.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 

@@ -8,8 +8,6 @@ having passed it, it is finished. Stopped work ends at once, even if a source of
 answer: its thread ends when it next counts rows, and can no longer pass the point.
 """
 
-from __future__ import annotations
-
 import hmac
 import secrets
 import threading

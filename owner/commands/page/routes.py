@@ -1,7 +1,5 @@
 """Routes of the steward's page, and the content of each answer."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime

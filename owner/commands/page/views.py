@@ -1,7 +1,5 @@
 """Values for pages, from a ledger and a policy: pure, and plain."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from decimal import Decimal
 

@@ -30,8 +30,6 @@ Some figures use a sample: 20,000 rows of each table for pMSE and training, 2,00
 (to all sampled real rows).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
