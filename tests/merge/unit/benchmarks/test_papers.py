@@ -24,7 +24,7 @@ from benchmarks.papers.trials import (
     Trial,
     TrialOutcome,
 )
-from dppca.common.errors import DataError, SettingError
+from dppca.common.errors import SettingError
 
 CSV = "age,colour,y\n" + "".join(
     f"{n},{['red', 'green', 'blue'][n % 3]},{n % 2}\n" for n in range(30)
@@ -56,41 +56,6 @@ def test_named_tables_keep_their_bound(
     assert table.rows.shape == shape
     assert np.linalg.norm(table.rows, axis=1).max() <= table.row_norm * (1 + 1e-12)
     assert np.linalg.norm(table.in_ball().rows, axis=1).max() <= 1 + 1e-12
-
-
-def test_a_file_of_text_becomes_numbers_and_indicators(csv: Path) -> None:
-    table = load_table(find_source(str(csv), None))
-    assert table.rows.shape == (30, 4)
-    assert set(table.labels) == {"0", "1"}
-    assert table.rows.min() == -1
-    assert table.rows.max() == 1
-
-
-GOOD = "".join(f"{n},{n % 3},{'pq'[n % 2]}\n" for n in range(20))
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        ("a,b,y\n" + GOOD + ",1,p\n", "column a of .* has 1 empty fields"),
-        ("a,b,y\n" + GOOD + "7,1,\n", "column y of .* has 1 empty fields"),
-        ("a,b,y\n" + GOOD + "nan,1,p\n", "column a of .* holds NaN or infinity"),
-        ("a,b,y\n" + GOOD + "-inf,1,p\n", "column a of .* holds NaN or infinity"),
-        ("a,a,y\n" + GOOD, "more than one column called a"),
-        ("y\n" + "p\nq\n" * 9, "no column beside the label"),
-        ("", "is empty"),
-        ("a,b,y\n", "has no rows"),
-        ("x,y\n" + "".join(f"p{n},q\n" for n in range(999)), "999 different values"),
-    ],
-    ids=lambda value: "" if callable(value) else value.replace("\n", " ")[-24:],
-)
-def test_a_file_that_no_method_could_use_is_a_named_error(
-    content: str, says: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_text(content)
-    with pytest.raises(DataError, match=says):
-        load_table(find_source(str(path), None))
 
 
 def test_a_table_without_a_schema_is_a_named_error_of_a_study(csv: Path) -> None:
@@ -128,17 +93,6 @@ def test_delta_is_one_over_the_square_of_the_rows() -> None:
 
 
 CELLS = tuple(Trial(PaperSource("toy"), "m", PUBLISHED, "0.1", seed=seed) for seed in (1, 2, 3))
-
-
-def experiment(compute: object) -> Experiment:
-    return Experiment(
-        name="toy",
-        title="Toy",
-        source="nobody",
-        x="epsilon",
-        grid=lambda _: CELLS,
-        compute=compute,  # type: ignore[arg-type]
-    )
 
 
 def test_cells_that_differ_in_anything_have_names_and_noise_of_their_own() -> None:

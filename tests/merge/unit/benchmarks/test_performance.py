@@ -8,7 +8,6 @@ import pytest
 
 from benchmarks.performance import secagg
 from benchmarks.performance.registry import BenchmarkPlan
-from dppca.common.errors import ConflictError, OpeningRefusedError
 
 
 def test_rounds_alternate_and_medians_count_only_them() -> None:
@@ -29,23 +28,6 @@ def test_rounds_alternate_and_medians_count_only_them() -> None:
     assert timings["a"].median_s == 2.0
     assert timings["a"].rate == 5.0
     assert len(timings["b"].seconds) == 3
-
-
-def test_a_sum_without_three_owners_and_a_spare_opener_is_exact() -> None:
-    parties, vectors = secagg.mask_sums(4, openers=4, spares=1)
-    gone = parties.study.owners[1:2]
-    whole, part = (
-        secagg.add_masked(parties, vectors, missing=missing, gone=gone) for missing in (0, 3)
-    )
-    assert whole.error == part.error == 0
-    assert whole.up - part.up > 3 * 8 * vectors.shape[1]
-    with pytest.raises(OpeningRefusedError):
-        secagg.add_masked(parties, vectors, missing=4)
-    with pytest.raises(OpeningRefusedError):
-        secagg.add_masked(parties, vectors, gone=parties.study.owners[:2])
-    parties, vectors = secagg.mask_sums(4, openers=2, spares=0)
-    with pytest.raises(ConflictError):
-        secagg.add_masked(parties, vectors, gone=gone)
 
 
 def test_the_most_that_may_be_gone_ends_at_the_first_failure() -> None:

@@ -14,10 +14,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks.environments import GuestError, PatienceError
 from benchmarks.releases import BITS
 from benchmarks.rivals import page, synthetic
-from benchmarks.rivals.cells import RivalRun, read_cells, run_cells, summarize
 from benchmarks.rivals.merging import (
     SiteSums,
     distributed_components,
@@ -27,15 +25,8 @@ from benchmarks.rivals.merging import (
     sound_sites,
 )
 from benchmarks.rivals.neighbours import Neighbours, added_l2_squared, make_study
-from benchmarks.rivals.synthetic import (
-    OURS,
-    SUBN3,
-    Contestant,
-    draw_values,
-    judge_table,
-    run_contestant,
-)
-from benchmarks.synthesis.judging import attribute_cells, split_rows
+from benchmarks.rivals.synthetic import OURS, SUBN3, Contestant, judge_table, run_contestant
+from benchmarks.synthesis.judging import split_rows
 from benchmarks.synthesis.subjects import load_subject
 from dppca.common.errors import SettingError
 from dppca.common.numerics.moments.accumulation import accumulate_moments
@@ -44,65 +35,6 @@ from dppca.common.privacy.release import calibrate, sensitivity_shape
 from dppca.common.privacy.sensitivity import BoxShape, real_l2_squared
 from dppca.common.schema import Binary, Categorical, Schema
 from tests.support.studies import make_schema
-
-
-class Runs:
-    """Cells whose figure is their split, and what was run of them."""
-
-    def __init__(self) -> None:
-        self.splits: list[int] = []
-
-    def cell(self, split: int, error: Exception | None = None, who: str = "one") -> RivalRun:
-        def run() -> dict[str, Any]:
-            self.splits.append(split)
-            if error is not None:
-                raise error
-            return {"figure": float(split), "by": {"a": 1.0, "b": 2.0 * split}}
-
-        return RivalRun({"subject": "fair", "contestant": who, "split": split}, run)
-
-
-def test_a_cell_that_cannot_run_keeps_its_reason_and_the_others_run(tmp_path: Path) -> None:
-    error = GuestError("its last words")
-    runs, path = Runs(), tmp_path / "cells.jsonl"
-    found = run_cells([runs.cell(1, error), runs.cell(2)], path)
-    assert found[0]["fault"] == str(error)
-    assert "fault" not in found[1]
-    assert run_cells([runs.cell(1, error)], path) == found[:1]
-    assert runs.splits == [1, 2], "a fault is a finished cell, too"
-
-
-def test_where_patience_ended_once_the_others_of_that_place_are_not_tried(tmp_path: Path) -> None:
-    runs, path = Runs(), tmp_path / "cells.jsonl"
-    cells = [runs.cell(1, PatienceError(60)), runs.cell(2), runs.cell(3, who="two"), runs.cell(4)]
-    found = run_cells(cells, path)
-    skipped = "not tried, as another cell took too long"
-    assert [each.get("fault") for each in found] == ["not done in 60 s", skipped, None, skipped]
-    assert runs.splits == [1, 3]
-
-
-def test_a_file_is_taken_as_it_is_without_a_run(tmp_path: Path) -> None:
-    runs, path = Runs(), tmp_path / "cells.jsonl"
-    done = run_cells([runs.cell(1)], path)
-    found = read_cells([runs.cell(1), runs.cell(2)], path)
-    assert found[:1] == done
-    assert found[1]["fault"] == "not run, for want of machine time"
-    assert runs.splits == [1]
-
-
-def test_means_are_of_runs_with_figures_and_reasons_of_the_others(tmp_path: Path) -> None:
-    runs = Runs()
-    cells = [runs.cell(1), runs.cell(3), runs.cell(5, GuestError("no\n  room"))]
-    (mean,) = summarize(run_cells(cells, tmp_path / "cells.jsonl"), ("subject", "contestant"))
-    assert mean == {
-        "subject": "fair",
-        "contestant": "one",
-        "runs": 2,
-        "faults": {"no room": 1},
-        "figure": [2.0, 1.0],
-        "by": {"a": [1.0, 0.0], "b": [4.0, 2.0]},
-    }
-
 
 MACHINE = dict.fromkeys(("processor", "cores", "memory", "Python", "numpy"), "?")
 
@@ -174,15 +106,6 @@ def test_cells_of_two_machines_are_not_mixed() -> None:
     elsewhere = section(synthetic_cell()) | {"machine": MACHINE | {"processor": "another"}}
     with pytest.raises(SettingError, match="run all here"):
         page.merge("nltcs", elsewhere, synthetic.BY)
-
-
-def test_values_that_are_made_of_cells_are_in_these_cells() -> None:
-    subject = load_subject("fair")
-    schema, edges = subject.schema, subject.edges
-    codes, _ = attribute_cells(schema, subject.columns, edges)
-    values = draw_values(subject, np.column_stack(codes).astype(float), np.random.default_rng(0))
-    again, _ = attribute_cells(schema, values, edges)
-    assert (np.column_stack(again) == np.column_stack(codes)).all()
 
 
 def test_real_rows_in_another_order_have_no_distance_from_themselves() -> None:
@@ -334,14 +257,3 @@ def test_the_noise_of_a_study_is_the_least_for_its_neighbours(given: dict[str, A
         variance = calibrate(study).law.parameters()["variance"]
         # At most rho is spent, and all of it but a part of 1e-9 for rounding.
         assert rho * (1 - Fraction(1, 10**9)) < change / (2 * variance) <= rho
-
-
-def test_rows_of_a_ball_have_no_figure() -> None:
-    given = {
-        "row_norm": {},
-        "attributes": [
-            {"name": name, "type": "numeric", "centre": 0, "scale": 1} for name in ("x", "y")
-        ],
-    }
-    with pytest.raises(ValueError, match="unit ball"):
-        make_study(given, **PRIVACY, owners=1, neighbours=Neighbours.ADDED)

@@ -8,16 +8,8 @@ import numpy as np
 import pytest
 
 from benchmarks.synthesis import page, trials
-from benchmarks.synthesis.forms import (
-    BINS,
-    BINS_TARGETED,
-    PLAIN,
-    SHAPED,
-    TARGETED,
-    TREES,
-    find_form,
-)
-from benchmarks.synthesis.judging import find_reference, split_rows, target_labels
+from benchmarks.synthesis.forms import PLAIN, TARGETED
+from benchmarks.synthesis.judging import find_reference, split_rows
 from benchmarks.synthesis.subjects import load_subject
 from benchmarks.synthesis.trials import (
     FIELD,
@@ -28,7 +20,6 @@ from benchmarks.synthesis.trials import (
     ROUNDS,
     GridTrial,
     judge,
-    list_trials,
     make_study,
     release,
     run_trial,
@@ -36,49 +27,8 @@ from benchmarks.synthesis.trials import (
 from dppca.common.numerics.moments.moments import empty_moments
 from dppca.common.privacy.composition import Round, compose_guarantee
 from dppca.common.privacy.release import calibrate
-from dppca.common.schema import Schema
 from dppca.common.study import Study
-from tests.support.faults import find_faults
 from tests.support.studies import numeric_of
-
-
-@pytest.mark.parametrize("name", BINS)
-def test_some_numerics_have_bins_in_products(name: str) -> None:
-    schema = Schema.from_document(find_form(load_subject("fair"), name))
-    assert schema.products_of_bins == ("rate_marriage", "age", "yrs_married")
-    widths = {
-        attribute.name: stop - start
-        for attribute, (start, stop) in zip(schema.attributes, schema.layout.groups, strict=True)
-    }
-    # Forty bins are the most; where the shape of an answer is known, it says the bins.
-    expected = {"age": 11, "yrs_married": 13} if name == BINS_TARGETED else {"age": BINS[name]}
-    assert widths.items() >= expected.items()
-    assert widths["educ"] == 1
-
-
-def test_cells_about_an_answer_hold_that_answer_alone() -> None:
-    subject = load_subject("fair")
-    schema = Schema.from_document(find_form(subject, TARGETED))
-    index = schema.find_index("yrs_married")
-    cells = schema.cells[index]
-    assert cells is not None
-    answers = np.array([0.5, 2.5, 6, 9, 13, 16.5, 23])
-    assert cells.index(answers).tolist() == list(range(0, 13, 2))
-    found = np.unique(cells.index(np.asarray(subject.columns[index], np.float64)))
-    assert found.tolist() == list(range(0, 13, 2))
-
-
-@pytest.mark.parametrize(
-    ("name", "n_rows", "most_out"), [("fair", 6366, 0), ("demo", 20190, 12), ("rule", 20_000, 0)]
-)
-def test_every_value_is_known_and_hardly_any_is_out_of_its_bounds(
-    name: str, n_rows: int, most_out: int
-) -> None:
-    subject = load_subject(name)
-    assert subject.n_rows == n_rows
-    for faults in find_faults(subject.schema, list(subject.columns)).values():
-        assert not (faults.missing | faults.invalid).any()
-        assert faults.out.sum() <= most_out
 
 
 def test_a_split_holds_a_fifth_out() -> None:
@@ -105,14 +55,6 @@ def test_real_rows_are_judged_by_the_rows_held_out_and_others_by_themselves() ->
     assert worth(np.repeat(training[:1], 50))["pairs"] > 0.9
 
 
-def test_the_rule_is_one_that_trees_see() -> None:
-    subject = load_subject("rule")
-    training, _ = split_rows(subject.n_rows, 0)
-    real = judge("rule", [column[training] for column in subject.columns], 0)
-    assert real["accuracy"]["granted"] < 0.9
-    assert real["trees"]["granted"] > 0.99
-
-
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 @pytest.mark.parametrize("owners", [OWNERS, 1])
 def test_the_noise_has_the_calibrated_width(mechanism: str, owners: int) -> None:
@@ -127,18 +69,6 @@ def test_the_noise_has_the_calibrated_width(mechanism: str, owners: int) -> None
     expected = calibration.law.deviation * np.sqrt(owners)
     assert result.pooled.std() == pytest.approx(expected, rel=0.08)
     assert result.pooled.mean() == pytest.approx(0, abs=0.1 * expected)
-
-
-@pytest.mark.parametrize("form", [PLAIN, SHAPED])
-def test_a_trial_gives_rows_and_repeats_itself(form: str) -> None:
-    trial = GridTrial("fair", form, FIELD, "gaussian", "1", ONE_NOISE, 0, 0)
-    first, second = run_trial(trial), run_trial(trial)
-    assert first["method"] == FIELD
-    assert first["accuracy"] == second["accuracy"]
-    assert first["marginals"] == second["marginals"]
-    assert 0.6 < first["accuracy"]["affair"] < 0.8
-    assert 0 < first["forecast"] < 1
-    assert (max(first["marginals"].values()) < 0.1) == (form == SHAPED)
 
 
 def test_two_rounds_cost_what_one_would_and_see_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,22 +88,6 @@ def test_two_rounds_cost_what_one_would_and_see_the_rule(monkeypatch: pytest.Mon
     assert 7.9 < float(together.epsilon) <= 8
     assert together.delta == "0.000000001"
     assert found["trees"]["granted"] > 0.97
-
-
-def test_every_kind_of_trial_is_listed_once_and_random_trees_are_written_out() -> None:
-    keys = [trial.key for trial in list_trials("rule", splits=2, draws=2)]
-    assert len(set(keys)) == len(keys)
-    kinds = {(trial.form, trial.rows) for trial in list_trials("rule", splits=1, draws=1)}
-    once = {(form, rows) for form in (TARGETED, BINS_TARGETED) for rows in (FIELD, ROUNDS)}
-    assert kinds == {(PLAIN, REAL), (TREES, FIELD), *once}
-    schema = Schema.from_document(find_form(load_subject("rule"), TREES))
-    assert len(schema.tables) == 20
-
-
-def test_the_class_that_is_asked_for_may_be_of_several_labels() -> None:
-    subject = load_subject("demo")
-    found = target_labels(subject.schema, subject.targets[0], subject.columns)
-    assert found.sum() == 5249
 
 
 def run(split: int, accuracy: float, **changes: Any) -> dict[str, Any]:

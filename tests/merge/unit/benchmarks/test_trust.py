@@ -10,7 +10,7 @@ import pytest
 from benchmarks import trust
 from benchmarks.studies import ROOT
 from benchmarks.synthesis.trials import make_study
-from benchmarks.trust import MASKING, TrustTrial, measure_noise, run_trial
+from benchmarks.trust import MASKING, measure_noise
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Trust
@@ -69,10 +69,3 @@ def test_the_pool_of_ten_has_the_noise_that_is_forecast(mechanism: str) -> None:
         assert calibration.mechanisms(10) ** 0.5 == pytest.approx(expected, rel=1e-6)
         measured = measure_noise(calibration, 10, entropy=SeededEntropy(3))
         assert measured == pytest.approx(expected, rel=0.02)
-
-
-@pytest.mark.parametrize("kind", list(Trust))
-def test_a_trial_gives_figures_and_repeats_itself(kind: Trust) -> None:
-    trial = TrustTrial("demo", "gaussian", "1", 3, kind.value, 0)
-    first, second = run_trial(trial), run_trial(trial)
-    assert first == second

@@ -136,19 +136,6 @@ def test_a_perfect_copy_is_as_useful_as_the_rows(
         )
 
 
-def test_trees_see_what_depends_on_two_attributes_together_and_a_linear_machine_does_not() -> None:
-    rng = np.random.default_rng(3)
-    features = rng.integers(0, 2, (4000, 2)).astype(np.float64)
-    labels = (features[:, 0] != features[:, 1]).astype(np.int64)
-    features[0] = np.nan  # a value that is missing
-    tried = {"test": features[3000:], "truth": labels[3000:]}
-    assert trees_accuracy(features[:3000], labels[:3000], **tried) == 1
-    assert svm_accuracy(features[1:3000], labels[1:3000], **tried) < 0.8
-    # A class of one row cannot be divided into rows to grow by and rows to stop by.
-    grown = np.r_[np.tile(features, (3, 1)), features[:1]]
-    assert trees_accuracy(grown, np.r_[np.tile(labels, 3), 2], **tried) == 1
-
-
 def test_synthetic_rows_of_one_class_answer_that_class() -> None:
     zeros, ones = np.zeros((10, 2)), np.ones(10, np.int64)
     truth = np.array([1, 0, 1])

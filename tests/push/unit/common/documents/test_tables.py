@@ -9,17 +9,6 @@ from dppca.common.documents.tables import fit_markdown, html_table, html_text, t
 from tests.support.studies import make_study, numeric_of
 
 NAMES = ("noise", "epsilon", "captured")
-ROWS = [("laplace", "0.5", "0.912"), ("gaussian", "10", "0.998")]
-
-
-def test_columns_are_aligned_and_numbers_to_the_right() -> None:
-    expected = [
-        "noise     epsilon  captured",
-        "laplace       0.5     0.912",
-        "gaussian       10     0.998",
-    ]
-    assert text_table(NAMES, ROWS, width=None, right=(1, 2)) == expected
-    assert text_table(NAMES, ROWS, width=27, right=(1, 2)) == expected
 
 
 def test_tables_of_markdown_are_drawn_for_the_terminal_and_the_rest_stays() -> None:

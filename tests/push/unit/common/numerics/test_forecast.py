@@ -10,7 +10,6 @@ import pytest
 from dppca.common.numerics.forecast import (
     ForecastSimulation,
     assumed_mean_square,
-    choose_draws,
     largest_total_variance,
 )
 from dppca.common.numerics.spectrum.noise import NoiseSource
@@ -102,10 +101,6 @@ def test_no_table_has_more_variance_than_the_largest() -> None:
     assert largest_total_variance(_layout(_NUMERIC + _BINARY)) == pytest.approx(2.0)
     assert largest_total_variance(_layout(_CATEGORICAL)) == pytest.approx(0.75)
     assert largest_total_variance(_layout(_BALL, row_norm={})) == 1
-
-
-def test_draws_become_fewer_with_columns_but_never_too_few() -> None:
-    assert [choose_draws(p) for p in (2, 204, 1000, 8000)] == [100, 100, 4, 3]
 
 
 @pytest.mark.parametrize(("law", "scale"), [(GaussianLaw, 150.0), (LaplaceLaw, 150.0)])

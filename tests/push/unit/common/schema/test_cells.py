@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dppca.common.errors import StudyError
-from dppca.common.schema import Cells, Numeric, Scale, Schema, Score, encode
+from dppca.common.schema import Cells, Numeric, Schema, Score, encode
 from dppca.common.schema.decoding import decode_columns
 from dppca.common.study import study_from_mapping
 from tests.support.studies import binary_of, make_schema, numeric_of, study_document
@@ -136,13 +136,6 @@ def test_decoded_values_are_within_bounds_and_whole_where_they_must_be(coordinat
     value = decode_columns(schema, [np.array([coordinate]), np.zeros(1, np.int32)])[0][0]
     assert value == np.rint(value)
     assert 1 <= value <= 999
-
-
-def test_coordinates_and_values_are_each_others_inverse() -> None:
-    for score in Score:
-        scale = Scale(-3.0, 5.0, score)
-        values = np.linspace(-3, 5, 101)
-        assert np.allclose(scale.values(scale.coordinates(values)), values)
 
 
 @pytest.mark.parametrize(

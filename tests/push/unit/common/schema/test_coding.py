@@ -164,14 +164,6 @@ def test_a_row_is_coded_alike_whatever_stands_beside_it(data: st.DataObject, n_r
         assert alone.tolist() == together[row : row + 1].tolist()
 
 
-def test_columns_are_not_changed() -> None:
-    columns: list[Any] = [np.array([math.nan, 9.0]), *(np.array([-2, 7], np.int32),) * 2]
-    before = [column.copy() for column in columns]
-    encode(mixed(), columns)
-    for column, kept in zip(columns, before, strict=True):
-        np.testing.assert_array_equal(column, kept)
-
-
 def test_faults_are_told_apart() -> None:
     x = np.array([1.0, math.nan, math.inf, -0.1, 4.1])
     labels = np.array([0, MISSING, UNKNOWN, 3, 2], np.int32)

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from dppca.common.errors import SettingError
 from dppca.common.shell.packages import require_package
-
-
-def test_a_package_that_is_there_is_imported() -> None:
-    assert require_package("json", purpose="a test") is json
 
 
 @pytest.mark.parametrize(

@@ -47,28 +47,8 @@ def test_a_cell_of_one_whole_number_date_or_level_has_its_name(
     assert len({*names}) == len(names)
 
 
-def test_a_cell_of_several_says_where_it_begins_and_ends() -> None:
-    attribute = {"name": "x", "type": "numeric", "lower": 0, "upper": 10, "bins": 5}
-    panel = _shown(attribute, [1] * _cells(attribute))
-    assert [cell.name for cell in panel.cells] == [
-        "0 to 2",
-        "2 to 4",
-        "4 to 6",
-        "6 to 8",
-        "8 to 10",
-    ]
-
-
 def test_what_no_cell_stands_for_has_a_bar_of_its_own() -> None:
     attribute = {"name": "x", "type": "binary", "values": ["no", "yes"]}
     panel = _shown(attribute, [6, 2], unknown=2)
     shares = {cell.name: cell.ours for cell in panel.cells}
     assert shares == {"no": 0.6, "yes": 0.2, "(not known)": 0.2}
-
-
-def test_rare_labels_are_counted_and_left_out() -> None:
-    labels = [f"label-{number:02}" for number in range(20)]
-    attribute = {"name": "x", "type": "categorical", "categories": labels}
-    panel = _shown(attribute, list(range(1, 21)))
-    assert (len(panel.cells), panel.left_out) == (12, 8)
-    assert [cell.name for cell in panel.cells] == labels[8:]

@@ -10,7 +10,6 @@ from dppca.common.shell.panels import Cell, Panel
 from dppca.common.shell.pictures import (
     MOST_POINTS,
     biplot_figure,
-    loadings_figure,
     marginals_figure,
     variation_figure,
 )
@@ -22,19 +21,6 @@ SCHEMA = make_study("latent", name="latent").table
 def _vectors(count: int) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     square = np.random.default_rng(3).normal(size=(8, 8))
     return np.linalg.qr(square)[0][:count]
-
-
-@pytest.mark.parametrize("count", [1, 2, 7])
-def test_bars_are_the_loadings_of_the_first_six(count: int) -> None:
-    vectors = _vectors(count)
-    figure = loadings_figure(SCHEMA, vectors, np.linspace(1, 0.1, 8), noise_edge=0.95)
-    panels = [axes for axes in figure.axes if axes.get_visible()]
-    assert len(panels) == min(count, 6)
-    for vector, axes in zip(vectors, panels, strict=False):
-        widths = [patch.get_width() for patch in axes.patches]
-        assert np.allclose(widths, vector[np.argsort(-np.abs(vector), kind="stable")])
-    assert "above" in panels[0].get_title()
-    assert all("NOT above" in axes.get_title() for axes in panels[1:])
 
 
 def test_points_of_a_biplot_are_scores_and_the_longest_arrow_reaches_them() -> None:
@@ -52,22 +38,6 @@ def test_points_of_a_biplot_are_scores_and_the_longest_arrow_reaches_them() -> N
         x, y = axes.transData.transform(text.xy if hasattr(text, "xy") else text.get_position())
         assert axes.bbox.contains(x, y)
     assert {"ill=yes", "colour=red", "x0"} <= {text.get_text() for text in axes.texts}
-
-
-def test_names_of_arrows_lie_inside_the_axes_and_not_on_each_other() -> None:
-    directions = np.array(
-        [[1, 0.99, 0.98, -1, 0.2, 0.21, 0.22, 0.1], [0, 0.01, 0.02, 0, 1, 1, 1, 1]]
-    )
-    rows = np.random.default_rng(6).normal(size=(50, 8)) / 10
-    figure = biplot_figure(SCHEMA, directions, None, [("synthetic rows", rows)])
-    (axes,) = figure.axes
-    figure.canvas.draw()
-    names = [text for text in axes.texts if text.get_text()]
-    boxes = [text.get_window_extent() for text in names]
-    assert 2 < len(boxes) < 8
-    assert len(boxes) == len(axes.texts) / 2  # an arrow for each name
-    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
-    assert all(axes.bbox.x0 <= box.x0 and box.x1 <= axes.bbox.x1 for box in boxes)
 
 
 NAMES = ("real rows", "synthetic rows")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from dppca.common.shell.plotting import INK, new_figure, shortened, write_figures
+from dppca.common.shell.plotting import INK, new_figure, write_figures
 
 
 def test_a_figure_is_written_as_png_and_as_svg(tmp_path: Path) -> None:
@@ -21,11 +19,3 @@ def test_a_figure_is_written_as_png_and_as_svg(tmp_path: Path) -> None:
     assert drawn.count("prefers-color-scheme:dark") == 1
     assert f'[style*="fill: {INK.lower()}"]' in drawn
     assert f'"fill: {INK.lower()}"' in drawn, "there is text in this colour, which changes"
-
-
-@pytest.mark.parametrize(
-    ("name", "fits"),
-    [("short", "short"), ("exactly ten", "exactly t…"), ("two\nlines", "two\\x0alines")],
-)
-def test_a_name_fits_and_says_that_it_was_cut(name: str, fits: str) -> None:
-    assert shortened(name, 10) == fits

@@ -9,29 +9,11 @@ import pytest
 from dppca.common.errors import PeerError
 from dppca.common.transport.codec import read_message
 from dppca.common.wire import federation_pb2 as pb
-from dppca.curator.operator.answers import ListedStudy, NameList
+from dppca.curator.operator.answers import ListedStudy
 
 
 def _listed(**fields: Any) -> ListedStudy:
     return read_message(ListedStudy, pb.StudySummary(state=pb.STUDY_STATE_OPEN, **fields))
-
-
-@pytest.mark.parametrize(
-    ("first", "total", "said"),
-    [((), 0, ""), (("a", "b"), 2, "a, b"), (("a", "b"), 5, "a, b and 3 more"), (("a",), 0, "a")],
-)
-def test_many_names_are_the_first_and_a_number(
-    first: tuple[str, ...], total: int, said: str
-) -> None:
-    assert str(NameList(first=first, total=total)) == said
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "delta", "said"),
-    [("1", "", "1"), ("1", "0.000001", "1, delta 0.000001"), ("", "0.000001", ""), ("", "", "")],
-)
-def test_the_cost_is_as_the_study_says_it(epsilon: str, delta: str, said: str) -> None:
-    assert _listed(epsilon=epsilon, delta=delta).cost == said
 
 
 @pytest.mark.parametrize("amount", ["-1", "0", "NaN", "1e999", "many", "\x1b[2J"])

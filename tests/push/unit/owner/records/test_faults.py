@@ -82,26 +82,6 @@ def test_every_value_coded_by_rule_is_counted_with_what_it_became(tmp_path: Path
     assert "choice made from data" in text
 
 
-@pytest.mark.parametrize(
-    ("attribute", "said"),
-    [
-        (OWN, "?, a label of its own"),
-        ({**OWN, "unknown": None, "categories": ["a", "b", "c"]}, "a, the first label"),
-        (
-            {**OWN, "unknown": None, "categories": ["a", "b", "c"], "missing": "b"},
-            "b, as the schema says",
-        ),
-        (binary_of("work", ["a", "b"]), "a, the first label"),
-    ],
-)
-def test_what_an_unknown_label_became_is_said(
-    tmp_path: Path, attribute: dict[str, Any], said: str
-) -> None:
-    schema = make_schema([AGE, attribute], max_rows_per_person=1)
-    report = _report(tmp_path, "age,work\n1,zzz\n1,\n", schema)
-    assert f"1 unknown, coded as {said}" in counts_text(report)
-
-
 CELLS = st.lists(
     st.tuples(
         st.sampled_from([0.0, 50.0, 100.0, -1.0, 101.0, np.nan, INFINITE, NOT_A_NUMBER]),

@@ -19,12 +19,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dppca.common.errors import DataError
-from dppca.owner.records.check import check_table
 from dppca.owner.records.file_locations import FileLocation
 from dppca.owner.records.stored_files import _matches
 from dppca.owner.records.summing import moments_of_table
 from dppca.owner.records.table import open_table
-from dppca.owner.render.faults import check_text
 from tests.support.object_store import BUCKET, object_store, upload
 from tests.support.studies import categorical_of, make_schema, numeric_of
 
@@ -116,16 +114,6 @@ def test_an_object_that_is_replaced_while_it_is_read_is_refused(
     with pytest.raises(DataError, match=r"survey \(object store\)") as refused:
         list(read)
     assert "replaced" in str(refused.value)
-
-
-def test_check_names_rows_by_the_file_they_are_in_and_no_folder(tmp_path: Path) -> None:
-    report = check_table(open_table(_folder(tmp_path), SCHEMA), SCHEMA)
-    assert report.files == (1, 3, 2, 1, 1)
-    text = check_text(report)
-    assert "age: 1 of 8 (12.50%) text, coded as 50, the middle of the bounds: rows 2 of file 3" in (
-        text
-    )
-    assert "year" not in text.replace("year: 2 of 8", "")
 
 
 def test_malformed_lines_count_on_from_file_to_file(tmp_path: Path) -> None:

@@ -58,7 +58,6 @@ STEPS = (
     Delivery(3, time_text(NOW), ID),
 )
 RESERVED, COMMITTED, SENT = (history_of(*STEPS[:n]) for n in (1, 2, 3))
-SPENT = Budget(Decimal("1.0"), Decimal(0))
 
 
 def _review(history: History = EMPTY, *, budget: Budget = BUDGET, n_rows: int = 1000) -> Any:
@@ -67,17 +66,6 @@ def _review(history: History = EMPTY, *, budget: Budget = BUDGET, n_rows: int = 
 
 def _forecast(study: Study, *, n_rows: int) -> contribution.Forecast:
     return contribution.forecast(study, calibrate(study), n_rows=n_rows)
-
-
-def test_a_review_counts_what_would_leave() -> None:
-    found = _review()
-    assert found.n_entries == STUDY.table.layout.n_entries
-    assert found.n_bytes == 8 * found.n_entries
-    assert (found.request.epsilon, found.request.delta) == (Decimal("1.0"), Decimal(0))
-    for history, budget, left in ((EMPTY, BUDGET, (3, 2)), (RESERVED, SPENT, (0, 0))):
-        standing = _review(history, budget=budget).budget_status
-        assert (standing.remaining_before, standing.remaining_after) == left
-        assert standing.admitted
 
 
 def test_a_study_beyond_the_budget_is_reviewed_and_not_admitted() -> None:

@@ -106,23 +106,6 @@ def listed(**changes: Any) -> OwnStudies:
     return OwnStudies("hub:1", [replace(study, **changes)])
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0, "(passed)"),
-        (1, "(less than a minute left)"),
-        (3599, "(59 min left)"),
-        (3600, "(1 h left)"),
-        (86399, "(23 h 59 min left)"),
-        (190000, "(2 d 4 h left)"),
-        (69 * 86400 + 7200, "(69 d left)"),
-        (26_701 * 86400, "(73 years left)"),
-    ],
-)
-def test_the_time_that_is_left_is_said_in_its_two_largest_units(seconds: int, words: str) -> None:
-    assert f"deadline 2030-01-31 12:00 UTC {words}" in studies_text(listed(seconds_left=seconds))
-
-
 def test_a_study_says_its_cost_and_a_site_without_studies_says_so() -> None:
     none = studies_text(OwnStudies("hub:1", []))
     assert none == "No study of the curator at hub:1 names this site."

@@ -50,17 +50,6 @@ def test_a_numeric_that_fills_little_of_its_bounds_is_named_with_what_would_help
     assert "use little of their range: balance." in found.summary
 
 
-def test_words_say_where_all_is_hidden_and_where_nothing_is() -> None:
-    hidden = _judge(_study(300, "0.02"))
-    assert all(each.alone for each in hidden.attributes)
-    assert hidden.above == 0
-    assert "THE NOISE HIDES RELATIONS" in hidden.summary
-    shown = _judge(_study(10, "50"))
-    assert shown.above == shown.pairs == 10
-    assert "vary independently" not in shown.summary
-    assert "little of their bounds" not in shown.summary
-
-
 def test_a_study_of_the_unit_ball_is_not_judged() -> None:
     attributes = [{"name": f"n{i}", "type": "numeric", "centre": 0, "scale": 1} for i in range(3)]
     study = make_study(attributes, owners=["east", "west"], row_norm={})

@@ -78,15 +78,6 @@ def test_within_owners_the_squares_of_the_means_noises_lower_the_edge() -> None:
     assert within.value == pytest.approx(pooled.value - shift, abs=0.5 * shift)
 
 
-@pytest.mark.parametrize(("work", "draws"), [(10**6, 200), (64 * 50, 50), (64, 8)])
-def test_many_columns_take_fewer_draws_but_no_fewer_than_eight(
-    work: int, draws: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dppca.common.numerics.spectrum.noise_edge._MAX_WORK", work)
-    found = _edge(_layout(_BINARY), law=GaussianLaw(10**14))
-    assert found.draws == draws
-
-
 @pytest.mark.parametrize("attributes", [_NUMERIC, _BINARY, _CATEGORICAL + _NUMERIC * 60 + _BINARY])
 @pytest.mark.parametrize("ball", [False, True])
 def test_products_are_spread_to_the_places_that_the_layout_says(

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
-from dppca.common.numerics.spectrum.pca import (
-    count_components,
-    decompose,
-    empty_covariance,
-    pooled_covariance,
-)
+from dppca.common.numerics.spectrum.pca import count_components, decompose, empty_covariance
 from dppca.common.study import ComponentRule
-from tests.support.patience import wait_until
 
 
 def _owners(seed: int = 0) -> list[np.ndarray]:
@@ -38,27 +28,6 @@ def test_the_covariance_within_owners_is_the_mean_of_their_own_weighted_by_rows(
     np.testing.assert_allclose(running.covariance, expected, atol=1e-12)
 
 
-def test_without_a_mean_the_second_moment_is_decomposed_and_not_shared() -> None:
-    second = np.diag([2.0, 1.0])
-    found = pooled_covariance(None, second)
-    np.testing.assert_array_equal(found, second)
-    assert not np.shares_memory(found, second)
-
-
-@pytest.mark.parametrize("p", [5, 130])
-def test_a_covariance_may_take_the_place_of_the_second_moment(p: int) -> None:
-    rows = np.random.default_rng(p).normal(0.3, 1, (300, p))
-    mean, second = _moments(rows)
-    expected = second - np.outer(mean, mean)
-    before = second.copy()
-    np.testing.assert_allclose(pooled_covariance(mean, second), expected, rtol=1e-15, atol=1e-15)
-    np.testing.assert_array_equal(second, before)
-    found = pooled_covariance(mean, second, overwrite=True)
-    assert found is second
-    np.testing.assert_allclose(found, expected, rtol=1e-15, atol=1e-15)
-    np.testing.assert_array_equal(found, found.T)
-
-
 def test_the_largest_entry_of_each_vector_is_positive_and_the_first_of_equals_decides() -> None:
     # Eigenvectors (1, -1)/sqrt 2 for 3 and (1, 1)/sqrt 2 for 1: all entries equal by magnitude.
     found = decompose(np.array([[2.0, -1.0], [-1.0, 2.0]]))
@@ -70,36 +39,6 @@ def test_the_largest_entry_of_each_vector_is_positive_and_the_first_of_equals_de
 def test_a_matrix_that_is_not_finite_is_refused() -> None:
     with pytest.raises(ValueError, match="infs or NaNs"):
         decompose(np.array([[np.nan, 0], [0, 1]]))
-
-
-def test_another_thread_runs_while_a_matrix_is_decomposed() -> None:
-    # A curator answers others meanwhile. SciPy's eigh stops all threads from first to last.
-    matrix = np.random.default_rng(5).standard_normal((700, 700))
-    matrix += matrix.T
-    moments, ended = [time.monotonic()], threading.Event()
-
-    def tick() -> None:
-        while not ended.is_set():
-            moments.append(time.monotonic())
-            time.sleep(0.0005)
-
-    thread = threading.Thread(target=tick)
-    thread.start()
-    try:
-        # Other work on this machine makes pauses, too: not in all runs.
-        wait_until(lambda: _longest_pause(matrix, moments) < 0.5)
-    finally:
-        ended.set()
-        thread.join()
-
-
-def _longest_pause(matrix: np.ndarray, moments: list[float]) -> float:
-    """The longest time between two moments of a decomposition, as a share of the whole."""
-    begin, first = time.monotonic(), len(moments)
-    decompose(matrix)
-    end = time.monotonic()
-    seen = [begin, *moments[first:], end]
-    return max(later - sooner for sooner, later in pairwise(seen)) / (end - begin)
 
 
 @pytest.mark.parametrize(

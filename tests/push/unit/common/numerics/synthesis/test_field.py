@@ -114,12 +114,6 @@ def test_every_marginal_is_met_to_within_a_row_over_all_blocks() -> None:
         assert np.abs(np.bincount(each, minlength=len(q)) - n * q).max() < 1
 
 
-def test_blocks_are_small_however_many_rows_are_drawn() -> None:
-    fit = _fit(BINARY, _binary_rows())
-    blocks = draw_blocks(fit.fitted, fit.targets, 1_000_000_000, rng=np.random.default_rng(3))
-    assert len(next(blocks)) == 4096
-
-
 @pytest.mark.parametrize(("schema", "rows"), [(MIXED, _mixed_rows()), (BINARY, _binary_rows())])
 def test_the_same_seed_gives_the_same_rows_with_any_number_of_threads(
     schema: Schema, rows: NDArray[np.int32]

@@ -9,15 +9,9 @@ import pytest
 
 from dppca.common.documents.messages import StudyState
 from dppca.common.pages.guard import COOKIE
-from dppca.common.shell.clock import read_unix_time
 from dppca.common.transport.codec import read_message, state_to_wire
 from dppca.common.wire import federation_pb2 as pb
-from dppca.curator.commands.page.routes import (
-    OperatorApp,
-    describe_opening,
-    describe_owner,
-    time_left,
-)
+from dppca.curator.commands.page.routes import OperatorApp, describe_owner, time_left
 from dppca.curator.operator.answers import ListedStudy, OwnerStatus, StudyDetails
 from dppca.curator.operator.client import OperatorClient
 from tests.support.asgi import ask
@@ -66,13 +60,6 @@ def test_an_owner_has_come_or_is_awaited_or_late_or_took_no_part() -> None:
     assert describe_owner(_owner(), make_study(), is_open, NOW) == "awaited"
     assert describe_owner(_owner(), past, is_open, NOW) == "late"
     assert describe_owner(_owner(), past, ended, NOW) == "did not take part"
-
-
-def test_an_opener_has_voted_and_opened_or_is_awaited() -> None:
-    assert describe_opening(_owner(voted_s=1)) == []
-    assert describe_opening(_owner(opener=True)) == [("awaited", None)]
-    said = describe_opening(_owner(opener=True, voted_s=1, opened_s=60))
-    assert said == [(what, read_unix_time(s)) for what, s in (("voted", 1), ("opened", 60))]
 
 
 @pytest.mark.parametrize("seconds", [1 << 62, -(1 << 62)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from types import SimpleNamespace
@@ -11,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from dppca.common.documents.messages import StudyState
 from dppca.common.errors import NoPolicyError
 from dppca.owner.commands.page.jobs import Job
 from dppca.owner.commands.page.views import (
@@ -19,13 +17,10 @@ from dppca.owner.commands.page.views import (
     contribution_steps,
     find_sent,
     find_used_up,
-    sum_steps,
 )
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Delivery, Reservation, commitment, time_text
-from dppca.owner.release.contribution import NextStep
 from dppca.owner.render.ledger import LedgerState, PopulationBudget, SiteBudgets
-from dppca.owner.render.studies import Standing
 from tests.support.ledgers import NOW, history_of, request_of
 from tests.support.studies import make_study
 
@@ -103,28 +98,6 @@ def test_a_budget_has_a_segment_for_each_release_as_wide_together_as_what_is_spe
 def test_a_budget_of_which_next_to_nothing_is_left_is_used_up() -> None:
     assert find_used_up(_budgets("3", spent="2.9999", remaining="0.0001")) == ["patients"]
     assert find_used_up(_budgets("1", spent="1", remaining="2")) == []
-
-
-def test_the_steps_of_one_sum_are_those_of_the_site_and_one_is_present() -> None:
-    standing = Standing(StudyState.OPEN, is_held=False, step=NextStep.RESERVE)
-    sent = replace(standing, is_held=True)
-    offered: Any = SimpleNamespace(bound=None, is_done=False)
-    voted: Any = SimpleNamespace(bound=object(), is_done=False)
-    spare: Any = SimpleNamespace(spares=1)
-    none: Any = SimpleNamespace(spares=0)
-
-    def present(*arguments: Any, verified: bool = False) -> tuple[list[str], str]:
-        steps = sum_steps(*arguments, verified=verified)
-        assert all(why for _, why, _ in steps)
-        return [what for what, _, _ in steps], next(what for what, _, now in steps if now == "now")
-
-    names, now = present(none, standing, None)
-    assert names == ["Give your key", "Compare the digest", "Contribute", "Fetch the components"]
-    assert now == "Compare the digest"
-    assert present(none, standing, offered, verified=True)[1] == "Contribute"
-    assert present(none, sent, offered)[1] == "Open"
-    assert present(spare, sent, offered)[1] == "Vote"
-    assert present(spare, sent, voted)[1] == "Open"
 
 
 def test_the_time_that_is_left_follows_from_the_pace(monkeypatch: pytest.MonkeyPatch) -> None:
