@@ -1,7 +1,5 @@
 """Fixtures that every kind of test may use."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections import Counter

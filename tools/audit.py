@@ -9,8 +9,6 @@ tools. pip-audit also exits with 0 if it could not look a package up; this progr
          ``--where-reachable`` prints the same, and exits with 0.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -6,8 +6,6 @@ begins with a heading "12. Title", or "12, 14. Title" if one text holds several 
 "accepted, extended by 95".
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

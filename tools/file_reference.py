@@ -3,8 +3,6 @@
 A field's meaning is its entry in the section "Attributes" of the model's docstring.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import re

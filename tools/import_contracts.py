@@ -1,7 +1,5 @@
 """A contract for import-linter: modules that may import only the named packages."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

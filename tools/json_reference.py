@@ -3,8 +3,6 @@
 Both are made from the types that `dppca.common.shell.console.prints` gives a command.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import typing

@@ -19,8 +19,6 @@ and systems at once, and names no registry.
 writes it into the head of every lock file, and a test compares it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Links and headings of the project's Markdown files, and external loads of HTML pages."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

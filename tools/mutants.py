@@ -11,8 +11,6 @@ A mutant is killed if a test fails, if nothing can be imported, or by the limit 
 where TESTS are arguments of pytest, the fastest first; none that start processes.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -12,8 +12,6 @@ suites that a file touches; a file that matches no pattern touches all of them. 
 if a suite has failed.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -5,8 +5,6 @@ run and could not show that the notebooks still work. The tests run them, and th
 outputs of its build.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

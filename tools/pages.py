@@ -3,8 +3,6 @@
 The site's own pages are made when it is built.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 

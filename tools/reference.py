@@ -1,7 +1,5 @@
 """The page `reference/cli.md` of the site, made from the commands."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import click

@@ -6,8 +6,6 @@ of a package would be listed that is pinned once for each Python. The same lock 
 bytes, checked with the schema.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

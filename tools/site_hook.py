@@ -9,8 +9,6 @@
 - A site in which a page loads a file from another host is refused.
 """
 
-from __future__ import annotations
-
 import base64
 import os
 import re

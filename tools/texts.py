@@ -6,8 +6,6 @@ in `Annotated`. *Refusal*: what an error of `dppca.common.errors`, or of click, 
 any other text of two words or more, printed or part of a refusal. A value is its ``{expression}``.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -7,8 +7,6 @@ The mapping ``-Icommon/wire=proto/dppca/v1`` makes protoc believe that the file 
 of its Python modules, so generated imports are right without patching.
 """
 
-from __future__ import annotations
-
 import shutil
 import sys
 import tempfile

@@ -7,8 +7,6 @@ opens that set, once, with sums that stay the same; its key is gone once they ar
 a row is in any file except the rows themselves, nor in any output of a command or the curator.
 """
 
-from __future__ import annotations
-
 import hashlib
 import struct
 from collections.abc import Iterable, Iterator, Mapping

@@ -14,8 +14,6 @@ so that no study waits for one. Linux only.
 A data set's budget is exactly the study's cost: a second charge would be seen, and refused too.
 """
 
-from __future__ import annotations
-
 import json
 import resource
 import shutil

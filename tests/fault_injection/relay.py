@@ -5,8 +5,6 @@ passes and nothing is closed, like a pulled cable: a new connection is neither a
 Afterwards all connections continue, like with TCP.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable

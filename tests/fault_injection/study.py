@@ -11,8 +11,6 @@
 A steward runs a failed command again, as the messages say, unless its answer is final.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Sequence

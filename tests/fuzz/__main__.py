@@ -10,8 +10,6 @@ Inputs that led somewhere new are kept in ``build/fuzz`` and are where the next 
 Leaves with 1 where a promise was broken; the input lies beside them.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import resource

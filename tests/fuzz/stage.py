@@ -4,8 +4,6 @@
 behind two bytes with its length. What must hold after every call is asserted there.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import logging

@@ -3,8 +3,6 @@
 Any other exception is a defect: at the curator it would be a failed call, or the end of the daemon.
 """
 
-from __future__ import annotations
-
 import base64
 import tempfile
 from collections.abc import Callable

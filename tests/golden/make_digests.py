@@ -4,8 +4,6 @@ Parties of other versions hold these bytes: if one changes, the version of the d
 change with it. Run from the root: ``python -m tests.golden.make_digests``.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

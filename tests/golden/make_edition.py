@@ -6,8 +6,6 @@ key is among them. Editions of earlier versions stay as they are: this version m
 Run from the root, once before a version's tag: ``python -m tests.golden.make_edition``.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -4,8 +4,6 @@
 cryptography 50.0.2.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from dppca.common.aggregation.seals import make_opener_key, seal

@@ -1,7 +1,5 @@
 """A masked sum in memory: terms, keys and uploads of a few owners, the same in every run."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass

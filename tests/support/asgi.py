@@ -1,7 +1,5 @@
 """Requests to an application of ASGI, without a socket."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Hostile clients: plain sockets, and TLS with HTTP/2 by hand."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 import struct

@@ -1,7 +1,5 @@
 """A benchmark at tiny size, and checks of its figures."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

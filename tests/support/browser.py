@@ -3,8 +3,6 @@
 No browser is downloaded: without ``chromium`` on the path the tests say so.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Owners and refusals, shared by tests of the curator's service."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import grpc

@@ -1,7 +1,5 @@
 """Releases and rows of a study of a census."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace

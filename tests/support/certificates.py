@@ -1,7 +1,5 @@
 """A temporary certificate authority: every kind of certificate that can go wrong."""
 
-from __future__ import annotations
-
 import ipaddress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

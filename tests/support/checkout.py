@@ -1,7 +1,5 @@
 """Root folder of this checkout, so that no test counts the folders above it."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Commands of any program, run in this process: the imports are not repeated."""
 
-from __future__ import annotations
-
 import io
 import json
 from contextlib import redirect_stderr, redirect_stdout

@@ -1,7 +1,5 @@
 """A folder from ``dppca-simulate compose``, for a small study of five owners."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from click.testing import CliRunner

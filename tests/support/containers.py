@@ -1,7 +1,5 @@
 """The compose demo on real containers, and searches in its remains."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

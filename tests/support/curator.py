@@ -1,7 +1,5 @@
 """A curator in its own process, with real certificates on loopback."""
 
-from __future__ import annotations
-
 import signal
 from datetime import timedelta
 from pathlib import Path

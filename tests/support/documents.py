@@ -1,7 +1,5 @@
 """Check of a command's printed document against its JSON Schema, without additional keys."""
 
-from __future__ import annotations
-
 import functools
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """Engines without a cluster, a Dask cluster of real processes on loopback, and rows for both."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

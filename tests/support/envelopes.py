@@ -1,7 +1,5 @@
 """Envelopes of a dishonest signer: any claims, for any file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every private estimator in each of its forms, with good settings, by name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any

@@ -4,8 +4,6 @@ A law names a number, ``@settings(max_examples=examples(60))``;
 the profile of hypothesis, ``--hypothesis-profile=night``, scales it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hypothesis import settings

@@ -1,7 +1,5 @@
 """Values of whole tables that the rules of coding replace."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from dppca.common.schema import Column, Schema, find_attribute_faults

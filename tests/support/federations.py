@@ -1,7 +1,5 @@
 """Studies with ``trust: aggregate`` at a running curator, by its wire or by stewards' commands."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta

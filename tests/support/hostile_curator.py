@@ -8,8 +8,6 @@ combination of vectors. Rows are taken modulo 2, which finds every combination t
 modulo 2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 

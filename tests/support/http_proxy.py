@@ -1,7 +1,5 @@
 """An HTTP proxy that supports only CONNECT, and keeps every byte that passes it."""
 
-from __future__ import annotations
-
 import base64
 import socket
 import threading

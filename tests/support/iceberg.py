@@ -1,7 +1,5 @@
 """Iceberg tables in a folder, without a catalogue server."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

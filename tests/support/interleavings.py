@@ -6,8 +6,6 @@ writes the store, so its jobs keep their order. A test moves the clock. A job ta
 reads the time at which it began.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Rows for a ``latent`` study, and its result without a curator: moments without noise."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any

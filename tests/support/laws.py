@@ -1,7 +1,5 @@
 """Noise laws in floating point, from closed forms and sums that the sampler does not use."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Releases and ledgers small enough to make hundreds."""
 
-from __future__ import annotations
-
 import hashlib
 import sqlite3
 from collections.abc import Iterable

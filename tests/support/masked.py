@@ -1,7 +1,5 @@
 """Studies with ``trust: aggregate`` in memory, with all keys of all parties: no wire, no site."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Chosen bits for the samplers, and their bounds in decimal arithmetic: slow, long, independent."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from decimal import Decimal, localcontext

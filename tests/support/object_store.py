@@ -1,7 +1,5 @@
 """A local server that speaks S3, and files in it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

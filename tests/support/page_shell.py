@@ -1,7 +1,5 @@
 """Pages of the documentation, as their readers follow them: by a shell, and by hand."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

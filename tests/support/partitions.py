@@ -1,7 +1,5 @@
 """Partitions that a schema allows, and the cell of one row by the definition."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from datetime import date
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """An owner or an operator with a connection, and its messages."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Waiting times of tests: limits are for hangs and never for speed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The release path of a whole federation in one process: same draws, same pooling, no wire."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime

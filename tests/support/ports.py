@@ -1,7 +1,5 @@
 """Ports of this machine for programs that need one."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager

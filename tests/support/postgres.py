@@ -1,7 +1,5 @@
 """A separate PostgreSQL server in a temporary folder."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """HAProxy with the shipped configuration, on ports that the system chose."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Programs and data that a test needs and that `make install` does not provide."""
 
-from __future__ import annotations
-
 import os
 from typing import NoReturn
 

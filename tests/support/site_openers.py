@@ -1,7 +1,5 @@
 """Openers of a site: a real ledger and key files, and deaths between any two steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field

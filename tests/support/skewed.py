@@ -11,8 +11,6 @@ other side's certificate is always judged by this machine's clock. A party whose
 the same term refuses before the handshake.
 """
 
-from __future__ import annotations
-
 import builtins
 import datetime as dt
 import runpy

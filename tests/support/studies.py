@@ -1,7 +1,5 @@
 """Studies of named attributes; every unset part is as small as possible."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Common part of random state machines on a study: record, clock, laws of its states."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime

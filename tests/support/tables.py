@@ -1,7 +1,5 @@
 """Tables in memory of rows that the product makes batch by batch."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 from dppca.common.synthesis.rows import SyntheticRows

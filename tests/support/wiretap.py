@@ -7,8 +7,6 @@ unchanged, and again without the heads of the HTTP/2 frames, so that no text is 
 Source: RFC 9113, 4.1 (frames).
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import ssl

@@ -4,8 +4,6 @@ Daemon, proxy and sockets are real, and everybody is on loopback, where each att
 of its own: 127.0.0.2 and further ones. Honest parties come from 127.0.0.1.
 """
 
-from __future__ import annotations
-
 import re
 import resource
 import ssl

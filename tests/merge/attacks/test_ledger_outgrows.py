@@ -3,8 +3,6 @@
 It can where its ledger has outgrown what the curator has seen.
 """
 
-from __future__ import annotations
-
 import shutil
 from decimal import Decimal
 from pathlib import Path

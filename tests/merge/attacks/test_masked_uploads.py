@@ -1,7 +1,5 @@
 """Owners that lie about a masked upload: the curator stores none, and tells whose it is."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 

@@ -3,8 +3,6 @@
 The curator then takes no contribution of the owner any more, with any key.
 """
 
-from __future__ import annotations
-
 from typing import Any
 from unittest import mock
 

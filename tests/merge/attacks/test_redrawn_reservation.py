@@ -1,7 +1,5 @@
 """A charge that was made, and whose release was never drawn, is drawn on other people's rows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -5,8 +5,6 @@ day. Of one party and event there are 60 lines a minute now, and the next one sa
 left out.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

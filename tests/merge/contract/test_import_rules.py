@@ -1,7 +1,5 @@
 """A file that breaks an import rule is caught wherever somebody adds it."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

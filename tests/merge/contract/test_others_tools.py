@@ -1,7 +1,5 @@
 """What Compose and systemd themselves say of the files in ``deploy/``."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

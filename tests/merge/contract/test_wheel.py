@@ -1,7 +1,5 @@
 """What is in the wheel and in the source archive, and that a fresh environment takes them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -5,8 +5,6 @@ standard output has the characters of a western Windows. What cannot be shown he
 file systems, locks and terminals behave.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Who is let in, who is not, and what of it changes while the daemon runs."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import ssl

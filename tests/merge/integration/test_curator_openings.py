@@ -1,7 +1,5 @@
 """The curator's part of a masked sum, over the wire: sealed, shown, voted for, opened."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The service of one daemon over the wire: studies, contributions, and who may call."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """A study and one that continues it, by the commands of operator and stewards."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Files that earlier versions wrote, and this one: all of them are read as they were."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

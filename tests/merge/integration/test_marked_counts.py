@@ -10,8 +10,6 @@ signatures, TLS) with 1e6 * 3 * (1/256)^4 * (95/256)^6, below 2e-6. Times that w
 left out of the log.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sqlite3

@@ -9,8 +9,6 @@ number stands by chance in ten thousand random digits with 1e-5: the 28 sums hav
 more, the 16 cells ten with a point among them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

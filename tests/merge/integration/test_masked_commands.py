@@ -1,7 +1,5 @@
 """One sum by the parties' commands with a real curator: contributed to, opened, and proved."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """An owner's commands against a real curator."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

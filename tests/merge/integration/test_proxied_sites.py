@@ -1,7 +1,5 @@
 """A site that reaches its curator through an HTTP proxy alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 from uuid import uuid4

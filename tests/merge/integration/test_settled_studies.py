@@ -1,7 +1,5 @@
 """What is left to do in a study whose contribution the ledger has recovered or disowned."""
 
-from __future__ import annotations
-
 import shutil
 from datetime import UTC, datetime
 from decimal import Decimal

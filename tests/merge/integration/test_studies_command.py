@@ -1,7 +1,5 @@
 """A site's studies against a curator: listed, watched, and offered when Tab is pressed."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta

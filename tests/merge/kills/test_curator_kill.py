@@ -1,7 +1,5 @@
 """A curator that dies at a step goes on where it was, with the same set of owners."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """An enrolled owner that means harm: the curator lives on, within its memory, and serves others."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections import Counter

@@ -1,7 +1,5 @@
 """Owners and openers that die between any two steps, and curators that are not there."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A page that keeps itself up to date says each change of a status once to a screen reader."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from playwright.sync_api import Browser, Route, expect

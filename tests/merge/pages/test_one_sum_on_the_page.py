@@ -1,7 +1,5 @@
 """All that a steward does for one sum is done on the page, without a command."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The operator's page in a real browser, asking a real curator with the operator's certificate."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Both pages in every state of a study, as people use them: tabs, back, reload, a used link."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect

@@ -1,7 +1,5 @@
 """The steward's page in a real browser: from what would leave, by consent, to the components."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Work of a page that takes long: it can be left, stopped, and ended with Ctrl-C."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path

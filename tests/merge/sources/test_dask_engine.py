@@ -1,7 +1,5 @@
 """The pass over all rows on real Dask workers: the same integers, each part once, nothing said."""
 
-from __future__ import annotations
-
 import os
 import re
 import sqlite3

@@ -1,7 +1,5 @@
 """The same rows give the same integers by CSV, Parquet, SQLite and PostgreSQL."""
 
-from __future__ import annotations
-
 import csv
 import datetime as dt
 import sqlite3

@@ -1,7 +1,5 @@
 """A site whose rows are in PostgreSQL: what is released, charged, said, and left in its folder."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """Tables and queries of real databases: one moment, columns that are asked for, our words."""
 
-from __future__ import annotations
-
 import sqlite3
 import subprocess
 import sys

@@ -6,8 +6,6 @@ same every time. With the commands' own noise one run in some thousands would mi
 sixty of the demo had 0.921 with a deviation of 0.019, forty of NLTCS at epsilon 1 0.813 with 0.005.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

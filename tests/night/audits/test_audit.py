@@ -9,8 +9,6 @@ Planted faults are sought in noise with a seed, so none is missed by chance. The
 at a large delta, where its loss is close enough to the claim for a factor of two to be seen.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

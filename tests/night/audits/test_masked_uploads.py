@@ -6,8 +6,6 @@ corrected for the places that it looks at: a sound mask would fail for one seed 
 are fixed, so it never fails by chance. The same battery finds each of four weak masks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -13,8 +13,6 @@ below 2.8e-6 (two bounds, two directions, `THRESHOLDS`). Planted faults are soug
 seed, so none is missed by chance.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

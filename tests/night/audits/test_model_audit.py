@@ -16,8 +16,6 @@ probability below 2.8e-6 (two bounds, two directions, `THRESHOLDS`). That it fin
 is shown with noise that has a seed.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import io
 from pathlib import Path

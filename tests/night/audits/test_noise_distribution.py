@@ -9,8 +9,6 @@ it for one seed in a million; as the seeds are fixed, it never fails by chance. 
 seeded: that test rejects below p = 1e-10 and runs six times, which makes 6e-10 in all.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -13,8 +13,6 @@ The same attack is run on classifiers that are labelled `site-only` in their sou
 they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -6,8 +6,6 @@ check with 9e-8 (a dozen of them here, beside the whole run), and by the checks 
 probability above 1 - 1e-8, or for certain.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

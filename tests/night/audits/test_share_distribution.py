@@ -5,8 +5,6 @@ that shares are drawn by. Every test draws with fixed seeds and rejects below p 
 sampler would fail it for one seed in a million; as the seeds are kept, it never fails by chance.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

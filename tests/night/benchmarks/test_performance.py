@@ -1,7 +1,5 @@
 """Every benchmark at tiny size: that it works and says what it ran on, never how fast it was."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

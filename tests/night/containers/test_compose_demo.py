@@ -1,7 +1,5 @@
 """The compose demo, run once, and then searched for what must not be there."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

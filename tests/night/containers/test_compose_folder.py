@@ -4,8 +4,6 @@ False alarms: 150 of these studies in one process were right on 0.396 more than 
 with a deviation of 0.002; the bar of 0.1 is below 1e-9.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

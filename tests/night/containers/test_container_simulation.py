@@ -1,7 +1,5 @@
 """Simulations in containers: they end with a report, or with a reason, and leave nothing behind."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

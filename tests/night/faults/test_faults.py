@@ -12,8 +12,6 @@ what the faults keep a party from:
 * a curator whose clock is wrong from the beginning does not begin.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

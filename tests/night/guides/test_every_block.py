@@ -1,7 +1,5 @@
 """Every block of a page that is called `sh` is run by the test of the page."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

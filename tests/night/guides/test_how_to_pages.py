@@ -1,7 +1,5 @@
 """Commands of the how-to pages on studies and sources, run as they stand there."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """Python in the documentation: examples, notebooks and the tutorial's script run as printed."""
 
-from __future__ import annotations
-
 import doctest
 import re
 import subprocess

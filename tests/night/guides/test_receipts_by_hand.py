@@ -1,7 +1,5 @@
 """Released files, checked by a reader: with our verifier, and with OpenSSL and Python alone."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The commands of ``docs/how-to/runbook.md``, run as they stand there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path

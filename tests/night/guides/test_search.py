@@ -1,7 +1,5 @@
 """The site's own search, in a browser: what a reader looks for comes first."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer

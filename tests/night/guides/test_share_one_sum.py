@@ -1,7 +1,5 @@
 """The commands of ``docs/how-to/share-one-sum.md``, run as they stand there."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tutorials run as they are printed: every part on one machine, and files of one's own."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The published experiments from the command line, at tiny size, and table 4's machines in full."""
 
-from __future__ import annotations
-
 import csv
 import json
 from dataclasses import replace

@@ -5,8 +5,6 @@ consent, and `operator.png`, on which an operator sees who has come. Digits and 
 run to run, so the tolerance is that of charts.
 """
 
-from __future__ import annotations
-
 import os
 from io import BytesIO
 from pathlib import Path

@@ -15,8 +15,6 @@ so they need DejaVu Sans, as `.ci/run` installs it. What breaks a page made 0.01
 ``make pictures`` writes them again.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from io import BytesIO

@@ -1,7 +1,5 @@
 """One Spark on this machine for all tests here: two slots, a task is tried four times."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

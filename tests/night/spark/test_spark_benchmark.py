@@ -1,7 +1,5 @@
 """The benchmark on Spark at tiny size: its guest compares the integers of all three passes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.support.benchmarks import run_quickly

@@ -1,7 +1,5 @@
 """The pass by Spark: files and tables, workers that die or differ, and what nobody gets to see."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """The commands of ``docs/how-to/use-spark.md``, run as they stand there."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A Spark table as a data set: the integers of its rows, its version, and what is never said."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 import os

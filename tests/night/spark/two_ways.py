@@ -4,8 +4,6 @@
 of another process is killed in the middle of each pass.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

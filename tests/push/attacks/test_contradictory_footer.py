@@ -4,8 +4,6 @@ pyarrow makes a column's description of each in the footer, and where its parts 
 other, that is an error in C++ which nothing catches.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -4,8 +4,6 @@ Two files differ in one row. Each must have as many rows as lines, and the exact
 released must differ by no more than the noise is made for.
 """
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

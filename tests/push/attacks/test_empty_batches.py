@@ -5,8 +5,6 @@ before the stream is refused. A reader that stops at the first header beyond a l
 same number of them however long the stream is.
 """
 
-from __future__ import annotations
-
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ What is kept follows from the releases that are held, whatever the owner calls, 
 to load it and to show it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import sqlite3

@@ -4,8 +4,6 @@ Nobody who holds a result can check that a release was *not* used. So verificati
 owner of the study, and refuses fewer releases than the study needs.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

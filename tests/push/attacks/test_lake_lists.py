@@ -4,8 +4,6 @@ Both are ordinary tables to the libraries. Read as listed, rows of one budget wo
 under another, or a person would have more rows than `max_rows_per_person` says.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -4,8 +4,6 @@ It keeps what owners send, and shows openers sets of its making. A colluding own
 key. Of an honest opener it gets one sum over one set of at least the quorum, and nothing else.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections.abc import Iterable, Iterator

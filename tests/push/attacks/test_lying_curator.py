@@ -4,8 +4,6 @@ An owner believes nothing of a result that is not signed, and computes again wha
 told over a real connection, to the site's own commands.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import tracemalloc

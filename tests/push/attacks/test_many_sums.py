@@ -4,8 +4,6 @@ With a thousand streams that is a thousand vectors of one opener. Now an opening
 that are wanted of its opener, so there is one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import combinations

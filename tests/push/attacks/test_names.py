@@ -4,8 +4,6 @@ The attacker writes a study, or is the curator. New studies with names that cann
 refused; older ones, which are in stores and folders, open as before and do no harm.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import re

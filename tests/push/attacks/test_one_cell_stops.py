@@ -4,8 +4,6 @@ Each of these files holds one odd cell. It is coded by rule, in its row alone, a
 row. Damage to the structure of a file is refused, and does not end the process.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

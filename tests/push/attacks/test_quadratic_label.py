@@ -5,8 +5,6 @@ long, quadratic work 64 times. The smaller of several measures is taken, and cel
 than a clock can tell are made no longer.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

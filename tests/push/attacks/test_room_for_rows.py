@@ -5,8 +5,6 @@ each owner has a part of it by the study's document alone: what a site is told b
 is what the curator says when it sends, whoever else has come.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from functools import cache
 from itertools import permutations

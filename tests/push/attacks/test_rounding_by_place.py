@@ -5,8 +5,6 @@ BLAS rounds a product by the row's place in its batch; a file's blocks end where
 rows say. So one longer row could change the features of many others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

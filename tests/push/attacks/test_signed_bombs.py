@@ -4,8 +4,6 @@ Verify-then-parse keeps strangers out, not signers: an enrolled owner or the cur
 so what a file says of its own size is refused by its form after the signature, too.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import tracemalloc

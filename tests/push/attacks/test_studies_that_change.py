@@ -4,8 +4,6 @@ Whoever knows when a study is decomposed can time this: an enrolled owner whose 
 completes it, and an operator by chance.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime, timedelta

@@ -5,8 +5,6 @@ its colluders then hold. The first test breaks an opener on purpose: the attack 
 reckoning sees it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, combinations, product

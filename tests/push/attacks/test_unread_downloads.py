@@ -6,8 +6,6 @@ and a party has one such call at a time. Memory is traced, and a call that is no
 generator that nobody asks for its next chunk.
 """
 
-from __future__ import annotations
-
 import asyncio
 import tracemalloc
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator

@@ -1,7 +1,5 @@
 """What the compose file promises, read from the file alone, for three owners and for more."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pages are what they are made from, decisions are in the index, and links lead somewhere."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator

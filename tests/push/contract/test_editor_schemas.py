@@ -1,7 +1,5 @@
 """Editors are told what the models take: what is right passes, what is wrong is marked."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

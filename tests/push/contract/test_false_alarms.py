@@ -4,8 +4,6 @@ Each such module has a number ``FALSE_ALARMS``: the probability that one run of 
 though nothing is wrong, zero where all that is random has a seed. The sum of a tier is bounded.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from importlib import import_module

@@ -1,7 +1,5 @@
 """The page that leads through the kernel names every file of it once, and tests that exist."""
 
-from __future__ import annotations
-
 import configparser
 import re
 from pathlib import Path

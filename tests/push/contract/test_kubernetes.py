@@ -1,7 +1,5 @@
 """``deploy/kubernetes/``: against Kubernetes' own schemas, strictly, and against the software."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

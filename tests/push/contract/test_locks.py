@@ -1,7 +1,5 @@
 """The lock, the audit and the bill of materials: what we promise of them, without a network."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Studies with ``trust: aggregate``: what a document says, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

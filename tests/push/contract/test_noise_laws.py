@@ -1,7 +1,5 @@
 """Nobody asks which law a release's noise has: what depends on it is a method of the law."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A site's side names nothing of `os` and `signal` that Windows or macOS lack."""
 
-from __future__ import annotations
-
 import ast
 
 from tests.support.checkout import ROOT

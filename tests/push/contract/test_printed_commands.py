@@ -1,7 +1,5 @@
 """Every command that a page, a unit of systemd or a help text prints is one that can be given."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

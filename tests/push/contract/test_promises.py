@@ -5,8 +5,6 @@ cell of a table's row, or a list item, of the section of the threat model that t
 above it names. Rows of attacks quote SECURITY.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """``deploy/proxy/``: its numbers beside the software's; HAProxy runs it in the merge tier."""
 
-from __future__ import annotations
-
 import re
 
 from dppca.common.transport.channels import KEEPALIVE_S

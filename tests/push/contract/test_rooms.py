@@ -1,7 +1,5 @@
 """Rooms are few, no circle joins them, and one name stands for one thing (decision 149)."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator

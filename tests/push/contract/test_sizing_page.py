@@ -1,7 +1,5 @@
 """The computed figures of the sizing page are those that follow from the measured ones."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -4,8 +4,6 @@ A kind is named where it is defined and in `dppca.owner.site.source_documents`, 
 what a policy may name. What is not named cannot be asked for.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from importlib import import_module

@@ -1,7 +1,5 @@
 """``deploy/systemd/``: read strictly; systemd's own tool reads it in the merge tier."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections import defaultdict

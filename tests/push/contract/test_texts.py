@@ -1,7 +1,5 @@
 """`tools/texts.py` finds every kind of text that a command or page shows, with its line."""
 
-from __future__ import annotations
-
 from tools.texts import KINDS, Text, texts, texts_of_module, texts_of_template
 
 _MODULE = '''"""A module."""

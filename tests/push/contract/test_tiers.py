@@ -4,8 +4,6 @@ Who changes a module finds its tests by its name. Unit tests of `deploy` and `be
 nobody's privacy rests, are in the merge tier.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

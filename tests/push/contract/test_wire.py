@@ -1,7 +1,5 @@
 """The generated code is the proto's, and what a party may send in pieces the curator takes so."""
 
-from __future__ import annotations
-
 from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.service.auth_interceptor import LARGE_BYTES

@@ -5,8 +5,6 @@ variables of shape 1/h, made from a geometric one by the cycles of a random perm
 Gaussians of variance v are, but for ``tau``, one of h v (Kairouz, Liu and Steinke 2021, theorem 1).
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 from functools import cache
 from itertools import product

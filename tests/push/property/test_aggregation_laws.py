@@ -1,7 +1,5 @@
 """Masked sums under any set, any spares that go, and any script of a hostile curator."""
 
-from __future__ import annotations
-
 import hashlib
 import tempfile
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Laws of values inside cells: each in its cell, within bounds, and whole where it has to be."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 from types import SimpleNamespace

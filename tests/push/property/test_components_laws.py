@@ -1,7 +1,5 @@
 """Laws of decomposition, of quotas and of decoding, whatever the noise has made of the moments."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -9,8 +9,6 @@ from the usual; several, with orders by chance.
 Reference: Emmi, Qadeer, Rakamaric, "Delay-bounded scheduling" (2011).
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing

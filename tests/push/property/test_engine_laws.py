@@ -1,7 +1,5 @@
 """Laws of parts: however rows are cut, stored and answered for, the integers are the same."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

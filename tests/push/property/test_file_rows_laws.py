@@ -1,7 +1,5 @@
 """No row of a file changes how another row is read, nor how many there are."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -3,8 +3,6 @@
 ``make fuzz`` searches for as long as it is told, guided by what the code does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Laws of the ledger: crashes cost nothing and double nothing; no change goes unseen."""
 
-from __future__ import annotations
-
 import hashlib
 import sqlite3
 import tempfile

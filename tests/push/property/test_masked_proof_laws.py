@@ -1,7 +1,5 @@
 """No value in the receipt of a masked sum is there without being checked."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from functools import cache

@@ -1,7 +1,5 @@
 """Whatever owners, openers, operators and clocks do, in any order: the laws of a masked study."""
 
-from __future__ import annotations
-
 import hashlib
 from datetime import timedelta
 from functools import cache

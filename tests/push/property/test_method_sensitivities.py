@@ -4,8 +4,6 @@ The machine's minimiser is solved three hundred times more exactly than an estim
 what is measured is the minimiser and not the solver.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from operator import mul

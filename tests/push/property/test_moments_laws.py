@@ -1,7 +1,5 @@
 """Laws of moments: exact integers, the same in any order, batching and number of threads."""
 
-from __future__ import annotations
-
 from functools import reduce
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Text that others chose, as parts of files' names and on a terminal: laws over any text at all."""
 
-from __future__ import annotations
-
 import json
 import unicodedata
 from pathlib import PurePosixPath, PureWindowsPath

@@ -1,7 +1,5 @@
 """Networks: what one row can do to scores and counts, by enumeration; designs; sets of parents."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """Laws of the samplers' decisions: what is decided fast is what exact arithmetic decides."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -6,8 +6,6 @@ file in it. A command may die after its charge, before anything is drawn, and be
 another policy: what it then draws on counts.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator

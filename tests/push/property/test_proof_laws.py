@@ -4,8 +4,6 @@ Places and changes are drawn by hypothesis without the clock or the system's ent
 the same run each time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Laws of reading: the same rows give the same integers, however they are stored and cut."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import math

@@ -1,7 +1,5 @@
 """Products of rows are functions of one row: exact, or the same operations in one order."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ The oracle is `box_entries` and `ball_entries`: what one integer row adds to the
 written out from the definition of the release.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations, product

@@ -1,7 +1,5 @@
 """Laws of shares: cycles by words of every size, what is conserved, what one share more does."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

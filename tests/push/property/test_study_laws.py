@@ -1,7 +1,5 @@
 """Whatever owners, operators and clocks do, in any order: the laws of a study hold."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Laws of sums over columns: the integers of the coded matrix, whatever way they are reached."""
 
-from __future__ import annotations
-
 from functools import reduce
 from itertools import pairwise
 from typing import Any

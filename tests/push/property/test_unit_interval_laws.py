@@ -1,7 +1,5 @@
 """What noise on moments in [0, 1] costs, against enumeration of whole rows."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import product
 

@@ -1,7 +1,5 @@
 """One kill (SIGKILL) of each party; the merge tier kills them at every step."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One study by real processes under each kind of trust, from `init` to files that verify."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

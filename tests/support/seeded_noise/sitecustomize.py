@@ -4,8 +4,6 @@ Python imports the file at its start. The seed follows from the command line wit
 ports, so every command of a run draws other noise, and the same as in the next run of the test.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import sys

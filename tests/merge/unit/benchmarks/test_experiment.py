@@ -1,7 +1,5 @@
 """Runs are kept one by one, never computed twice; means have their error; tables are Markdown."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass
 from importlib import import_module

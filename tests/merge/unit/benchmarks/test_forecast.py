@@ -1,7 +1,5 @@
 """Forecasts are compared for every subject, with histograms and without."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import pytest

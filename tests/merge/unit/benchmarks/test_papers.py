@@ -1,7 +1,5 @@
 """Experiments of the papers: their tables, their runs, and what is printed of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Rounds of the benchmarks, and masked sums beside Flower's."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

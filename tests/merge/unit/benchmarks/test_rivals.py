@@ -1,7 +1,5 @@
 """Rivals: cells and their page, rules by which components are joined, noise for added rows."""
 
-from __future__ import annotations
-
 import json
 import math
 from decimal import Decimal

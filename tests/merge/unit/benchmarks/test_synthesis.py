@@ -1,7 +1,5 @@
 """Trials of synthetic rows: forms, subjects, noise, and what is reached."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

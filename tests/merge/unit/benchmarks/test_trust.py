@@ -1,7 +1,5 @@
 """Trials of either kind of trust, their means, and whether these reach what was asked."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

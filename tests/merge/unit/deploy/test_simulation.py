@@ -1,7 +1,5 @@
 """Studies in one process: the parties' own steps, repeats by noise alone, masked sums."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Study files: canonical form, digest, and errors that name the field at fault."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from decimal import Decimal

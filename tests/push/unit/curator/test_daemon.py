@@ -1,7 +1,5 @@
 """Descriptors for connections: provided, or the daemon does not start."""
 
-from __future__ import annotations
-
 import resource
 
 import pytest

@@ -1,7 +1,5 @@
 """What commands of an owner do with bad input, at a site without a curator."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

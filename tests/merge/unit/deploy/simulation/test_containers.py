@@ -1,7 +1,5 @@
 """A folder that is run, without an engine, and what it must hold for an answer."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Measures of a simulation against slow and independent ones."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A simulation refuses a division that could not end, before anybody is charged."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """Laws of dividing rows, and reading them as they stand."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

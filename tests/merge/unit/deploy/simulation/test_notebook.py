@@ -1,7 +1,5 @@
 """A study from Python: the parties' own steps on tables in memory, marked as a simulation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

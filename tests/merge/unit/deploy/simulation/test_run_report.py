@@ -1,7 +1,5 @@
 """The report's keys are a promise; its Markdown, page and story say the same numbers."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

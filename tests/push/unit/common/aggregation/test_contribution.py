@@ -1,7 +1,5 @@
 """Masked contributions: what comes out of all of them, and what their receipts say."""
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

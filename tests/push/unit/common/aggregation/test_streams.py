@@ -1,7 +1,5 @@
 """Masks against AES and HKDF put together by hand."""
 
-from __future__ import annotations
-
 import hmac
 
 import numpy as np

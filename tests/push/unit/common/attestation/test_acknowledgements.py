@@ -1,7 +1,5 @@
 """Acknowledgements: what a curator signs, what is not taken for one, and what one proves."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from types import SimpleNamespace

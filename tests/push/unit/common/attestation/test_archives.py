@@ -1,7 +1,5 @@
 """Archives and tables that somebody else has made: sizes are known before anything is unpacked."""
 
-from __future__ import annotations
-
 import io
 import json
 import struct

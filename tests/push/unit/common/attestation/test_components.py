@@ -1,7 +1,5 @@
 """Receipts: signatures, and claims that are computed again."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import asdict, replace

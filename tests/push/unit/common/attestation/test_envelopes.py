@@ -1,7 +1,5 @@
 """Envelopes: what is signed, what is refused before it is read, and who else can check them."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Certificates behind signatures: revoked, ended, issued too late; and who acknowledges."""
 
-from __future__ import annotations
-
 import ssl
 import warnings
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Evidence of a masked sum: what does not belong together is found, whatever a curator signs."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The result of a study that continues another proves both, and claims what both cost."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Amounts of privacy in short: never less spent, and never more left, than there is."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import pytest

@@ -1,7 +1,5 @@
 """Faults of a document are named by line, field and attribute, in words of our own."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

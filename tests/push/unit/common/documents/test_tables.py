@@ -1,7 +1,5 @@
 """Tables fit into a terminal, and stay in columns where they can; no cell is markup."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

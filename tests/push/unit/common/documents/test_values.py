@@ -1,7 +1,5 @@
 """A value becomes the JSON that its reference describes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Annotated

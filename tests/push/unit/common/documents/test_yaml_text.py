@@ -1,7 +1,5 @@
 """YAML that a person writes: what is refused is said without a word of it."""
 
-from __future__ import annotations
-
 import pytest
 
 from dppca.common.documents.yaml_text import NotYamlError, load_yaml

@@ -1,7 +1,5 @@
 """Where noise hides the relations between attributes, and what would be enough."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from itertools import combinations
 from statistics import median_low

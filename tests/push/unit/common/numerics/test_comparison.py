@@ -1,7 +1,5 @@
 """Cells of two-way tables: the schema's, put together, and spikes in cells of their own."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import combinations
 from typing import Any

@@ -1,7 +1,5 @@
 """Rehearsals of a study's noise on assumed components, against cases with a known answer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Loadings are the components' own entries, each under its attribute and label."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

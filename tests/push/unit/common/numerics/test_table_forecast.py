@@ -1,7 +1,5 @@
 """Forecasts of two-way tables, against noise that is drawn and taken to the nearest shares."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from math import hypot, pi, sqrt
 from typing import Any

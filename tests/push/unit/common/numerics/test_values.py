@@ -1,7 +1,5 @@
 """What is called real is what the file holds, not what coding makes of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Only the browser that came with the token is answered, once, from this machine's own page."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

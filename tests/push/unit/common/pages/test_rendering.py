@@ -1,7 +1,5 @@
 """What stands on a page is text, and a page in one file needs nothing else."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

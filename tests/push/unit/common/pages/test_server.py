@@ -1,7 +1,5 @@
 """A page is served on one address of loopback."""
 
-from __future__ import annotations
-
 import signal
 import socket
 

@@ -1,7 +1,5 @@
 """What the estimators promise, and what they learn."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from functools import partial
 from typing import Any

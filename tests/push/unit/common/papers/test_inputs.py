@@ -1,7 +1,5 @@
 """What the estimators refuse, by name and with advice; nothing is mended and nothing ignored."""
 
-from __future__ import annotations
-
 from itertools import product
 from math import inf, nan
 from typing import Any

@@ -4,8 +4,6 @@ The checks fit tables that were not made for private methods, so each estimator 
 bound on rows, a huge epsilon and entropy that repeats itself; none of these settings is private.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from functools import partial

@@ -5,8 +5,6 @@ exact curve of the Gaussian mechanism (Balle and Wang 2018), and the older, loos
 Bun and Steinke (2016). The first bounds us from above, the second from below.
 """
 
-from __future__ import annotations
-
 from decimal import Context, Decimal, localcontext
 from math import exp, log, sqrt
 

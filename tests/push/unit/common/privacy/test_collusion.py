@@ -1,7 +1,5 @@
 """What is left if more owners collude than a study assumes."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import pytest

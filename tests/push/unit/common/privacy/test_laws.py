@@ -1,7 +1,5 @@
 """Each law against its definition, and what is left of it where fewer owners are honest."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction

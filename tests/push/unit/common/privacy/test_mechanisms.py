@@ -1,7 +1,5 @@
 """Calibration never charges less than the cost, and noise is added without losing anything."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Context, Decimal, localcontext

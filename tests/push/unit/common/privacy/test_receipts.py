@@ -1,7 +1,5 @@
 """One form of receipt: every kind of release is written flat and read back as it was."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from decimal import Decimal

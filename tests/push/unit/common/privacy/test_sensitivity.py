@@ -1,7 +1,5 @@
 """Sensitivities: the figures the documentation prints, rounding, and what is refused."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, combinations_with_replacement, product

@@ -1,7 +1,5 @@
 """Dates and labels come back as dates and labels, and rows code alike again."""
 
-from __future__ import annotations
-
 from datetime import date
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a schema accepts, what it refuses by name, and where its columns stand."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, date, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """Cells of numerics: every value is in one, and which one depends on nothing but the value."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

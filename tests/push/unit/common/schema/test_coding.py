@@ -1,7 +1,5 @@
 """Coding is total: every row has one code, by public rules, whatever it holds."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any

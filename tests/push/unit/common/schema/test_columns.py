@@ -1,7 +1,5 @@
 """Dates and ordinals: what a cell becomes, whatever the file's type."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Decoding: marginals met, rows valid, and relations that thresholds lose kept."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Frames are coded as files are, and decoded to what the schema allows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import date
 from typing import Any

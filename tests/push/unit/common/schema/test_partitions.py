@@ -1,7 +1,5 @@
 """Tables and trees in a schema's document: what is refused, with its place, and what is written."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

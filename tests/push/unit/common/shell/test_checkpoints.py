@@ -1,7 +1,5 @@
 """A checkpoint ends or holds a process, once, and does nothing else."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

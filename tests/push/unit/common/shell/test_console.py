@@ -1,7 +1,5 @@
 """The progress bar, and the end of a command's process."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Who needs a package that is not there is told its name."""
 
-from __future__ import annotations
-
 import pytest
 
 from dppca.common.errors import SettingError

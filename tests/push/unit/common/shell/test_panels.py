@@ -1,7 +1,5 @@
 """What the cells of an attribute are called, and what each shows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

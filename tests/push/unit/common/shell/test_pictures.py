@@ -1,7 +1,5 @@
 """Pictures have a bar for each share and loading, every pair, the rows' scores and the arrows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What all plots share: pictures for people and for notebooks, names that fit, whole numbers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from dppca.common.shell.plotting import INK, new_figure, write_figures

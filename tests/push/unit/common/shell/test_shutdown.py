@@ -1,7 +1,5 @@
 """What has to end with a process is ended once, whichever way the process ends."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

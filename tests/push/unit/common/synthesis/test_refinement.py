@@ -1,7 +1,5 @@
 """A study that continues another: trees of published rows, counts alone, rows of both results."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 from datetime import UTC, datetime

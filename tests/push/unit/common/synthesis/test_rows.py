@@ -1,7 +1,5 @@
 """Synthetic rows: two forms, valid, labelled inside, and made of what was released alone."""
 
-from __future__ import annotations
-
 import inspect
 import stat
 import tracemalloc

@@ -1,7 +1,5 @@
 """What another machine answers is read into values, and nothing of it obeys its author."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime
 

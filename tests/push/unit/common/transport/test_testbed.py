@@ -1,7 +1,5 @@
 """Processes of a testbed end, and say whose fault it was."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

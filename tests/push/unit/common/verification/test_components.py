@@ -1,7 +1,5 @@
 """`dppca.read_result`: what was verified, by name."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Receipts of models that may leave are computed again, method by method."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``dppca-curator plan`` as an operator types it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The list of studies as text."""
 
-from __future__ import annotations
-
 from dppca.common.transport.codec import read_message
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.commands.studies import list_text

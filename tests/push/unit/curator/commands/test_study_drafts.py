@@ -1,7 +1,5 @@
 """``study new`` and ``study check``, as somebody at a shell sees them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

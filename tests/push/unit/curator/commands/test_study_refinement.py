@@ -1,7 +1,5 @@
 """``study refine``: a draft from a published result, and what it refuses."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

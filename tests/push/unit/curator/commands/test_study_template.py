@@ -1,7 +1,5 @@
 """A study file to begin with is valid, and proposes what keeps unknown values apart."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dppca.curator.observability.log import LineLimiter
 
 

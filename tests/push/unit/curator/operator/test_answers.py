@@ -1,7 +1,5 @@
 """What operators are told of a study in short."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What choices of a schema cost and gain, by its sensitivity."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from math import sqrt
 from typing import Any

@@ -1,7 +1,5 @@
 """`dppca.plan` makes the plan of the command, from Python's values."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from pathlib import Path
 

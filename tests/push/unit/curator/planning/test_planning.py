@@ -1,7 +1,5 @@
 """Plans: forecasts over epsilon, what would be enough, and what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any

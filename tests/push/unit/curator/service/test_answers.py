@@ -1,7 +1,5 @@
 """An owner's summary of a study is about itself; an operator's says whom the study waits for."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast

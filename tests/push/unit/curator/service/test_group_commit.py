@@ -1,7 +1,5 @@
 """Contributions that wait are stored together, and decided upon one by one."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The list is bounded, nobody crowds out another, and no word of a caller is in it."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """Uploads are written behind their arrival: in order, durably, a few chunks at a time."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import threading

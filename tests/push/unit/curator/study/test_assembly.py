@@ -1,7 +1,5 @@
 """A study file with its owners' keys: what is put together, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Dates, ordinals and missing levels among rows that are published: what is taken."""
 
-from __future__ import annotations
-
 import math
 from datetime import date
 from pathlib import Path

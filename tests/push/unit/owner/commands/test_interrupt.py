@@ -1,7 +1,5 @@
 """After Ctrl-C the ledger says whether anything was charged, and which command goes on."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """``dppca-owner report``: a page that stays."""
 
-from __future__ import annotations
-
 import stat
 from pathlib import Path
 from typing import Any

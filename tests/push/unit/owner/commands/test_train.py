@@ -1,7 +1,5 @@
 """Every method by ``train``, exactly as far as its label allows."""
 
-from __future__ import annotations
-
 import re
 import stat
 from pathlib import Path

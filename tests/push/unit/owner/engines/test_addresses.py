@@ -1,7 +1,5 @@
 """Names of engines, and which of them are safe."""
 
-from __future__ import annotations
-
 import pytest
 
 from dppca.common.documents.names import is_loopback

@@ -1,7 +1,5 @@
 """The canary leaves out nothing that a study may ask for."""
 
-from __future__ import annotations
-
 from itertools import combinations_with_replacement
 from typing import get_args
 

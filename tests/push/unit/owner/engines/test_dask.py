@@ -1,7 +1,5 @@
 """What the Dask engine makes of a cluster that is not as it should be; `Client` is a stand-in."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from typing import Any

@@ -1,7 +1,5 @@
 """One interface: this process, or workers that answer for parts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

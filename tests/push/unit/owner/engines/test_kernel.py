@@ -1,7 +1,5 @@
 """What a worker answers, and that it never raises."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import os

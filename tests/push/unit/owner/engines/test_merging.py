@@ -1,7 +1,5 @@
 """Each part exactly once, or nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

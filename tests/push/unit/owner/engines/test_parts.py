@@ -1,7 +1,5 @@
 """Which rows are in which part."""
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the engine on Spark is written with; what it does is tried in `tests/night/spark`."""
 
-from __future__ import annotations
-
 import ast
 import sys
 import time

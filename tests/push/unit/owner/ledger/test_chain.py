@@ -1,7 +1,5 @@
 """Which entry may follow which, and what a chain says: without a file."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Entries say what is asked for and what is stored, as a steward and the ledger read it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """One opening for a study and for a key, ever; the sums are stored with the entry that says so."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import sqlite3

@@ -1,7 +1,5 @@
 """Whose charges count for whom: by names and sources, in any number of steps, for good."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from decimal import Decimal
 

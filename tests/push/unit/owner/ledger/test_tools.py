@@ -1,7 +1,5 @@
 """Exports, comparisons and plans of a ledger."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

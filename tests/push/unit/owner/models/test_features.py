@@ -1,7 +1,5 @@
 """What a model sees of a row."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from dppca.common.schema import Schema

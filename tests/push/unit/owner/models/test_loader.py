@@ -1,7 +1,5 @@
 """Model files are opened by the one loader, and refused where their parts differ."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Classifiers trained at a site: what they learn, how they are kept, that they stay."""
 
-from __future__ import annotations
-
 import stat
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`check` names every fault at once, by attribute and row number, and never a value."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

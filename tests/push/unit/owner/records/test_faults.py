@@ -1,7 +1,5 @@
 """Values coded by rule are counted in one way, shown to the steward, and decide no release."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

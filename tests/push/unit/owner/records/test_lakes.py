@@ -1,7 +1,5 @@
 """Versions of Delta and Iceberg tables give the integers of their rows in one file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Addresses of a policy: what they may hold, and when two of them have rows in common."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from pathlib import Path
 

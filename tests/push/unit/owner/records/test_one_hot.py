@@ -1,7 +1,5 @@
 """One-hot columns are read as one column of labels, from the cells of each row alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

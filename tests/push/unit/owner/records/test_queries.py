@@ -1,7 +1,5 @@
 """What is sent to a database is one statement that reads."""
 
-from __future__ import annotations
-
 import pytest
 
 from dppca.common.errors import SettingError

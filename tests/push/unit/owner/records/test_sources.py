@@ -1,7 +1,5 @@
 """Data files of every format, sound and damaged."""
 
-from __future__ import annotations
-
 import datetime as dt
 import gzip
 import math

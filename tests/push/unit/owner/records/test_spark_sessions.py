@@ -1,7 +1,5 @@
 """Which sessions of Spark are used, and what is said of what it raises; without Spark."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

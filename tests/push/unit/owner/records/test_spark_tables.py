@@ -3,8 +3,6 @@
 What Spark itself makes of it is tried in `tests/night/spark`.
 """
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

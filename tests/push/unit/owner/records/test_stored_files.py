@@ -1,7 +1,5 @@
 """Folders, patterns and object stores: which files they are, and what their folders say."""
 
-from __future__ import annotations
-
 import glob
 import gzip
 import logging

@@ -3,8 +3,6 @@
 A study that was charged knows its data set: commands neither ask for it nor take another.
 """
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import replace
 from decimal import Decimal

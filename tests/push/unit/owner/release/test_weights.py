@@ -1,7 +1,5 @@
 """Models that may leave: what they cost, what they carry, and that they are drawn once."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

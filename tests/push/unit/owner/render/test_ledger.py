@@ -1,7 +1,5 @@
 """What is said of a release that the ledger holds, and of its charge."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 from dppca.common.privacy.accounting import PrivacyCost

@@ -1,7 +1,5 @@
 """What commands about models print: every accuracy beside the commonest label's."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a steward is asked: of which attributes, for whom, at what cost, and what is asserted."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Keys that stewards verify, key files of a site, and what its policy asks of masked sums."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """An answer in place of a contribution is kept until it is taken back."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 

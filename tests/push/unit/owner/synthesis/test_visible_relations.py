@@ -1,7 +1,5 @@
 """What is said of a result's relations: names, counts and words that fit each other."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

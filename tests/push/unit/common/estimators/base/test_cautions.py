@@ -1,7 +1,5 @@
 """Warnings come before noise is drawn, once, by public numbers, where epsilon is spent."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 from functools import partial

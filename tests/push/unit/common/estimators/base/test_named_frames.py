@@ -1,7 +1,5 @@
 """A frame with a schema's columns is read by names and labels; anything else is an array."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """C from public numbers: the smallest of a bound, and blind to the rows."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 from functools import partial

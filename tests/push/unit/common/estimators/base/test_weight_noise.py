@@ -1,7 +1,5 @@
 """Estimators that may leave, fitted in two steps: the price first, the noise last."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from functools import partial
 from typing import Any

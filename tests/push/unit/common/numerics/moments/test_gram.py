@@ -1,7 +1,5 @@
 """Products that outgrow what float64 holds exactly."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from dppca.common.numerics.moments.gram import GramSum

@@ -1,7 +1,5 @@
 """Products of many columns, and of products that are weighted, at their two places."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

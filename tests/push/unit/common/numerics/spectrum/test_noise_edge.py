@@ -1,7 +1,5 @@
 """The simulated edge of the noise, against laws that hold in special cases."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

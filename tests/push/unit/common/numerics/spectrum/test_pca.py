@@ -1,7 +1,5 @@
 """Covariance, decomposition and the three rules, against scikit-learn and by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """PPCA against scikit-learn, and where noise has made eigenvalues negative."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA

@@ -1,7 +1,5 @@
 """Laws of shrunk eigenvalues, and that they do what they are for."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

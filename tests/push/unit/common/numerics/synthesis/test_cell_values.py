@@ -1,7 +1,5 @@
 """Values inside cells: no staircase, the cells' shares, whole numbers as smooth as others."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

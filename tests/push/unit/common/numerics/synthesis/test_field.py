@@ -1,7 +1,5 @@
 """Fields: most probable under the noise, marginals met, the same rows again, flat in memory."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

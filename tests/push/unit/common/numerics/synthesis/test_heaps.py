@@ -1,7 +1,5 @@
 """Bins that lose a heap: of several whole numbers, counted, and without spikes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Shares of labels: the release where it is known, even shares where it is not."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

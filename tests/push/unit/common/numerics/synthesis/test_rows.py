@@ -1,7 +1,5 @@
 """Rows of a field whose numerics have released histograms: two humps, spikes, heaped numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Smoothed shares: exact without noise, better than the release with it, whatever the cells."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

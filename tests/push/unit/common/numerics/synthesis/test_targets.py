@@ -1,7 +1,5 @@
 """Targets of a field: weights of entries, values at the end of their cell, what is attainable."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

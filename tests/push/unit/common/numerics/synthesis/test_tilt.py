@@ -1,7 +1,5 @@
 """Weights that meet noised counts as far as their noise says, and rows that are chosen by them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

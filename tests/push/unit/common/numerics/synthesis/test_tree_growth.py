@@ -1,7 +1,5 @@
 """Trees that are grown on rows: they find what decides, fit the schema, and come out the same."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

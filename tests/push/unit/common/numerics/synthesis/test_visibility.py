@@ -1,7 +1,5 @@
 """What stands above the noise is there, and what is said to be on its own is so in the rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

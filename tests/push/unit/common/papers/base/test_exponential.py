@@ -1,7 +1,5 @@
 """The exponential mechanism: its law, and what it takes."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

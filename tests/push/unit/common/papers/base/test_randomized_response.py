@@ -1,7 +1,5 @@
 """Randomised response: exact shares, and labels that are replaced evenly."""
 
-from __future__ import annotations
-
 import math
 from decimal import Context, Decimal, localcontext
 

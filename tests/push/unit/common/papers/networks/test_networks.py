@@ -1,7 +1,5 @@
 """DP-SUBN3 and PrivBayes: what they learn, promise, spend and refuse."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """PPCA-DP-MH: decoded rows, rules for the number of components, and the kinds of noise."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The key stream of another source: which bytes it gives, and how much it asks for."""
 
-from __future__ import annotations
-
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from dppca.common.privacy.noise.entropy import StreamEntropy

@@ -1,7 +1,5 @@
 """The samplers' arguments, repeatability and range, and what they ask of their source."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 

@@ -5,8 +5,6 @@ random bits would ever get there, so that these come from a script. The bounds a
 decimal arithmetic, by another method than the sampler's.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

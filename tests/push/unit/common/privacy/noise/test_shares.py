@@ -4,8 +4,6 @@ All 65,536 words that a cycle can be taken by go through the module's own code. 
 their counts is computed in fractions and compared with the generating functions.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What an operator's page says of time and of owners."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """A draft says what its dictionary says, leaves the rest blank, and is never made from rows."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Every file has the label that is in it, once what it claims holds; its name says nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """One piece of work at a time; what was agreed to is what is done; errors are told."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 from decimal import Decimal

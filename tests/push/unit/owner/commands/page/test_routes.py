@@ -1,7 +1,5 @@
 """A review can be asked for again, however the one before it ended; a comparison can be stopped."""
 
-from __future__ import annotations
-
 import html
 import re
 import threading

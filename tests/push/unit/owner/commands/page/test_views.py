@@ -1,7 +1,5 @@
 """What pages say of budgets, of a contribution and of a steward's steps follows from the ledger."""
 
-from __future__ import annotations
-
 import time
 from datetime import timedelta
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Measures of synthetic rows against real ones, on tables whose answer is known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
