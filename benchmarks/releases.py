@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.attestation.releases import SignedRelease
+from dppca.common.attestation.contributions import SignedRelease
 from dppca.common.attestation.results import Result
 from dppca.common.privacy.composition import Round
 from dppca.common.privacy.mechanisms import Calibration

@@ -32,10 +32,9 @@ from dppca.curator.observability.metrics import DaemonState, Metrics, StateColle
 from dppca.curator.observability.metrics_server import MetricsServer
 from dppca.curator.observability.systemd import notify, notify_alive
 from dppca.curator.service import SERVICE_NAMES, add_services
-from dppca.curator.service.auth_interceptor import AuthInterceptor
 from dppca.curator.service.authenticator import Authenticator
+from dppca.curator.service.calls import AuthInterceptor, MetricsInterceptor
 from dppca.curator.service.coordinator import StudyCoordinator
-from dppca.curator.service.metrics_interceptor import MetricsInterceptor
 from dppca.curator.service.recent_refusals import RecentRefusals
 from dppca.curator.store import SqliteStore
 

@@ -19,7 +19,7 @@ import grpc
 from benchmarks.performance.federation import CuratorProcess, credentials_in, make_release
 from benchmarks.performance.round_party import THROW, path_of
 from benchmarks.releases import owner_name
-from dppca.common.attestation.releases import sign_release
+from dppca.common.attestation.contributions import sign_release
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.errors import ConflictError
 from dppca.common.study import Study
@@ -27,8 +27,7 @@ from dppca.common.transport.channels import open_channel, with_retries
 from dppca.common.transport.codec import contribution_parts
 from dppca.common.transport.tls import Credentials
 from dppca.common.wire import federation_pb2 as pb
-from dppca.owner.client.calls import CuratorClient
-from dppca.owner.client.questions import StudyProgress
+from dppca.owner.client.calls import CuratorClient, StudyProgress
 
 CONTRIBUTE = "/dppca.v1.Federation/Contribute"
 _WAVE = 100

@@ -16,8 +16,7 @@ from benchmarks.releases import numeric_attributes
 from dppca.common.schema import Schema
 from dppca.owner.records.databases import PostgreSQLLocation
 from dppca.owner.records.locations import Secret
-from dppca.owner.records.summing import moments_of_table
-from dppca.owner.records.table import open_table
+from dppca.owner.records.table import moments_of_table, open_table
 
 TITLE = "Rows in PostgreSQL"
 ABOUT = """

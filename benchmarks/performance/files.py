@@ -10,8 +10,7 @@ from benchmarks.environments import read_peak_mib
 from benchmarks.performance.machine import run_apart
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
 from benchmarks.performance.tables import numeric_schema, scan_parquet, write_rows
-from dppca.owner.records.summing import moments_of_table
-from dppca.owner.records.table import open_table
+from dppca.owner.records.table import moments_of_table, open_table
 
 TITLE = "Files larger than memory"
 ABOUT = """

@@ -17,8 +17,7 @@ from benchmarks.studies import adult, data_folder, parse_rows
 from dppca.common.numerics.moments.accumulation import MomentSums, ProductMethod
 from dppca.common.numerics.threads import one_blas_thread
 from dppca.common.schema import Attribute, Column, Numeric, Schema
-from dppca.owner.records.summing import moments_of_table
-from dppca.owner.records.table import open_table
+from dppca.owner.records.table import moments_of_table, open_table
 
 TITLE = "Categorical rows"
 ABOUT = """

@@ -20,7 +20,7 @@ from dppca.owner.ledger.chain import FIRST
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Delivery, Entry, Reservation, commitment, time_text
 from dppca.owner.ledger.entry_documents import to_document
-from dppca.owner.ledger.reading import read_history
+from dppca.owner.ledger.file import read_history
 from dppca.owner.release.contribution import request_contribution
 from dppca.owner.site.config import Site, load_site
 from dppca.owner.site.policy import load_policy

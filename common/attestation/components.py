@@ -25,6 +25,7 @@ from dppca.common.attestation.claims import (
     require_implied,
     study_in,
 )
+from dppca.common.attestation.contributions import SignedRelease, open_release
 from dppca.common.attestation.envelopes import (
     Claim,
     FileStatement,
@@ -35,7 +36,6 @@ from dppca.common.attestation.envelopes import (
     sign_file,
 )
 from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.releases import SignedRelease, open_release
 from dppca.common.attestation.results import Result, result_to_bytes
 from dppca.common.attestation.signatures import Signer
 from dppca.common.attestation.sums import (

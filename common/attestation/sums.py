@@ -35,8 +35,8 @@ from dppca.common.aggregation.sum_messages import (
     set_digest,
 )
 from dppca.common.aggregation.terms import Terms
+from dppca.common.attestation.contributions import SignedRelease
 from dppca.common.attestation.envelopes import signing_certificate
-from dppca.common.attestation.releases import SignedRelease
 from dppca.common.attestation.signatures import load_certificate
 from dppca.common.errors import (
     AlteredError,

@@ -1,18 +1,21 @@
-"""Channels: mutual TLS, keepalive and message sizes common to both ends, and retries.
+"""Channels: mutual TLS, keepalive and message sizes common to both ends; a client's calls on one.
 
-Retries are bounded in number and time, wait exponentially with full jitter (Brooker, "Exponential
-backoff and jitter", 2015), and happen only after statuses that mean "the same call may succeed".
-Every call of the protocol may be repeated, so a retry never does harm.
+Every call has a deadline. Retries are bounded in number and time, wait exponentially with full
+jitter (Brooker, "Exponential backoff and jitter", 2015), and happen only after statuses that mean
+"the same call may succeed". Every call of the protocol may be repeated, so a retry never does harm.
 """
 
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol, Self, TypeVar
 
 import grpc
 import tenacity
+from google.protobuf.message import Message
 
-from dppca.common.errors import DppcaError, IdentityError, UnreachableError
+from dppca.common.documents.names import nearest_name
+from dppca.common.errors import DppcaError, IdentityError, UnknownStudyError, UnreachableError
 from dppca.common.transport import require_tls_13
 from dppca.common.transport.hosts import DialTarget, other_host_error, parse_host
 from dppca.common.transport.proxies import HttpProxy
@@ -25,6 +28,7 @@ CHUNK_BYTES = 1 << 20
 KEEPALIVE_S = 30
 IDLE_S = 300
 CONNECT_TIMEOUT_S = 10.0
+CALL_TIMEOUT_S = 30.0
 ATTEMPTS = 8
 """Largest number of attempts, not counting those that find the other side busy."""
 
@@ -196,3 +200,54 @@ def explain_failure(error: grpc.RpcError, dialled: DialTarget | None) -> DppcaEr
         except UnreachableError as reason:
             return reason
     return failed
+
+
+class CuratorConnection:
+    """Base of a curator's clients: a channel, and calls on it with retries."""
+
+    def __init__(self, dialled: DialTarget, credentials: Credentials) -> None:
+        self._dialled = dialled
+        self._ca = dialled.ca
+        self._channel = open_channel(
+            dialled.address, credentials, server_name=dialled.server_name, proxy=dialled.proxy
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._channel.close()
+
+    def _call(
+        self,
+        call: Callable[[float], _T],
+        *,
+        deadline_s: float | None = None,
+        attempts: int = ATTEMPTS,
+    ) -> _T:
+        left = CALL_TIMEOUT_S if deadline_s is None else deadline_s
+        return with_retries(call, deadline_s=left, attempts=attempts, dialled=self._dialled)
+
+    def _ask(
+        self, method: Callable[..., _T], request: Message, *, deadline_s: float | None = None
+    ) -> _T:
+        return self._call(lambda left: method(request, timeout=left), deadline_s=deadline_s)
+
+
+class _NamedStudy(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+@contextmanager
+def guess_study(name: str, studies: Callable[[], Sequence[_NamedStudy]]) -> Iterator[None]:
+    """If the block finds no study, raise an error that names the most similar one in sight."""
+    try:
+        yield
+    except UnknownStudyError as error:
+        try:
+            near = nearest_name(name, [each.name for each in studies()])
+        except DppcaError:  # the curator lists none: keep the first error
+            raise error from None
+        meant = "" if near is None else f"; did you mean {near}?"
+        raise UnknownStudyError(f"{error}. You asked for {name}{meant}") from error

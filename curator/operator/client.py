@@ -15,8 +15,8 @@ from dppca.common.documents.names import one_line
 from dppca.common.errors import ConflictError, NotReadyError, StudyStateError, UploadError
 from dppca.common.shell.files import SHARED, replacing, writing
 from dppca.common.study import Study, differences, study_from_canonical
+from dppca.common.transport.channels import CuratorConnection, guess_study
 from dppca.common.transport.codec import form_to_wire, read_message, state_from_wire
-from dppca.common.transport.connection import CuratorConnection, guess_study
 from dppca.common.transport.hosts import DialTarget
 from dppca.common.transport.tls import Credentials, Role
 from dppca.common.verification.downloads import receive_result

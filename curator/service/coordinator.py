@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.aggregation.sum_messages import SignedOpening
-from dppca.common.attestation.acknowledgements import AcknowledgedContribution, acknowledge
 from dppca.common.attestation.components import FirstResult, sign_result
+from dppca.common.attestation.contributions import AcknowledgedContribution, acknowledge
 from dppca.common.attestation.envelopes import SignedFile
 from dppca.common.attestation.signatures import Signer
 from dppca.common.documents.messages import StudyState

@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
 
+from dppca.common.attestation.contributions import MAX_BYTES, open_release
 from dppca.common.attestation.envelopes import signing_certificate
 from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.releases import MAX_BYTES, open_release
 from dppca.common.attestation.signatures import load_certificate
 from dppca.common.errors import (
     InputError,

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from dppca.common.attestation.releases import SignedRelease, unchecked_receipt
+from dppca.common.attestation.contributions import SignedRelease, unchecked_receipt
 from dppca.common.documents.messages import Form, StudyState
 from dppca.common.errors import ReceiptError, SignatureError, StoreError, StudyError
 from dppca.common.shell.files import create_private

@@ -26,7 +26,7 @@ from dppca.common.aggregation.pooling import require_opening, show_set
 from dppca.common.aggregation.seals import OpenerKey, make_opener_key
 from dppca.common.aggregation.sum_messages import Opening, Upload
 from dppca.common.aggregation.terms import Terms, key_bytes
-from dppca.common.attestation.releases import SignedRelease
+from dppca.common.attestation.contributions import SignedRelease
 from dppca.common.attestation.results import Published, Result, result_to_bytes
 from dppca.common.documents.messages import RELEASE_ID_BYTES, StudyState
 from dppca.common.numerics.moments.moments import Moments

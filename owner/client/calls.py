@@ -1,40 +1,136 @@
-"""The owner's calls to a curator: uploads and downloads, besides the queries of `questions`.
+"""A site's connection to its curator, and all calls on it.
 
 Nothing listens at a site: owners dial out. Every call has a deadline, and is repeated only after
 failures that may pass (`dppca.common.transport.channels.with_retries`); every call may safely be
-repeated. Nothing that arrives is trusted: a study's document must have the requested name, a
-download the size and digest that were announced before it began.
+repeated. Nothing that arrives is trusted: a study's document must have the requested name and be
+the one that was agreed on, a download the size and digest that were announced before it began.
 """
 
 import hashlib
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from io import BufferedRandom
+from pathlib import Path
+from typing import Any
+
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from dppca.common.aggregation.sum_messages import Opening, SealedSet, Vote, sealed_set_limit
 from dppca.common.aggregation.terms import Terms
-from dppca.common.attestation.acknowledgements import AcknowledgedContribution, require_acknowledged
+from dppca.common.attestation.contributions import (
+    AcknowledgedContribution,
+    require_acknowledged,
+    sign_release,
+    unchecked_receipt,
+)
 from dppca.common.attestation.envelopes import SignedFile
-from dppca.common.attestation.releases import sign_release
+from dppca.common.attestation.signatures import make_signer
 from dppca.common.documents.messages import Form, StudyState, accounts_for
-from dppca.common.errors import LimitError
+from dppca.common.errors import (
+    IdentityError,
+    LimitError,
+    NotReadyError,
+    SettingError,
+    StudyStateError,
+    UnreachableError,
+    UploadError,
+)
+from dppca.common.privacy.release import MomentReceipt
 from dppca.common.shell.checkpoints import checkpoint
-from dppca.common.study import Study
-from dppca.common.transport.channels import CHUNK_BYTES
+from dppca.common.shell.clock import utc_now
+from dppca.common.study import Study, require_continues, study_from_canonical, study_from_yaml
+from dppca.common.transport.channels import (
+    CALL_TIMEOUT_S,
+    CHUNK_BYTES,
+    CONNECT_TIMEOUT_S,
+    CuratorConnection,
+    guess_study,
+)
 from dppca.common.transport.codec import (
     ChunkVerifier,
     chunks,
     contribution_parts,
     form_to_wire,
+    read_message,
     state_from_wire,
+)
+from dppca.common.transport.hosts import DialTarget
+from dppca.common.transport.proxies import HttpProxy
+from dppca.common.transport.tls import (
+    Credentials,
+    Role,
+    check_credentials,
+    load_credentials,
+    parse_certificate,
+    parse_identity,
 )
 from dppca.common.verification.downloads import receive_result
 from dppca.common.wire import federation_pb2 as pb
-from dppca.owner.client.questions import CuratorQueries, StudyProgress
+from dppca.common.wire import federation_pb2_grpc as rpc
+from dppca.owner.ledger import database
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.database import StoredRelease
+from dppca.owner.ledger.mark import CuratorView, ListedContribution
+from dppca.owner.site.config import Site
+from dppca.owner.site.kept_studies import find_continued, keep_study, require_same
 
+POLL_S = 10.0
 TRANSFER_TIMEOUT_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class StudySummary:
+    """One study that names this owner; ``digest`` in hexadecimal."""
+
+    name: str
+    digest: str
+    state: StudyState
+    contributed: bool
+    contributions: int
+    owners: int
+
+
+@dataclass(frozen=True, slots=True)
+class StudyProgress:
+    """Progress of a study.
+
+    ``contributed`` and ``missing`` are names of owners; ``total_bytes`` and ``sha256`` size and
+    digest of the result file, 0 and empty before there is one; ``reason`` says why a study ended
+    without a result; ``missing_openers`` are those whose vote or opening is still missing, while
+    sealed.
+    """
+
+    state: StudyState
+    contributed: tuple[str, ...]
+    missing: tuple[str, ...]
+    total_bytes: int
+    sha256: bytes
+    reason: str
+    missing_openers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldContribution:
+    """A contribution of this owner as the curator holds it; not yet verified.
+
+    ``envelope`` holds the receipt; ``acknowledgement`` is the curator's signed one.
+    """
+
+    study: str
+    envelope: bytes
+    received_s: int
+    acknowledgement: bytes
+
+    @property
+    def receipt(self) -> MomentReceipt:
+        """Unverified receipt in the envelope; `ReceiptError` or `SignatureError` if none."""
+        return unchecked_receipt(self.envelope)
+
+    @property
+    def release_id(self) -> bytes:
+        """Identifier of the release in its receipt; 16 bytes."""
+        return bytes.fromhex(self.receipt.release_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +161,120 @@ class OpenAnswer:
     already_stored: bool = False
 
 
-class CuratorClient(CuratorQueries):
+class CuratorClient(CuratorConnection):
     """All calls of an owner; a context manager that closes the connection."""
+
+    def __init__(
+        self,
+        address: str,
+        credentials: Credentials,
+        *,
+        server_name: str | None = None,
+        proxy: HttpProxy | None = None,
+    ) -> None:
+        dialled = DialTarget(address, credentials.ca, Role.OWNER, server_name, proxy)
+        super().__init__(dialled, credentials)
+        self._signer = make_signer(credentials)
+        self._name = parse_identity(parse_certificate(credentials.certificate)).name
+        self._federation = rpc.FederationStub(self._channel)
+        self._health: Any = health_pb2_grpc.HealthStub(self._channel)  # its stubs lack Check
+
+    def require_serving(self) -> None:
+        """Raise `UnreachableError` (or `IdentityError`) unless the curator takes calls."""
+        request = health_pb2.HealthCheckRequest()
+        answer = self._call(
+            lambda left: self._health.Check(request, timeout=left),
+            deadline_s=CONNECT_TIMEOUT_S,
+            attempts=2,
+        )
+        if answer.status != health_pb2.HealthCheckResponse.SERVING:
+            raise UnreachableError(
+                "the curator answers, but does not serve calls now: try again soon"
+            )
+
+    def studies(self, *, deadline_s: float | None = None) -> tuple[StudySummary, ...]:
+        """Studies that name this owner, newest first."""
+        answer = self._ask(
+            self._federation.ListStudies, pb.ListStudiesRequest(), deadline_s=deadline_s
+        )
+        return tuple(read_message(StudySummary, study) for study in answer.studies)
+
+    def held(self) -> CuratorView:
+        """The curator's record of this owner's contributions and of its ledger's chain."""
+        answer = self._ask(self._federation.ListStudies, pb.ListStudiesRequest())
+        return CuratorView(
+            tuple(
+                ListedContribution(each.name, each.digest.hex(), each.release_id)
+                for each in answer.studies
+                if each.contributed
+            ),
+            answer.ledger_length,
+            answer.ledger_head,
+        )
+
+    def contributions(self) -> tuple[HeldContribution, ...]:
+        """Contributions of this owner with their receipts, as the curator holds them."""
+        request = pb.ListContributionsRequest()
+
+        def fetch(left: float) -> tuple[HeldContribution, ...]:
+            answers = self._federation.ListContributions(request, timeout=left)
+            return tuple(read_message(HeldContribution, each) for each in answers)
+
+        return self._call(fetch)
+
+    def study(self, name: str) -> tuple[Study, StudyState]:
+        """Return a study's document and state.
+
+        Raise `UnknownStudyError` if there is no such study or it does not name this owner,
+        `StudyError` or `UploadError` if the answer is no study or another one.
+        """
+        with guess_study(name, self.studies):
+            answer = self._ask(self._federation.GetStudy, pb.GetStudyRequest(name=name))
+        study = study_from_canonical(answer.document)
+        if study.name != name:
+            raise UploadError(f"the curator sent study {study.name} when it was asked for {name}")
+        return study, state_from_wire(answer.state)
+
+    def progress(self, study_digest: str, *, wait_s: float = 0.0) -> StudyProgress:
+        """Progress of a study; the curator may delay the answer by up to ``wait_s``."""
+        request = pb.GetResultRequest(
+            study_digest=bytes.fromhex(study_digest), wait_ms=int(wait_s * 1000)
+        )
+        answer = self._ask(self._federation.GetResult, request, deadline_s=CALL_TIMEOUT_S + wait_s)
+        return read_message(StudyProgress, answer)
+
+    def wait(
+        self,
+        study: Study,
+        *,
+        wait_s: float,
+        clock: Callable[[], float] = time.monotonic,
+        polled: Callable[[], None] = lambda: None,
+    ) -> StudyProgress:
+        """Wait until there is a result, by polls of bounded length.
+
+        Wait for ``wait_s`` in all; 0 asks once. ``polled`` is called after each poll that found the
+        study still open or sealed, except the last. Raise `NotReadyError`, with the missing owners
+        or openers, if it was still so at the end, and `StudyStateError` if the study was aborted.
+        """
+        end = clock() + wait_s
+        while True:
+            left = max(0.0, end - clock())
+            checkpoint("wait")
+            progress = self.progress(study.digest, wait_s=min(left, POLL_S))
+            if progress.state is StudyState.ABORTED:
+                raise StudyStateError(f"study {study.name} was aborted: {progress.reason}")
+            if progress.state not in (StudyState.OPEN, StudyState.SEALED):
+                return progress
+            if clock() >= end:
+                awaited = ", ".join(progress.missing) or "its components"
+                if progress.state is StudyState.SEALED:
+                    awaited = f"its openers ({', '.join(progress.missing_openers)})"
+                raise NotReadyError(
+                    f"study {study.name} still waits for {awaited}: ask again later, or with a "
+                    "longer --wait"
+                )
+            polled()
 
     def continue_ledger(self, history: History, releases: Iterable[bytes]) -> None:
         """Have the curator accept this ledger's chain in place of the one it has seen.
@@ -236,3 +444,92 @@ class CuratorClient(CuratorQueries):
             deadline_s=TRANSFER_TIMEOUT_S,
         )
         return answer.already_stored
+
+
+def connect(site: Site) -> CuratorClient:
+    """Return a client with the site's credentials, which are checked before use.
+
+    Raise `IdentityError` if they are missing or will not be accepted; the message says why and what
+    to do (a failed TLS handshake would not).
+    """
+    credentials = load_credentials(site)
+    check_credentials(credentials, role=Role.OWNER, name=site.name, now=utc_now())
+    return open_client(site, credentials)
+
+
+def open_client(site: Site, credentials: Credentials) -> CuratorClient:
+    """Return a client with checked credentials; raise `SettingError` as `read_proxy` does."""
+    return CuratorClient(
+        site.curator, credentials, server_name=site.server_name, proxy=read_proxy(site)
+    )
+
+
+def read_proxy(site: Site) -> HttpProxy | None:
+    """The proxy through which the site calls, with its login; None if it calls directly.
+
+    Raise `SettingError` if the login is not at the place that ``site.yaml`` names, is readable by
+    others, or is malformed.
+    """
+    if site.proxy is None or site.proxy_login is None:
+        return None if site.proxy is None else HttpProxy(site.proxy)
+    login = site.proxy_login.read("the login for the proxy")
+    if ":" not in login or not login.isprintable():
+        raise SettingError(
+            "the login for the proxy must be NAME:PASSWORD, in one line: correct what proxy_login "
+            "in site.yaml names"
+        )
+    return HttpProxy(site.proxy, login)
+
+
+def compare_ledger(site: Site, client: CuratorClient) -> CuratorView:
+    """Compare the ledger with the curator's record of this site, before it is charged.
+
+    The curator is asked first, and the ledger is read under the lock afterwards: another command
+    may send a release in between. If the ledger is not the newest, the site is locked; the
+    `ChainError` says what to do.
+    """
+    view = client.held()
+    database.compare_ledger(site.ledger, view, lock=site.lock)
+    return view
+
+
+def require_newest_ledger(site: Site) -> None:
+    """Compare the ledger with the curator, unless it is unchanged since this site left it.
+
+    This precedes charges that need no curator. Raise `ChainError` if the site is locked; raise
+    `UnreachableError` or `IdentityError` if the ledger was restored, moved, or never compared, and
+    the curator cannot be asked.
+    """
+    if database.require_newest(site.ledger):
+        return
+    try:
+        with connect(site) as client:
+            compare_ledger(site, client)
+    except (UnreachableError, IdentityError) as error:
+        raise type(error)(
+            "run the same command again while the curator can be reached; this is needed once. A "
+            "ledger that is new, restored or moved may be an old copy: the curator is asked before "
+            f"anything is charged to it. Nothing was drawn or charged ({error})"
+        ) from error
+
+
+def agreed_study(
+    site: Site, client: CuratorClient, name: str, *, study_file: Path | None
+) -> tuple[Study, StudyState]:
+    """A study's document at the curator, which is then kept, and its state.
+
+    Raise `SchemaMismatchError` if the steward's copy (``study_file``), or the document that the
+    curator showed earlier, is another one; `StudyError` if it continues a study that is kept here
+    and asks for other people, attributes or rows; other errors are those of `CuratorClient.study`.
+    """
+    site.study_folder(name)  # refuses an invalid name before it is sent
+    ours = None if study_file is None else study_from_yaml(study_file)
+    checkpoint("fetch")
+    study, state = client.study(name)
+    if ours is not None:
+        require_same(ours, study, what=str(study_file))
+    first = find_continued(site, study)
+    if first is not None:
+        require_continues(first, study, result_sha256=None)
+    keep_study(site, study)
+    return study, state

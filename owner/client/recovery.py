@@ -14,14 +14,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from dppca.common.attestation.acknowledgements import AcknowledgedContribution, require_acknowledged
 from dppca.common.attestation.claims import require_implied
+from dppca.common.attestation.contributions import (
+    AcknowledgedContribution,
+    open_release,
+    require_acknowledged,
+)
 from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.releases import open_release
 from dppca.common.errors import ReceiptError, SettingError, SignatureError
 from dppca.common.privacy.release import MomentReceipt, calibrate
 from dppca.common.study import Study
-from dppca.owner.client.questions import HeldContribution
+from dppca.owner.client.calls import HeldContribution
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Disowning, Recovery, time_text
 from dppca.owner.release.contribution import request_contribution

@@ -12,7 +12,7 @@ from dppca.common.study import Study, study_from_yaml
 from dppca.owner.ledger import tools
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Recovery, Reservation
-from dppca.owner.ledger.reading import LedgerArchive
+from dppca.owner.ledger.file import LedgerArchive
 from dppca.owner.render.ledger import VerifiedRelease
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import kept_study

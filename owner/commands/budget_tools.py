@@ -35,7 +35,7 @@ def export(folder: Path, output: Path | None, *, as_json: bool) -> None:
       dppca-owner budget export --json
     """
     from dppca.owner.ledger import tools
-    from dppca.owner.ledger.reading import read_archive
+    from dppca.owner.ledger.file import read_archive
     from dppca.owner.render.ledger import export_text
     from dppca.owner.site.config import load_site
     from dppca.owner.site.kept_studies import save
@@ -84,7 +84,7 @@ def verify(folder: Path, noted: str | None, *, as_json: bool) -> None:
     """
     from dppca.owner.commands.budget_releases import verify_release
     from dppca.owner.ledger import tools
-    from dppca.owner.ledger.reading import read_archive
+    from dppca.owner.ledger.file import read_archive
     from dppca.owner.render.ledger import VerifiedLedger, verified_text
     from dppca.owner.site.config import load_site
 
@@ -144,7 +144,7 @@ def plan(
     from dppca.owner.commands.budget_releases import planned_charges
     from dppca.owner.commands.budget_totals import population_budget
     from dppca.owner.ledger import tools
-    from dppca.owner.ledger.reading import read_history
+    from dppca.owner.ledger.file import read_history
     from dppca.owner.render.ledger import BudgetPlan, plan_text
     from dppca.owner.site.config import load_site
     from dppca.owner.site.policy import load_policy

@@ -10,9 +10,9 @@ from dppca.common.privacy.accounting import NO_COST
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.database import StoredRelease
 from dppca.owner.ledger.entries import Recovery, Reservation
+from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.openers import OpenerRecord
 from dppca.owner.ledger.populations import remaining, spent
-from dppca.owner.ledger.reading import read_history
 from dppca.owner.render.charges import charged_cost
 from dppca.owner.render.ledger import (
     ChargedRelease,
@@ -76,7 +76,7 @@ def _find_owners(policy: Policy, history: History) -> dict[str, str]:
     return owners
 
 
-def stored_charge(site: Site, stored: StoredRelease) -> dict[str, Any]:
+def stored_charge(site: Site, history: History, stored: StoredRelease) -> dict[str, Any]:
     """Return the fields of `StoredCharge` that come from the ledger and from today's policy.
 
     ``remaining`` is None if the policy does not state the data set any longer: a stored release is
@@ -86,7 +86,7 @@ def stored_charge(site: Site, stored: StoredRelease) -> dict[str, Any]:
     account, left = request.account, None
     with suppress(NoPolicyError, SettingError):
         account = load_policy(site).data_set(request.data_set).account
-        total = read_history(site.ledger).total(account.population.name, account.populations)
+        total = history.total(account.population.name, account.populations)
         left = remaining(account.population.budget, total)
     return {
         **charged_cost(request),

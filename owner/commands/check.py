@@ -136,7 +136,7 @@ def _new_text(path: Path) -> Iterator[TextIO]:
 
 def _data_set(folder: Path, study: Study, name: str | None) -> DataSet:
     """Return the data set of that name; without a name, the one that the study was charged to."""
-    from dppca.owner.ledger.reading import read_history
+    from dppca.owner.ledger.file import read_history
     from dppca.owner.release.contribution import choose_data_set
     from dppca.owner.site.config import load_site
     from dppca.owner.site.policy import load_policy
@@ -149,7 +149,7 @@ def _data_set(folder: Path, study: Study, name: str | None) -> DataSet:
 
 
 def _find_study(folder: Path, name: str | None) -> Study:
-    from dppca.owner.client.session import agreed_study, connect
+    from dppca.owner.client.calls import agreed_study, connect
     from dppca.owner.site.config import load_site
 
     site = load_site(folder)

@@ -17,10 +17,8 @@ from dppca.common.errors import (
 )
 from dppca.common.shell.console import progress
 from dppca.common.study import Study
-from dppca.owner.client.calls import CuratorClient
-from dppca.owner.client.questions import StudyProgress
-from dppca.owner.client.session import agreed_study, connect
-from dppca.owner.ledger.reading import read_history
+from dppca.owner.client.calls import CuratorClient, StudyProgress, agreed_study, connect
+from dppca.owner.ledger.file import read_history
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import (
     acknowledgement_path,

@@ -12,8 +12,13 @@ from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.shell.clock import utc_now
 from dppca.common.study import Study
-from dppca.owner.client.calls import Acknowledgement, CuratorClient
-from dppca.owner.client.session import agreed_study, compare_ledger, connect
+from dppca.owner.client.calls import (
+    Acknowledgement,
+    CuratorClient,
+    agreed_study,
+    compare_ledger,
+    connect,
+)
 from dppca.owner.commands.budget_totals import stored_charge
 from dppca.owner.commands.consent import Dialogue
 from dppca.owner.commands.preview import Asked, plan_contribution, read_rows
@@ -21,7 +26,7 @@ from dppca.owner.engines.engine import Engine, LocalEngine
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.chain import History, require_unsettled
 from dppca.owner.ledger.database import Ledger, StoredRelease, open_ledger
-from dppca.owner.ledger.reading import read_history
+from dppca.owner.ledger.file import read_history
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.table import Table
 from dppca.owner.release.contribution import (
@@ -73,11 +78,11 @@ def contribute(site: Site, asked: Asked, dialogue: Dialogue) -> ContributionDocu
                     require_sending_key(site, study)
                     raise
         else:
-            stored, answer, counts = _release(
+            stored, history, answer, counts = _release(
                 site, client, study, state, history, asked, dialogue, seconds
             )
     return ContributionDocument(
-        **stored_charge(site, stored),
+        **stored_charge(site, history, stored),
         digest=study.digest,
         owner=site.name,
         entries=study.table.layout.n_entries,
@@ -99,7 +104,7 @@ def _release(
     asked: Asked,
     dialogue: Dialogue,
     seconds: dict[str, float],
-) -> tuple[StoredRelease, Acknowledgement, CheckReport]:
+) -> tuple[StoredRelease, History, Acknowledgement, CheckReport]:
     """Read, ask, charge, draw, store and send; make every possible refusal before the charge.
 
     The last value returned counts the values coded by rule, for the steward alone.
@@ -142,7 +147,7 @@ def _release(
                 clock=utc_now,
             )
         answer = _send(site, ledger, stored, client, dialogue, seconds)
-    return stored, answer, counted
+        return stored, ledger.history(), answer, counted
 
 
 def _plan(

@@ -30,16 +30,16 @@ from dppca.common.errors import (
 )
 from dppca.common.shell.files import open_to_others
 from dppca.common.study import Study
-from dppca.common.transport.tls import Role, Term, check_credentials
-from dppca.owner.client.session import load_site_credentials, open_client, read_proxy
+from dppca.common.transport.tls import Role, Term, check_credentials, load_credentials
+from dppca.owner.client.calls import open_client, read_proxy
 from dppca.owner.commands.coverage import find_refusals
 from dppca.owner.engines.addresses import LOCAL
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.chain import History, is_finished, require_claimed
 from dppca.owner.ledger.database import require_newest
+from dppca.owner.ledger.file import read_archive
 from dppca.owner.ledger.mark import CuratorView, require_consistent
 from dppca.owner.ledger.populations import remaining, spent
-from dppca.owner.ledger.reading import read_archive
 from dppca.owner.records.locations import find_shared_rows
 from dppca.owner.records.table import Table, open_table
 from dppca.owner.release.contribution import review
@@ -144,7 +144,7 @@ def diagnose(folder: Path, *, offline: bool, now: datetime) -> list[Diagnosis]:
 
 def _certificates(site: Site, now: datetime) -> Iterator[Diagnosis]:
     try:
-        credentials = load_site_credentials(site)
+        credentials = load_credentials(site)
         if is_cut_off(site):
             raise IdentityError("a renewal was interrupted: run `dppca-owner renew` again")
         check_credentials(credentials, role=Role.OWNER, name=site.name, now=now)
@@ -191,7 +191,7 @@ def _connection(
     awaited: dict[str, _Waiting] = {}
     refused: list[Diagnosis] = []
     try:
-        with open_client(site, load_site_credentials(site)) as client:
+        with open_client(site, load_credentials(site)) as client:
             client.require_serving()
             studies, view = client.studies(), client.held()
             for each in studies:

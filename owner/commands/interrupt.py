@@ -11,7 +11,7 @@ from dppca.common.errors import DppcaError
 from dppca.common.shell.console import telling_interrupts
 from dppca.owner.ledger.chain import History, is_finished
 from dppca.owner.ledger.entries import Recovery, Reservation
-from dppca.owner.ledger.reading import read_history
+from dppca.owner.ledger.file import read_history
 from dppca.owner.site.config import Site
 
 _UNREADABLE = (

@@ -56,7 +56,7 @@ def recover(
       dppca-owner ledger recover --data-set survey
       dppca-owner ledger recover --data-set nltcs=survey --disown other --reason "Key stolen."
     """
-    from dppca.owner.client.session import connect
+    from dppca.owner.client.calls import connect
     from dppca.owner.commands.interrupt import report_entries_on_interrupt
     from dppca.owner.commands.recovery import recover_contributions, recovered_text
     from dppca.owner.site.config import load_site

@@ -13,12 +13,17 @@ from dppca.common.errors import NotReadyError, PeerError, SettingError, StudySta
 from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.shell.clock import utc_now
 from dppca.common.study import Study, Trust
-from dppca.owner.client.calls import CuratorClient, OpenAnswer
-from dppca.owner.client.questions import StudyProgress
-from dppca.owner.client.session import agreed_study, compare_ledger, connect
+from dppca.owner.client.calls import (
+    CuratorClient,
+    OpenAnswer,
+    StudyProgress,
+    agreed_study,
+    compare_ledger,
+    connect,
+)
 from dppca.owner.ledger.database import open_ledger
+from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.openers import OpenerRecord
-from dppca.owner.ledger.reading import read_history
 from dppca.owner.release.opening import Opener, cast_vote, find_opener, make_answer, open_once
 from dppca.owner.site.agreement import Agreement, agree, require_digest, require_verified
 from dppca.owner.site.config import Site

@@ -9,7 +9,7 @@ from dppca.owner.engines.addresses import require_engine
 def complete_study(context: click.Context, _argument: click.Parameter, begun: str) -> list[str]:
     """Return studies that this site keeps, and studies of the curator that name it."""
     from dppca.common.shell.console import ASK_S, find_names
-    from dppca.owner.client.session import connect
+    from dppca.owner.client.calls import connect
     from dppca.owner.site.config import load_site
     from dppca.owner.site.kept_studies import kept_names
 

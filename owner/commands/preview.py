@@ -9,13 +9,13 @@ from dppca.common.numerics.moments.moments import Moments
 from dppca.common.shell.console import Progress
 from dppca.common.study import FaultRule, Study
 from dppca.common.synthesis.refinement import compare_grown
-from dppca.owner.client.session import agreed_study, connect
+from dppca.owner.client.calls import agreed_study, connect
 from dppca.owner.commands.coverage import find_refusals
 from dppca.owner.engines.addresses import ledger_name
 from dppca.owner.engines.engine import Engine
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.chain import History
-from dppca.owner.ledger.reading import read_history
+from dppca.owner.ledger.file import read_history
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.table import Table, open_table

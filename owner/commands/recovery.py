@@ -5,7 +5,7 @@ from dataclasses import replace
 from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.shell.clock import read_unix_time, utc_now
 from dppca.common.shell.console import say, terminal_width
-from dppca.owner.client.calls import CuratorClient
+from dppca.owner.client.calls import CuratorClient, compare_ledger
 from dppca.owner.client.recovery import (
     RecoveredContribution,
     acknowledgements,
@@ -14,14 +14,13 @@ from dppca.owner.client.recovery import (
     examine,
     make_recovery,
 )
-from dppca.owner.client.session import compare_ledger
 from dppca.owner.commands.budget_totals import population_budget
 from dppca.owner.commands.consent import ask, require_terminal
 from dppca.owner.ledger.chain import FIRST, History
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Disowning, Recovery
+from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.mark import CuratorView, not_borne_out, read_mark
-from dppca.owner.ledger.reading import read_history
 from dppca.owner.render.charges import charged_cost
 from dppca.owner.render.ledger import LedgerRecovery, RecoveredRelease, recovery_text
 from dppca.owner.site.config import Site

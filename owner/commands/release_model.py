@@ -16,13 +16,14 @@ from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import progress, say
 from dppca.common.study import Study
+from dppca.common.transport.tls import load_credentials
 from dppca.common.verification.models import sign_model
-from dppca.owner.client.session import load_site_credentials, require_newest_ledger
+from dppca.owner.client.calls import require_newest_ledger
 from dppca.owner.commands.budget_totals import stored_charge
 from dppca.owner.commands.consent import ask, require_terminal
 from dppca.owner.ledger.chain import admit_charge
 from dppca.owner.ledger.database import StoredRelease, open_ledger
-from dppca.owner.ledger.reading import read_history
+from dppca.owner.ledger.file import read_history
 from dppca.owner.models.catalogue import ResolvedMethod, TrainOptions
 from dppca.owner.models.model import write_model
 from dppca.owner.records.check import check_table
@@ -63,7 +64,7 @@ def release_model(
     )
     path = options.output or model_path(site, study.name, options.target, resolved.method.name)
     # These steps come before the charge: if they fail, nothing was spent.
-    signer = make_signer(load_site_credentials(site))
+    signer = make_signer(load_credentials(site))
     make_folder(path.parent)
     components = kept_result(site, study)
     already_stored = decide_step(history, asked.digest) is NextStep.SEND
@@ -75,7 +76,7 @@ def release_model(
     receipt, envelope = json.loads(stored.receipt), components[0].envelope
     write_model(sign_model(path.name, stored.payload, receipt, envelope, signer), path)
     return ReleasedModelDocument(
-        **stored_charge(site, stored),
+        **stored_charge(site, read_history(site.ledger), stored),
         label=Label(receipt["label"]),
         receipt=receipt,
         already_stored=already_stored,

@@ -9,10 +9,10 @@ import numpy as np
 
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.errors import ArtefactError, SettingError
+from dppca.common.transport.tls import load_credentials
 from dppca.common.verification.components import kept_components
-from dppca.owner.client.session import load_site_credentials
 from dppca.owner.commands.synthesize import default_rows, draw_forms, forms_at, possible_forms
-from dppca.owner.ledger.reading import read_history
+from dppca.owner.ledger.file import read_history
 from dppca.owner.release.contribution import choose_data_set
 from dppca.owner.site.kept_studies import components_path, decoded_path, kept_result, kept_study
 from dppca.owner.site.policy import load_policy
@@ -43,7 +43,7 @@ def compare_kept(site: Site, study_name: str, *, progress: ShowProgress) -> Comp
         study,
         result,
         components_sha256,
-        make_signer(load_site_credentials(site)),
+        make_signer(load_credentials(site)),
         forms_at(folder, possible_forms(study)),
         n_rows=default_rows(site.name, result),
         quiet=True,

@@ -60,7 +60,7 @@ def command(
     from dppca.common.privacy.labels import Label, require_released
     from dppca.owner.commands.interrupt import report_charges_on_interrupt
     from dppca.owner.commands.report import choose_targets, compare_tables, visible_relations
-    from dppca.owner.ledger.reading import read_history
+    from dppca.owner.ledger.file import read_history
     from dppca.owner.release.contribution import choose_data_set
     from dppca.owner.render.faults import with_counts
     from dppca.owner.render.quality import QualityReport, quality_text

@@ -22,11 +22,11 @@ from dppca.common.privacy.release import calibrate
 from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import say
 from dppca.common.study import Study
-from dppca.owner.client.questions import POLL_S, CuratorQueries, StudySummary
+from dppca.owner.client.calls import POLL_S, CuratorClient, StudySummary
 from dppca.owner.commands.coverage import find_uncovered
 from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.openers import record_for
-from dppca.owner.ledger.reading import read_history
 from dppca.owner.release.contribution import NextStep, decide_step
 from dppca.owner.render.studies import (
     Badge,
@@ -43,7 +43,7 @@ from dppca.owner.site.kept_studies import components_path
 from dppca.owner.site.policy import Policy, load_policy
 
 
-def list_studies(site: Site, client: CuratorQueries, known: dict[str, Study]) -> OwnStudies:
+def list_studies(site: Site, client: CuratorClient, known: dict[str, Study]) -> OwnStudies:
     """Return the curator's studies that name a site, each with the site's state in it.
 
     Parameters
@@ -59,7 +59,7 @@ def list_studies(site: Site, client: CuratorQueries, known: dict[str, Study]) ->
 
 def _list(
     site: Site,
-    client: CuratorQueries,
+    client: CuratorClient,
     found: StudySummary,
     history: History,
     policy: Policy | DppcaError,
@@ -134,7 +134,7 @@ def find_policy(site: Site) -> Policy | DppcaError:
         return error
 
 
-def _fetch(client: CuratorQueries, found: StudySummary, known: dict[str, Study]) -> Study:
+def _fetch(client: CuratorClient, found: StudySummary, known: dict[str, Study]) -> Study:
     if found.digest not in known:
         study, _ = client.study(found.name)
         if study.digest != found.digest:
@@ -143,7 +143,7 @@ def _fetch(client: CuratorQueries, found: StudySummary, known: dict[str, Study])
     return known[found.digest]
 
 
-def watch_studies(site: Site, client: CuratorQueries, known: dict[str, Study]) -> None:
+def watch_studies(site: Site, client: CuratorClient, known: dict[str, Study]) -> None:
     """Show the list again and again; retry if the curator cannot be reached."""
     shown: object = None
     while True:

@@ -29,7 +29,7 @@ def command(folder: Path, *, watch: bool, as_json: bool) -> None:
       dppca-owner studies
       dppca-owner studies --watch
     """
-    from dppca.owner.client.session import connect
+    from dppca.owner.client.calls import connect
     from dppca.owner.commands.studies import list_studies, watch_studies
     from dppca.owner.render.studies import studies_text
     from dppca.owner.site.config import load_site

@@ -15,7 +15,7 @@ from dppca.common.documents.messages import Form
 from dppca.common.shell.console import progress
 from dppca.common.study import Study
 from dppca.common.synthesis.rows import SyntheticRows, make_generator, synthesize
-from dppca.owner.client.session import connect
+from dppca.owner.client.calls import connect
 from dppca.owner.site.config import Site
 from dppca.owner.synthesis.tables import publishable, write_released
 

@@ -49,7 +49,7 @@ def command(
     """
     from dppca.common.attestation.signatures import make_signer
     from dppca.common.documents.messages import Form
-    from dppca.owner.client.session import load_site_credentials
+    from dppca.common.transport.tls import load_credentials
     from dppca.owner.commands.synthesize import (
         default_rows,
         draw_forms,
@@ -66,7 +66,7 @@ def command(
     site = load_site(folder)
     study = kept_study(site, study_name)
     result, components_sha256 = kept_result(site, study)
-    signer = make_signer(load_site_credentials(site))
+    signer = make_signer(load_credentials(site))
     n_rows = rows or default_rows(site.name, result)
     forms = possible_forms(study) if form_name == "both" else [Form(form_name)]
     target = site.study_folder(study_name) if output is None else output

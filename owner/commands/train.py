@@ -125,7 +125,7 @@ def _train_site_only(
     """Train a model that stays, and save it; return the command's JSON document and its text."""
     import numpy as np
 
-    from dppca.owner.ledger.reading import read_history
+    from dppca.owner.ledger.file import read_history
     from dppca.owner.models.model import pack_model, write_model
     from dppca.owner.models.training import train
     from dppca.owner.records.check import FaultCounts

@@ -15,8 +15,7 @@ from dppca.owner.engines.merging import merge
 from dppca.owner.engines.parts import Part, make_manifest
 from dppca.owner.records.check import FaultCounts, check_table
 from dppca.owner.records.faults import CheckReport
-from dppca.owner.records.summing import moments_of_table
-from dppca.owner.records.table import Table
+from dppca.owner.records.table import Table, moments_of_table
 
 
 class LocalEngine:

@@ -34,8 +34,7 @@ from dppca.owner.engines.canary import sum_canary
 from dppca.owner.engines.parts import Part
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.files import join_files, open_piece
-from dppca.owner.records.summing import moments_of_table
-from dppca.owner.records.table import CellBatch, Table
+from dppca.owner.records.table import CellBatch, Table, moments_of_table
 
 _TITLE: Final = "a file of the part"
 

@@ -35,8 +35,7 @@ from dppca.owner.engines.parts import PARTS_PER_SLOT, Part
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.sources import Source
 from dppca.owner.records.spark_sessions import is_by_connect, open_session, translated_errors
-from dppca.owner.records.summing import rows_at_once
-from dppca.owner.records.table import Table
+from dppca.owner.records.table import Table, rows_at_once
 
 _ANSWER: Final = (
     "index bigint, n_rows bigint, packed binary, faults string, failure string, fingerprint string"

@@ -11,7 +11,7 @@ Limits and choices
   without the other. If a crash kept the bytes from being stored, they were never sent; they are
   drawn again under the same reservation. The same holds for the sums of an opener and their entry.
 * The chain is verified once while the lock is held, and extended by each appended entry; stored
-  bytes are compared with their digests when they are read (`dppca.owner.ledger.reading`).
+  bytes are compared with their digests when they are read (`dppca.owner.ledger.file`).
   `dppca.owner.ledger.file` defines the file's structure.
 * Nothing is reserved or committed if the ledger contradicts its mark or a curator's record, or was
   restored and not compared since (`dppca.owner.ledger.mark`). `Ledger.compare` and `Ledger.recover`
@@ -57,7 +57,12 @@ from dppca.owner.ledger.file import (
     create,
     is_empty,
     make_private,
+    read_history,
+    read_release,
+    read_sums,
+    remember,
     sqlite_errors,
+    verified,
 )
 from dppca.owner.ledger.lock import lock_site
 from dppca.owner.ledger.mark import (
@@ -72,7 +77,6 @@ from dppca.owner.ledger.mark import (
     write_mark,
 )
 from dppca.owner.ledger.openers import Openers, digest_sums, misplaced
-from dppca.owner.ledger.reading import read_history, read_release, read_sums, remember, verified
 
 LOCK_WAIT_S = 10.0
 OpenerEntryT = TypeVar("OpenerEntryT", bound=OpenerEntry)

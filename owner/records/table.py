@@ -1,23 +1,35 @@
-"""Rows of a data set, seen through a schema.
+"""Rows of a data set, seen through a schema, and the exact sums over them.
 
 Columns are found by name, in any order; columns that the schema does not name are not read, and
-are reported. Only one batch is kept in memory: a table may be larger than memory and read any
-number of times.
+are reported. Only one batch for each worker is kept in memory: a table may be larger than memory
+and read any number of times.
+
+Sums take one pass, in which decoding, coding and multiplying overlap. Workers take turns at the
+file: one decodes a batch while the others code and multiply theirs. A batch stays with the worker
+that has decoded it, in the cache of its core, no more threads work than there are cores, and no
+batch waits for a worker.
 """
 
 from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
-from typing import Any
+from queue import SimpleQueue
+from threading import Event, Lock
+from typing import Any, Protocol
 
 import numpy as np
 
 from dppca.common.errors import DataError, SettingError
+from dppca.common.numerics.moments.accumulation import MomentSums, ProductMethod, choose_method
+from dppca.common.numerics.moments.moments import Moments
+from dppca.common.numerics.threads import count_cores, one_blas_thread
 from dppca.common.schema import Column, Schema
 from dppca.common.schema.attributes import list_labels
 from dppca.common.schema.columns import absent_column, parse_column
@@ -27,6 +39,16 @@ from dppca.owner.records.sources import Source, Wanted
 
 _CODED_VALUES_PER_BATCH = 1 << 22
 _SHOWN = 20  # columns in a message
+_BATCH_ROWS = 1 << 15
+_BATCH_VALUES = 1 << 20
+_WIDE = 2048
+
+
+class Tally(Protocol):
+    """Counter of what coding replaces, such as `dppca.owner.records.check.FaultCounts`."""
+
+    def add(self, columns: Sequence[Column]) -> object:
+        """Count a batch of columns as `encode` takes them; several threads may call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,3 +242,68 @@ def _describe_columns(names: tuple[str, ...], wanted: list[str], *, from_text: b
         )
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"It has the columns {', '.join(names[:_SHOWN])}{more}"
+
+
+def moments_of_table(
+    table: Table,
+    schema: Schema,
+    *,
+    tally: Tally | None = None,
+    progress: Callable[[int], None] | None = None,
+    batch_rows: int | None = None,
+    workers: int | None = None,
+) -> Moments:
+    """Exact sums over all rows of a table; the same integers for any batches and workers.
+
+    Workers read in turns, and convert, code and multiply their batches, each with one BLAS thread
+    (`dppca.common.numerics.threads`). One batch per worker is in memory. ``tally`` counts the
+    values that coding replaces, in the same pass, without effect on the sums; ``progress`` is
+    called in the calling thread after each batch, with the number of rows in it. ``workers`` is by
+    default one per core; one, with all of BLAS' threads, if the sums are too wide to be held twice.
+    """
+    wide = schema.layout.n_columns > _WIDE and choose_method(schema) is ProductMethod.DENSE
+    n_workers = workers or (1 if wide else count_cores())
+    if batch_rows is None:
+        batch_rows = rows_at_once(schema)
+    turn, stopped = Lock(), Event()
+    added: SimpleQueue[int | None] = SimpleQueue()
+
+    def work() -> Moments:
+        sums = MomentSums(schema)
+        try:
+            while not stopped.is_set():
+                with turn:
+                    cells = next(batches, None)
+                if cells is None:
+                    break
+                columns = cells.columns(distinguish_missing=tally is not None)
+                sums.add(columns)
+                if tally is not None:
+                    tally.add(columns)
+                added.put(cells.n_rows)
+            return sums.total()
+        except BaseException:
+            stopped.set()
+            raise
+        finally:
+            added.put(None)
+
+    with (
+        nullcontext() if wide else one_blas_thread(),
+        closing(table.cells(batch_rows)) as batches,
+        ThreadPoolExecutor(n_workers) as pool,
+    ):
+        parts = [pool.submit(work) for _ in range(n_workers)]
+        try:
+            for _ in parts:
+                while (n_rows := added.get()) is not None:
+                    if progress is not None:
+                        progress(n_rows)
+        finally:
+            stopped.set()
+        return reduce(Moments.merge, (part.result() for part in parts))
+
+
+def rows_at_once(schema: Schema) -> int:
+    """Rows in a batch: few enough for a core's cache, and many enough for an efficient product."""
+    return max(1, min(_BATCH_ROWS, _BATCH_VALUES // len(schema.attributes)))

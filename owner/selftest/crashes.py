@@ -14,7 +14,7 @@ from decimal import Decimal
 
 from dppca.common.errors import LedgerError, SettingError
 from dppca.owner.ledger.chain import History
-from dppca.owner.ledger.reading import read_history
+from dppca.owner.ledger.file import read_history
 from dppca.owner.selftest.endpoint import study_for_crashes
 from dppca.owner.selftest.findings import Finding
 from dppca.owner.selftest.local_federation import TemporaryFederation, run_owner

@@ -26,9 +26,8 @@ from dppca.common.attestation.verify import verify_result
 from dppca.common.errors import AlteredError, BudgetExceededError, ReceiptError, SignatureError
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study, study_from_mapping
-from dppca.owner.ledger.reading import read_history
-from dppca.owner.records.summing import moments_of_table
-from dppca.owner.records.table import open_table
+from dppca.owner.ledger.file import read_history
+from dppca.owner.records.table import moments_of_table, open_table
 from dppca.owner.selftest.draws import LEVEL
 from dppca.owner.selftest.findings import Finding
 from dppca.owner.selftest.laws import dkw, dkw_limit

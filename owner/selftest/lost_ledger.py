@@ -8,8 +8,8 @@ once the newest ledger is back, it must be accepted. The ledger is the temporary
 from pathlib import Path
 
 from dppca.common.errors import ChainError
+from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.mark import mark_path
-from dppca.owner.ledger.reading import read_history
 from dppca.owner.selftest.endpoint import study_for_crashes
 from dppca.owner.selftest.findings import Finding
 from dppca.owner.selftest.local_federation import TemporaryFederation

@@ -26,7 +26,7 @@ from dppca.common.privacy.release import calibrate
 from dppca.common.shell.clock import utc_now
 from dppca.common.signing import Purpose, sign
 from dppca.owner.ledger.database import open_ledger
-from dppca.owner.ledger.reading import read_history
+from dppca.owner.ledger.file import read_history
 from dppca.owner.release.opening import Opener, make_answer, open_once
 from dppca.owner.selftest.draws import LEVEL as WHOLE_LEVEL
 from dppca.owner.selftest.draws import Audit, audits

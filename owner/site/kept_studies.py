@@ -27,7 +27,7 @@ from dppca.common.shell.files import writing
 from dppca.common.study import Study, differences, require_continues, study_from_canonical
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Disowning
-from dppca.owner.ledger.reading import read_history
+from dppca.owner.ledger.file import read_history
 from dppca.owner.site.config import STUDIES, Site
 
 ACKNOWLEDGEMENT = "acknowledgement.json"

@@ -16,8 +16,8 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError, Message
 
 from dppca.common.attestation.components import check_components
+from dppca.common.attestation.contributions import open_release
 from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.releases import open_release
 from dppca.common.attestation.results import Result, result_from_bytes, result_to_bytes
 from dppca.common.documents.messages import Form
 from dppca.common.errors import DppcaError

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from dppca.common.aggregation.contribution import MaskedRelease
+from dppca.common.attestation.contributions import SignedRelease
 from dppca.common.attestation.envelopes import Claim, sign_statement
-from dppca.common.attestation.releases import SignedRelease
 from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.noise.entropy import SeededEntropy

@@ -11,9 +11,12 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from dppca.common.attestation import releases
-from dppca.common.attestation.acknowledgements import AcknowledgedContribution
-from dppca.common.attestation.releases import SignedRelease, unchecked_receipt
+from dppca.common.attestation import contributions
+from dppca.common.attestation.contributions import (
+    AcknowledgedContribution,
+    SignedRelease,
+    unchecked_receipt,
+)
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.privacy.release import MomentReceipt
 from dppca.common.shell.files import CredentialFolder
@@ -76,7 +79,7 @@ def new_authority(name: str = "test authority") -> Authority:
 
 def sign_release(owner: str, receipt: MomentReceipt, credentials: Credentials) -> SignedRelease:
     signer, content = make_signer(credentials), receipt.canonical_bytes()
-    return SignedRelease(owner, receipt, releases.sign_release(owner, content, signer))
+    return SignedRelease(owner, receipt, contributions.sign_release(owner, content, signer))
 
 
 def write_credentials(folder: Path, credentials: Credentials) -> Path:

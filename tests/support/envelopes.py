@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from dppca.common.attestation.contributions import SignedRelease, unchecked_receipt
 from dppca.common.attestation.envelopes import (
     Claim,
     SignedFile,
@@ -11,7 +12,6 @@ from dppca.common.attestation.envelopes import (
     unchecked_predicate,
     write_signed,
 )
-from dppca.common.attestation.releases import SignedRelease, unchecked_receipt
 from dppca.common.attestation.signatures import Signer
 from dppca.common.schema.document import canonical_json
 

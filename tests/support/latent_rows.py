@@ -14,8 +14,7 @@ from dppca.common.numerics.moments.moments import unpack
 from dppca.common.numerics.spectrum.pca import count_components, decompose, pooled_covariance
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
-from dppca.owner.records.summing import moments_of_table
-from dppca.owner.records.table import open_table
+from dppca.owner.records.table import moments_of_table, open_table
 from tests.support.studies import COLOURS
 
 

@@ -19,8 +19,8 @@ from dppca.common.aggregation.seals import OpenerKey, make_opener_key
 from dppca.common.aggregation.sum_messages import Opening, SealedSet, Upload, Vote
 from dppca.common.aggregation.terms import Terms, key_bytes
 from dppca.common.attestation.components import sign_result
+from dppca.common.attestation.contributions import SignedRelease
 from dppca.common.attestation.envelopes import SignedFile
-from dppca.common.attestation.releases import SignedRelease
 from dppca.common.attestation.results import Result
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.attestation.sums import SignedStatement, SumEvidence

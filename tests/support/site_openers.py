@@ -10,8 +10,8 @@ from unittest import mock
 from dppca.common.aggregation.sum_messages import Opening, SealedSet, Vote
 from dppca.common.errors import DppcaError
 from dppca.owner.ledger.database import Ledger, open_ledger
+from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.openers import OpenerRecord
-from dppca.owner.ledger.reading import read_history
 from dppca.owner.release.opening import Opener, cast_vote, make_answer, open_once
 from dppca.owner.site.config import Site
 from dppca.owner.site.opener_keys import create_opener_key, list_opener_keys, sweep_opener_keys

@@ -31,10 +31,9 @@ from dppca.curator.study.aggregate import aggregate
 from dppca.owner.cli import cli
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.database import compare_ledger
+from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.mark import CuratorView
-from dppca.owner.ledger.reading import read_history
-from dppca.owner.records.summing import moments_of_table
-from dppca.owner.records.table import open_table
+from dppca.owner.records.table import moments_of_table, open_table
 from dppca.owner.site.config import load_site
 from dppca.owner.site.enrolment import enrol
 from dppca.owner.site.kept_studies import components_path, keep_study, save

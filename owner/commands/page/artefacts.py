@@ -8,7 +8,7 @@ acknowledgement's signature is checked. All other files in the folder must not l
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dppca.common.attestation.acknowledgements import read_acknowledgement
+from dppca.common.attestation.contributions import read_acknowledgement
 from dppca.common.attestation.envelopes import SUFFIX, envelope_path
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.verify import read_authority

@@ -34,7 +34,7 @@ from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import say
 from dppca.common.study import Study, Trust
 from dppca.common.verification.components import kept_components
-from dppca.owner.client.session import agreed_study, connect
+from dppca.owner.client.calls import agreed_study, connect
 from dppca.owner.commands.budget_totals import site_budgets
 from dppca.owner.commands.components import fetch
 from dppca.owner.commands.contribute import contribute
@@ -56,8 +56,8 @@ from dppca.owner.commands.preview import Asked, preview_contribution
 from dppca.owner.commands.report import compare_kept
 from dppca.owner.commands.studies import find_policy, find_standing, list_studies
 from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.openers import record_for
-from dppca.owner.ledger.reading import read_history
 from dppca.owner.render.faults import alarm_lines
 from dppca.owner.render.review import ContributionPreview
 from dppca.owner.render.studies import Badge, Group, OwnStudy, Standing

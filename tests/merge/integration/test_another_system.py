@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from dppca.common.transport.testbed import environment
 from dppca.common.transport.tls import Role
-from dppca.owner.ledger.reading import read_history
+from dppca.owner.ledger.file import read_history
 from tests.support.certificates import write_credentials
 from tests.support.checkout import ROOT
 from tests.support.curator import Curator

@@ -19,11 +19,14 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
     ProtoReflectionDescriptorDatabase,
 )
 
-from dppca.common.attestation.acknowledgements import AcknowledgedContribution, read_acknowledgement
 from dppca.common.attestation.components import check_components, check_result
+from dppca.common.attestation.contributions import (
+    AcknowledgedContribution,
+    read_acknowledgement,
+    sign_release,
+)
 from dppca.common.attestation.envelopes import Claim
 from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.releases import sign_release
 from dppca.common.attestation.results import result_from_bytes
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.documents.messages import Form, StudyState

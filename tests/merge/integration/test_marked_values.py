@@ -27,8 +27,7 @@ from dppca.common.schema.coding import encode
 from dppca.common.study import Study
 from dppca.owner.cli import cli
 from dppca.owner.ledger.database import open_ledger
-from dppca.owner.records.summing import moments_of_table
-from dppca.owner.records.table import open_table
+from dppca.owner.records.table import moments_of_table, open_table
 from tests.support.checkout import ROOT
 from tests.support.commands import run_here
 from tests.support.curator import Curator

@@ -102,7 +102,7 @@ def test_a_contribution_that_the_proxy_stops_costs_nothing_and_goes_no_other_way
     words: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dppca.owner.client.questions.CONNECT_TIMEOUT_S", 3)
+    monkeypatch.setattr("dppca.owner.client.calls.CONNECT_TIMEOUT_S", 3)
     with connect_proxy(**settings) as proxy:
         site = make_proxied_site(curator, tmp_path, proxy)
         study = curator.begin(site.name)
@@ -110,7 +110,7 @@ def test_a_contribution_that_the_proxy_stops_costs_nothing_and_goes_no_other_way
         is_cut = "cut_after" in settings
         assert seen["proxy"] == ("ok" if is_cut else "broken")
         assert seen["connection"] == ("broken" if is_cut else "skipped")
-        monkeypatch.setattr("dppca.common.transport.connection.CALL_TIMEOUT_S", 3)
+        monkeypatch.setattr("dppca.common.transport.channels.CALL_TIMEOUT_S", 3)
         code, said = error_of(site.contribute(study))
     assert code == 40
     assert words in said

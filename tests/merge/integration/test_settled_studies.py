@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 from click.testing import CliRunner
 
-from dppca.common.attestation.acknowledgements import read_acknowledgement
+from dppca.common.attestation.contributions import read_acknowledgement
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.study import Study
 from dppca.common.transport.revoked import RevocationList

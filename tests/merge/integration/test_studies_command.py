@@ -138,7 +138,7 @@ def test_a_watch_goes_on_when_the_curator_comes_back(
 
     def stop() -> None:
         curator.stop()
-        monkeypatch.setattr("dppca.common.transport.connection.CALL_TIMEOUT_S", 1)
+        monkeypatch.setattr("dppca.common.transport.channels.CALL_TIMEOUT_S", 1)
 
     printed, _ = watched(site, monkeypatch, [stop, lambda: None])
     assert len(relisted) == 3

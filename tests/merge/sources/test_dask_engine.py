@@ -23,8 +23,7 @@ from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.databases import SQLiteLocation
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.file_locations import local_files, locate_files
-from dppca.owner.records.summing import moments_of_table
-from dppca.owner.records.table import Table, open_table
+from dppca.owner.records.table import Table, moments_of_table, open_table
 from tests.support.census import census_rows
 from tests.support.certificates import new_authority, write_credentials
 from tests.support.curator import Curator

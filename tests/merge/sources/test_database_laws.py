@@ -20,8 +20,7 @@ from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.databases import SQLiteLocation
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.locations import Location
-from dppca.owner.records.summing import moments_of_table
-from dppca.owner.records.table import open_table
+from dppca.owner.records.table import moments_of_table, open_table
 from tests.support.examples import examples
 from tests.support.postgres import PostgresServer
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of

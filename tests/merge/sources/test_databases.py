@@ -20,8 +20,7 @@ from dppca.owner.records import databases
 from dppca.owner.records.databases import DatabaseLocation, PostgreSQLLocation, SQLiteLocation
 from dppca.owner.records.locations import Remark, Secret
 from dppca.owner.records.queries import POSTGRESQL, count_rows
-from dppca.owner.records.summing import moments_of_table
-from dppca.owner.records.table import open_table
+from dppca.owner.records.table import moments_of_table, open_table
 from tests.support.certificates import new_authority
 from tests.support.ports import reserved_port
 from tests.support.postgres import PostgresServer, postgres_server

@@ -17,8 +17,7 @@ from dppca.owner.records.check import check_table
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.spark_sessions import read_setting
 from dppca.owner.records.spark_tables import SparkLocation
-from dppca.owner.records.summing import moments_of_table
-from dppca.owner.records.table import open_table
+from dppca.owner.records.table import moments_of_table, open_table
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 SCHEMA = make_schema(

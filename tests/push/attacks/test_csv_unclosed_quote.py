@@ -14,8 +14,7 @@ from dppca.common.privacy.release import sensitivity_shape
 from dppca.common.privacy.sensitivity import sensitivity
 from dppca.owner.records.check import check_table
 from dppca.owner.records.faults import FaultCount, LineFault
-from dppca.owner.records.summing import moments_of_table
-from dppca.owner.records.table import open_table
+from dppca.owner.records.table import moments_of_table, open_table
 from tests.support.studies import categorical_of, make_schema, numeric_of
 
 SCHEMA = make_schema([numeric_of("dose", 0, 3), categorical_of("ward", ["a", "b", "d"])])

@@ -24,7 +24,7 @@ from dppca.common.aggregation.pooling import show_set
 from dppca.common.aggregation.streams import add_stream
 from dppca.common.aggregation.sum_messages import Opening, SealedSet, SignedSeal, Upload, Vote
 from dppca.common.aggregation.terms import Terms
-from dppca.common.attestation.acknowledgements import acknowledge
+from dppca.common.attestation.contributions import acknowledge
 from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.shell.console import run
 from dppca.common.signing import Purpose, sign

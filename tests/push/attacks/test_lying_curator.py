@@ -18,8 +18,12 @@ import grpc
 import numpy as np
 import pytest
 
-from dppca.common.attestation.acknowledgements import AcknowledgedContribution, acknowledge
 from dppca.common.attestation.components import sign_result
+from dppca.common.attestation.contributions import (
+    AcknowledgedContribution,
+    acknowledge,
+    open_release,
+)
 from dppca.common.attestation.envelopes import (
     SignedFile,
     read_signed,
@@ -27,7 +31,6 @@ from dppca.common.attestation.envelopes import (
     write_signed,
 )
 from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.releases import open_release
 from dppca.common.attestation.results import (
     Result,
     largest_envelope,

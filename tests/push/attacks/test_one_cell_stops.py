@@ -16,8 +16,7 @@ import pytest
 from dppca.common.errors import DataError
 from dppca.owner.records.check import check_table
 from dppca.owner.records.faults import FaultKind, LineFault
-from dppca.owner.records.summing import moments_of_table
-from dppca.owner.records.table import open_table
+from dppca.owner.records.table import moments_of_table, open_table
 from tests.support.studies import categorical_of, make_schema, numeric_of
 
 SCHEMA = make_schema([numeric_of("dose", 0, 3), categorical_of("ward", ["a", "b", "1970-01-01"])])
@@ -128,7 +127,7 @@ import random
 from pathlib import Path
 from dppca.common.errors import DataError
 from dppca.common.schema import Schema
-from dppca.owner.records.summing import moments_of_table
+from dppca.owner.records.table import moments_of_table
 from dppca.owner.records.table import open_table
 schema = Schema.model_validate({SCHEMA.model_dump(mode="json")!r})
 path = Path({str(path)!r})

@@ -2,7 +2,7 @@
 
 from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.wire import federation_pb2 as pb
-from dppca.curator.service.auth_interceptor import LARGE_BYTES
+from dppca.curator.service.calls import LARGE_BYTES
 from tools import wire
 
 

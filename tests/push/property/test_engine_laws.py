@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from dppca.owner.engines import engine as engines
 from dppca.owner.records.check import FaultCounts, check_table
 from dppca.owner.records.file_locations import local_files
-from dppca.owner.records.summing import moments_of_table
-from dppca.owner.records.table import open_table
+from dppca.owner.records.table import moments_of_table, open_table
 from tests.support.engines import MIXED, InProcess
 from tests.support.examples import examples
 

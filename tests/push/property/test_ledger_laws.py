@@ -31,7 +31,7 @@ from dppca.owner.ledger.entries import (
     commitment,
     time_text,
 )
-from dppca.owner.ledger.reading import read_archive, read_history
+from dppca.owner.ledger.file import read_archive, read_history
 from dppca.owner.release.path import ContributionPlan, send_release, store_release
 from tests.support.examples import examples
 from tests.support.ledgers import NOW, ledger_files, request_of, rows_of

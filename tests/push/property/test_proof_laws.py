@@ -24,8 +24,8 @@ from dppca.common.attestation.envelopes import (
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.documents.values import to_document
 from dppca.common.errors import AlteredError, ReceiptError, SignatureError
+from dppca.common.transport.tls import load_credentials
 from dppca.common.verification.files import verify_file
-from dppca.owner.client.session import load_site_credentials
 from dppca.owner.site.config import load_site
 from dppca.owner.synthesis.tables import write_released
 from tests.support.documents import require_documented
@@ -52,7 +52,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     assert code == 0
     decoded = proved.components.with_name("synthetic-decoded.parquet")
     arrow, csv = folder / "rows.arrow", folder / "rows.csv"
-    signer = make_signer(load_site_credentials(load_site(proved.site.folder)))
+    signer = make_signer(load_credentials(load_site(proved.site.folder)))
     table = pq.read_table(decoded).combine_chunks()
     claims = unchecked_predicate(read_envelope(decoded))
     for path in (arrow, csv):
@@ -157,7 +157,7 @@ def test_signed_rows_whose_claims_lack_a_field_are_refused(
     path.write_bytes(source.read_bytes())
     claims = unchecked_predicate(read_envelope(source))
     del claims[field]
-    signer = make_signer(load_site_credentials(load_site(files.proved.site.folder)))
+    signer = make_signer(load_credentials(load_site(files.proved.site.folder)))
     envelope = sign_statement(path.name, digest_file(path), Claim.ROWS, claims, signer)
     envelope_path(path).write_bytes(envelope)
     with pytest.raises((ReceiptError, AlteredError)):

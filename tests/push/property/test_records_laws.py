@@ -20,8 +20,7 @@ from dppca.common.errors import DataError
 from dppca.common.schema import MISSING, UNKNOWN, Binary, Categorical, Numeric, encode, label_text
 from dppca.common.schema.columns import parse_column
 from dppca.owner.records.check import check_table
-from dppca.owner.records.summing import moments_of_table
-from dppca.owner.records.table import Table, open_table
+from dppca.owner.records.table import Table, moments_of_table, open_table
 from tests.support.examples import examples
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 

@@ -20,8 +20,7 @@ from dppca.deploy.simulation.demo import demo_study
 from dppca.deploy.simulation.experiment import ExperimentRequest, with_owners
 from dppca.deploy.simulation.in_memory import make_parties, run_study
 from dppca.deploy.simulation.redraws import Draw, draw_again
-from dppca.owner.records.summing import moments_of_table
-from dppca.owner.records.table import open_table
+from dppca.owner.records.table import moments_of_table, open_table
 from tests.support.latent_rows import make_rows, save_rows
 from tests.support.masked import make_masked_study
 from tests.support.noise import seed_noise

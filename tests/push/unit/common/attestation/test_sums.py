@@ -27,8 +27,7 @@ from dppca.common.signing import Purpose, sign
 from dppca.common.transport.tls import Role
 from dppca.common.verification.files import verify_file
 from dppca.curator.cli import cli
-from dppca.owner.records.summing import moments_of_table
-from dppca.owner.records.table import open_table
+from dppca.owner.records.table import moments_of_table, open_table
 from tests.support.census import sign_document
 from tests.support.certificates import Authority, sign_release
 from tests.support.envelopes import claim

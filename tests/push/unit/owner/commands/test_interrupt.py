@@ -13,7 +13,7 @@ from dppca.owner.commands.interrupt import charges_text, entered_text
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Disowning, Recovery
-from dppca.owner.ledger.reading import read_history
+from dppca.owner.ledger.file import read_history
 from tests.support.ledgers import NOW, drawn, history_of, ledger_files, request_of
 from tests.support.sites import OwnerSite, make_trained_site
 from tests.support.studies import make_study
@@ -167,7 +167,7 @@ NOT_KNOWN = "`dppca-owner budget` shows whether anything was charged"
         ("ledger recover", "owner.site.config.load_site", NOT_KNOWN),
         (
             "ledger recover",
-            "owner.client.session.connect",
+            "owner.client.calls.connect",
             "nothing was entered in the ledger, and nothing was charged",
         ),
     ],

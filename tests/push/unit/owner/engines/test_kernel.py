@@ -26,8 +26,7 @@ from dppca.owner.engines.kernel import (
 )
 from dppca.owner.engines.parts import Part, make_manifest
 from dppca.owner.records.file_locations import local_files
-from dppca.owner.records.summing import moments_of_table
-from dppca.owner.records.table import open_table
+from dppca.owner.records.table import moments_of_table, open_table
 from tests.support.engines import MIXED, mixed_rows, write_files
 from tests.support.patience import run_watched
 

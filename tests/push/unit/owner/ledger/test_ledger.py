@@ -13,9 +13,8 @@ from dppca.owner.ledger.chain import FIRST
 from dppca.owner.ledger.database import Ledger, open_ledger
 from dppca.owner.ledger.entries import ReleaseKind, Reservation
 from dppca.owner.ledger.entry_documents import from_document, to_document
-from dppca.owner.ledger.file import VERSION
+from dppca.owner.ledger.file import VERSION, read_archive, read_history
 from dppca.owner.ledger.populations import Account, Population
-from dppca.owner.ledger.reading import read_archive, read_history
 from tests.support.ledgers import BUDGET, NOW, drawn, ledger_files, request_of, tamper
 from tests.support.studies import make_study, numeric_of
 

@@ -13,9 +13,9 @@ from dppca.common.errors import ChainError, LedgerCorruptError, LedgerError, Ope
 from dppca.owner.ledger.chain import verify_chain
 from dppca.owner.ledger.database import Ledger, compare_ledger, open_ledger, require_newest
 from dppca.owner.ledger.entries import Ballot, Entry, Offer, OpeningDelivery, SetOpening
+from dppca.owner.ledger.file import read_archive, read_history
 from dppca.owner.ledger.mark import CuratorView, mark_path
 from dppca.owner.ledger.openers import digest_sums
-from dppca.owner.ledger.reading import read_archive, read_history
 from dppca.owner.ledger.tools import as_csv, exported
 from tests.support.ledgers import NOW, ledger_files, request_of, rows_of, tamper
 from tests.support.masked import make_masked_study

@@ -14,8 +14,7 @@ from pyiceberg.types import StringType
 from dppca.common.errors import DataError
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.lakes import DeltaLocation, IcebergLocation, LakeLocation
-from dppca.owner.records.summing import moments_of_table
-from dppca.owner.records.table import open_table
+from dppca.owner.records.table import moments_of_table, open_table
 from tests.support.iceberg import FolderCatalog, make_iceberg
 from tests.support.object_store import object_store, upload
 from tests.support.studies import categorical_of, make_schema, numeric_of

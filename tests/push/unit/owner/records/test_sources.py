@@ -19,8 +19,7 @@ import pytest
 from dppca.common.errors import DataError, SettingError
 from dppca.common.schema import MISSING, UNKNOWN, Categorical, Numeric
 from dppca.common.schema.columns import INFINITE, NOT_A_NUMBER, parse_column
-from dppca.owner.records.summing import moments_of_table
-from dppca.owner.records.table import Table, open_table
+from dppca.owner.records.table import Table, moments_of_table, open_table
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 SCHEMA = make_schema(

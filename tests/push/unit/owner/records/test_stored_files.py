@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from dppca.common.errors import DataError
 from dppca.owner.records.file_locations import FileLocation
 from dppca.owner.records.stored_files import _matches
-from dppca.owner.records.summing import moments_of_table
-from dppca.owner.records.table import open_table
+from dppca.owner.records.table import moments_of_table, open_table
 from tests.support.object_store import BUCKET, object_store, upload
 from tests.support.studies import categorical_of, make_schema, numeric_of
 

@@ -9,9 +9,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from dppca.common.errors import IdentityError, SettingError
 from dppca.common.shell import files
-from dppca.common.transport.tls import check_credentials, compute_fingerprint
+from dppca.common.transport.tls import check_credentials, compute_fingerprint, load_credentials
 from dppca.curator.certificates.pki import init_authority, sign_request
-from dppca.owner.client.session import load_site_credentials
 from dppca.owner.site.config import Site
 from dppca.owner.site.enrolment import begin_renewal, enrol, finish_renewal, is_cut_off
 
@@ -43,19 +42,19 @@ def signed(authority: Path, request: Path, output: Path, days: int = 365) -> byt
 def works(site: Site) -> datetime:
     from dppca.common.transport.tls import Role
 
-    return check_credentials(load_site_credentials(site), role=Role.OWNER, name="owner-1", now=NOW)
+    return check_credentials(load_credentials(site), role=Role.OWNER, name="owner-1", now=NOW)
 
 
 def test_the_old_pair_is_in_use_until_the_new_certificate_is_there(
     site: Site, authority: Path, tmp_path: Path
 ) -> None:
-    before = load_site_credentials(site)
+    before = load_credentials(site)
     request = begin_renewal(site)
-    assert load_site_credentials(site) == before
+    assert load_credentials(site) == before
     assert begin_renewal(site) == request, "asking again makes no other key"
     certificate = signed(authority, request.path, tmp_path / "new.pem", days=700)
     assert finish_renewal(site, certificate, now=NOW) == NOW + timedelta(days=700) == works(site)
-    after = load_site_credentials(site)
+    after = load_credentials(site)
     assert after.key != before.key
     assert after.certificate == certificate
     key = x509.load_pem_x509_csr(site.request.read_bytes()).public_key()
@@ -96,7 +95,7 @@ def test_a_renewal_that_is_cut_off_anywhere_is_finished_by_the_next(
 ) -> None:
     request = begin_renewal(site)
     certificate = signed(authority, request.path, tmp_path / "new.pem")
-    old = load_site_credentials(site)
+    old = load_credentials(site)
     left = [step]
 
     class CutError(Exception):
@@ -126,9 +125,9 @@ def test_a_renewal_that_is_cut_off_anywhere_is_finished_by_the_next(
     if is_cut_off(site):
         finish_renewal(site, None, now=NOW)
     else:
-        assert load_site_credentials(site) == old
+        assert load_credentials(site) == old
         finish_renewal(site, certificate, now=NOW)
     assert works(site)
-    assert load_site_credentials(site).certificate == certificate
+    assert load_credentials(site).certificate == certificate
     assert (site.previous / "key.pem").read_bytes() == old.key
     assert not site.next.exists()

@@ -17,8 +17,7 @@ from dppca.common.errors import (
 )
 from dppca.common.study import Study, study_from_yaml
 from dppca.common.transport.tls import Credentials, Role
-from dppca.owner.client.calls import CuratorClient
-from dppca.owner.client.questions import StudyProgress
+from dppca.owner.client.calls import CuratorClient, StudyProgress
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import keep_study, kept_result, kept_study, require_same, save
 from tests.support.certificates import new_authority

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from dppca.common.errors import LedgerCorruptError
-from dppca.owner.ledger import reading
+from dppca.owner.ledger import file
 from dppca.owner.ledger.chain import History, LedgerRow, verify_chain
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Recovery, time_text
-from dppca.owner.ledger.reading import read_history
+from dppca.owner.ledger.file import read_history
 from tests.support.ledgers import NOW, drawn, ledger_files, request_of, tamper
 from tests.support.studies import make_study
 
@@ -26,10 +26,10 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         made.append(history.length)
         return history
 
-    monkeypatch.setattr(reading, "verify_chain", counted)
-    reading._verified.clear()
+    monkeypatch.setattr(file, "verify_chain", counted)
+    file._verified.clear()
     yield made
-    reading._verified.clear()
+    file._verified.clear()
 
 
 def test_a_chain_is_verified_once_and_extended_by_what_this_process_appends(
@@ -43,7 +43,7 @@ def test_a_chain_is_verified_once_and_extended_by_what_this_process_appends(
         extended = ledger.history()
     assert read_history(path) == extended
     assert passes == [0], "an empty ledger"
-    reading._verified.clear()
+    file._verified.clear()
     assert read_history(path) == extended, "what was extended is what a full reading gives"
     assert passes == [0, 3]
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.attestation.acknowledgements import (
+from dppca.common.attestation.contributions import (
     MAX_BYTES,
     AcknowledgedContribution,
     acknowledge,

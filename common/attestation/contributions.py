@@ -1,10 +1,13 @@
-"""Signed acknowledgement of a contribution, which its owner can show to others.
+"""What is signed about a contribution: the release by its owner, the curator's acknowledgement.
 
-The curator signs that it has stored one release of one owner for one study. A result lists every
-release that it is made of. If it leaves out an acknowledged release, or lists another in its place,
-the two documents together prove that.
+A release is a receipt in an envelope whose subject is the upload. The envelope travels with the
+upload, and then in every file that is made of the release. It is made at each sending: the same
+receipt, signed by the same key, gives the same bytes.
 
-An acknowledgement holds no time, so the same contribution sent again gets the same document.
+With the acknowledgement the curator signs that it has stored one release of one owner for one
+study; the owner can show it to others. A result lists every release that it is made of. If it
+leaves out an acknowledged release, or lists another in its place, the two documents together prove
+that. An acknowledgement holds no time, so the same contribution sent again gets the same document.
 
 Limits: a curator that signs nothing is refused, but it has the release by then. Only the owner's
 own ledger shows that, and `dppca-owner components` compares the result with the ledger. A result
@@ -12,7 +15,8 @@ does not show the releases that were added up: one may be listed and not used, o
 listed.
 """
 
-from dataclasses import asdict, dataclass
+import json
+from dataclasses import asdict, dataclass, field
 from typing import Self
 
 from dppca.common.attestation.documents import Acknowledged, Verification
@@ -23,13 +27,87 @@ from dppca.common.attestation.envelopes import (
     unchecked_predicate,
 )
 from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.releases import SignedRelease
+from dppca.common.attestation.results import Share
 from dppca.common.attestation.signatures import Signer
-from dppca.common.errors import ContradictionError, ReceiptError, SettingError, SignatureError
+from dppca.common.errors import (
+    ArtefactError,
+    ContradictionError,
+    ReceiptError,
+    SettingError,
+    SignatureError,
+)
+from dppca.common.privacy.release import MomentReceipt, read_moment_receipt
 from dppca.common.transport.tls import Identity, Role
 
 MAX_BYTES = 64 << 10
-_WHAT = "the acknowledgement"
+_ACKNOWLEDGEMENT = "the acknowledgement"
+
+
+@dataclass(frozen=True, slots=True)
+class SignedRelease:
+    """Part of one owner in a study.
+
+    Attributes
+    ----------
+    envelope
+        Envelope that the owner signed, with the receipt. It is empty only in memory, in a simulated
+        study.
+    """
+
+    owner: str
+    receipt: MomentReceipt = field(hash=False)
+    envelope: bytes
+
+    @property
+    def share(self) -> Share:
+        """Entry of the release in the lists of results and tables."""
+        receipt = self.receipt
+        return Share(self.owner, receipt.release_id, receipt.n_rows, receipt.claims.payload_sha256)
+
+
+def sign_release(owner: str, receipt: bytes, signer: Signer) -> bytes:
+    """Return the envelope of a release; the bytes are the same each time.
+
+    Parameters
+    ----------
+    receipt
+        Canonical JSON.
+    """
+    document = json.loads(receipt)
+    name = f"contribution of {owner}"
+    return sign_statement(name, document["payload_sha256"], Claim.RELEASE, document, signer)
+
+
+def open_release(envelope: bytes, owner: str, parties: KnownParties) -> SignedRelease:
+    """Check the signature of an owner's release and return it; its claims are not checked here.
+
+    Raises
+    ------
+    SignatureError
+        The release is not signed by this owner, or the certificate is not accepted.
+    ReceiptError
+        The envelope holds no receipt, or the receipt of another upload than its subject.
+    """
+    what = f"the receipt of {owner}"
+    statement = open_envelope(envelope, Claim.RELEASE, parties, what=what, as_written=True)
+    who = statement.signed_by
+    if who != Identity(owner, Role.OWNER):
+        raise SignatureError(f"{what} was signed by {who.role.value} {who.name}")
+    try:
+        receipt = read_moment_receipt(statement.predicate)
+    except ArtefactError as error:
+        raise ReceiptError(f"{what}: {error}") from error
+    if receipt.claims.payload_sha256 != statement.sha256:
+        raise ReceiptError(f"{what} is signed for another upload than it names")
+    return SignedRelease(owner, receipt, envelope)
+
+
+def unchecked_receipt(envelope: bytes) -> MomentReceipt:
+    """Return the receipt in an envelope without a signature check; `ReceiptError` without one."""
+    try:
+        return read_moment_receipt(unchecked_predicate(envelope))
+    except ArtefactError as error:
+        raise ReceiptError(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +143,17 @@ def read_acknowledgement(
     the authority signed it.
     """
     if len(content) > MAX_BYTES:
-        raise ReceiptError(f"{_WHAT} has more than {MAX_BYTES} bytes")
-    statement = open_envelope(content, Claim.ACKNOWLEDGEMENT, parties, what=_WHAT)
+        raise ReceiptError(f"{_ACKNOWLEDGEMENT} has more than {MAX_BYTES} bytes")
+    statement = open_envelope(content, Claim.ACKNOWLEDGEMENT, parties, what=_ACKNOWLEDGEMENT)
     curator, claims = statement.signed_by, statement.predicate
     if curator.role is not Role.CURATOR:
         raise SignatureError(
-            f"{_WHAT} was signed by {curator.role.value} {curator.name}, who is not a curator"
+            f"{_ACKNOWLEDGEMENT} was signed by {curator.role.value} "
+            f"{curator.name}, who is not a curator"
         )
     kinds = dict.fromkeys(AcknowledgedContribution.__dataclass_fields__, str) | {"n_rows": int}
     if {name: type(value) for name, value in claims.items()} != kinds:
-        raise ReceiptError(f"{_WHAT} does not have the fields of an acknowledgement")
+        raise ReceiptError(f"{_ACKNOWLEDGEMENT} does not have the fields of an acknowledgement")
     contribution = AcknowledgedContribution(**claims)
     statement.require_digest(contribution.payload_sha256)
     return contribution, curator
@@ -94,7 +173,7 @@ def require_acknowledged(
     """Raise `ReceiptError` or `SignatureError` unless the bytes acknowledge this contribution."""
     acknowledgement, _ = read_acknowledgement(content, KnownParties(ca))
     if acknowledgement != contribution:
-        raise ReceiptError(f"{_WHAT} that the curator sent is of another contribution")
+        raise ReceiptError(f"{_ACKNOWLEDGEMENT} that the curator sent is of another contribution")
 
 
 def compare(content: bytes, report: Verification, parties: KnownParties) -> Acknowledged:
@@ -116,7 +195,7 @@ def compare(content: bytes, report: Verification, parties: KnownParties) -> Ackn
     contribution, curator = read_acknowledgement(content, parties)
     if report.study_digest != contribution.study_digest:
         raise SettingError(
-            f"{_WHAT} is of study {contribution.study_digest[:16]}, and the file is not"
+            f"{_ACKNOWLEDGEMENT} is of study {contribution.study_digest[:16]}, and the file is not"
         )
     listed = next((each for each in report.owners if each.owner == contribution.owner), None)
     release = (
