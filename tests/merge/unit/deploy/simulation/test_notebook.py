@@ -313,7 +313,7 @@ def test_a_second_study_continues_the_first_in_one_call(trust: Trust) -> None:
         for each in (alone, found)
     ]
     assert shares[0] < 0.6
-    assert shares[1] > 0.85
+    assert shares[1] > 0.75, "least of 50 runs with other noise: .872"
     assert (alone.refined, alone.guarantee.epsilon) == (None, "4")
     assert found.refined is not None
     assert found.guarantee.epsilon == "7.5"
