@@ -144,7 +144,10 @@ def require_accessible(page: Page) -> None:
 def require_told(page: Page) -> None:
     """Check that a wrong field has the keyboard focus, and the error message beside it."""
     page.set_viewport_size({"width": ZOOMED, "height": 256})
-    page.reload()  # the form is sent again, as the browser is asked to
+    # The form is sent again, and the page shown from its start: the place where it was would be
+    # restored at any moment, even after the field has the focus.
+    page.evaluate("history.scrollRestoration = 'manual'")
+    page.reload()
     field = page.locator("[aria-invalid=true]")
     expect(field).to_be_focused()
     expect(field).to_have_accessible_description(page.get_by_role("alert").inner_text())
