@@ -112,7 +112,7 @@ def _drawn(result: Result, study: Study) -> list[Any]:
 def test_rows_of_both_results_keep_what_no_pair_shows(rows: Path) -> None:
     first, _ = _first()
     # The trees' seed is a digest of floats, which processors round differently: with four trees the
-    # share was .58 to .94 over eight results, with sixteen .737 to .937 over forty.
+    # share was .58 to .94 over eight results, with sixteen .737 to .937 over 38.
     study = _second(rows, trees=16)
     result = _run(study, first)
     before, after = _drawn(first.result, first.study), _drawn(result, study)
