@@ -32,9 +32,6 @@ from collections import Counter
 from itertools import combinations_with_replacement
 from math import exp, hypot, pi, sqrt
 
-from scipy.optimize import brentq
-from scipy.special import ndtr
-
 from dppca.common.schema.layout import ColumnKind, Layout
 
 SMOOTHED = 10
@@ -75,6 +72,9 @@ def noised_variation(noise: float) -> float:
 
     It rises with the noise, from 0 to 1.
     """
+    from scipy.optimize import brentq
+    from scipy.special import ndtr
+
     if noise < _LITTLE:
         return noise * _density(0.0)
     r = min(noise, _MUCH)

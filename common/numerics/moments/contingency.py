@@ -21,7 +21,6 @@ from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array
 
 _GROUP_CELLS = (512, 256, 128)
 _CACHED_CELLS = 1 << 19
@@ -91,6 +90,8 @@ class ContingencyCounts:
     def _add_numerics(
         self, keys: Sequence[NDArray[np.int32]], numerics: NDArray[np.float32]
     ) -> None:
+        from scipy.sparse import csc_array
+
         n_rows = len(numerics)
         single = n_rows * self._largest <= _SINGLE
         rows = np.empty(numerics.shape, np.float32 if single else np.float64)

@@ -29,7 +29,6 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline
 
 from dppca.common.schema import Column, ColumnKind, Schema
 from dppca.common.schema.cells import Cells
@@ -81,6 +80,8 @@ class CellValues:
 
     def spread(self, shares: Vector) -> ValueSampler:
         """Return a sampler of values, given the shares of the cells, shape (V,), all above 0."""
+        from scipy.interpolate import CubicSpline
+
         widths = self.widths
         each = shares[: len(widths)]
         slopes = CubicSpline(self.bounds, np.r_[0.0, np.cumsum(each)])(self.bounds, 1)

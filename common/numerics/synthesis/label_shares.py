@@ -17,7 +17,6 @@ Reference: D. MacKay, Bayesian interpolation, Neural Computation 4 (1992) 415-44
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 _WIDTHS = (0.3, 1.0, 2.0, 4.0)
 _STEPS = 60
@@ -31,6 +30,8 @@ def label_shares(observed: Vector, noise: Vector) -> Vector:
     ``observed`` has the released shares and ``noise`` the standard deviation of the noise of each,
     above 0; both have shape (K,).
     """
+    from scipy.special import softmax
+
     weights = 1 / np.maximum(noise, 1e-6) ** 2
     f, laws, evidence = np.zeros(len(observed)), [], []
     for width in _WIDTHS:
@@ -50,6 +51,8 @@ def _most_probable(
     """f that minimises ``weights @ (observed - q)^2 + precision f'f``, its q, the minimum."""
 
     def cost_at(f: Vector) -> tuple[float, Vector]:
+        from scipy.special import softmax
+
         q: Vector = softmax(f)
         return float(weights @ (observed - q) ** 2 + precision * f @ f), q
 

@@ -14,7 +14,6 @@ Reference: G. Peyré, M. Cuturi, Computational optimal transport, 2019, sections
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 _PRICED_ROWS = 4096
 _TEMPERATURES = (0.5, 0.2, 0.1, 0.05, 0.02)
@@ -69,6 +68,8 @@ def assign(scores: NDArray[np.floating], quota: NDArray[np.int64]) -> NDArray[np
 
 
 def _prices(scores: NDArray[np.floating], quota: NDArray[np.int64]) -> NDArray[np.float64]:
+    from scipy.special import logsumexp
+
     few = scores[:: max(1, len(scores) // _PRICED_ROWS)].astype(np.float64)
     spread = float(few.std(axis=1).mean())
     log_shares = np.log(quota / quota.sum())

@@ -28,8 +28,6 @@ from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.sparse import csr_array
 
 _WIDTHS = np.geomspace(0.01, 3.0, 25)
 _MARGINAL_WIDTH = 3.0
@@ -92,6 +90,9 @@ def fit_tilt(
 
     The search begins from the coefficients of ``like``, a fit on another pool.
     """
+    from scipy.optimize import minimize
+    from scipy.sparse import csr_array
+
     n_rows = len(cells[0])
     sizes = [len(each.shares) for each in counted]
     starts = np.cumsum([0, *sizes[:-1]])
