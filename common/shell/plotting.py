@@ -78,6 +78,7 @@ def write_figures(folder: Path, figures: Mapping[str, Figure]) -> dict[str, str]
     paths = {name: folder / f"{name}.png" for name in figures}
     for name, figure in figures.items():
         figure.savefig(paths[name], dpi=DPI)
+        figure.set_layout_engine("none")  # everything has its place now
         paths[name].with_suffix(".svg").write_bytes(make_svg(figure))
     return {name: str(path) for name, path in paths.items()}
 

@@ -17,6 +17,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +30,8 @@ from typing import Any, Protocol, Self, TypeVar
 from dppca.common.errors import DppcaError, PeerError, UnreachableError, error_kinds
 from dppca.common.shell.checkpoints import VARIABLE
 from dppca.common.shell.files import CredentialFolder
+from dppca.common.transport import preloaded
+from dppca.common.transport.preloaded import ForkedCommand
 from dppca.common.transport.tls import Role
 
 CURATOR, OWNER = "dppca.curator.cli", "dppca.owner.cli"
@@ -41,6 +44,7 @@ STOP_TIMEOUT_S = 10.0
 AT_ONCE = max(2, min(4, os.cpu_count() or 2))
 _LAST_LINES = 15
 
+Running = subprocess.Popen[bytes] | ForkedCommand
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 
@@ -54,15 +58,24 @@ class CommandAnswer:
 
 
 class Processes(AbstractContextManager["Processes"]):
-    """Set of processes that ends them when the block is left, in any way."""
+    """Set of processes that ends them when the block is left, in any way.
 
-    def __init__(self) -> None:
-        self._live: set[subprocess.Popen[bytes]] = set()
+    With ``preload``, names of modules, `call` forks commands from one process that has loaded them
+    (`preloaded`), where the system allows.
+    """
+
+    def __init__(self, preload: Sequence[str] = ()) -> None:
+        self._live: set[Running] = set()
+        self._forks = bool(preload) and preloaded.AVAILABLE
+        if self._forks:
+            preloaded.load(preload, environment())
         self._lock = threading.Lock()
         self._stopped = False
 
     def __exit__(self, *error: object) -> None:
         self.stop()
+        if self._forks:
+            preloaded.unload()
 
     def start(
         self,
@@ -104,18 +117,38 @@ class Processes(AbstractContextManager["Processes"]):
         """
         started = time.monotonic()
         program = ["-P", "-m", module, *arguments, "--json"]
-        process = self.start(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        try:
-            stdout, stderr = process.communicate(timeout=COMMAND_TIMEOUT_S)
-        except subprocess.TimeoutExpired as error:
-            raise UnreachableError(
-                f"{who}: {arguments[0]} took more than {COMMAND_TIMEOUT_S:.0f} s"
-            ) from error
-        finally:
-            self.end(process)
-        if process.returncode:
-            raise failure(who, process.returncode, stdout, stderr)
+        with tempfile.TemporaryDirectory(prefix="dppca-command-") as folder:
+            output, errors = Path(folder) / "output", Path(folder) / "errors"
+            process = self.begin(program, output=output, errors=errors)
+            try:
+                code = process.wait(timeout=COMMAND_TIMEOUT_S)
+            except subprocess.TimeoutExpired as error:
+                raise UnreachableError(
+                    f"{who}: {arguments[0]} took more than {COMMAND_TIMEOUT_S:.0f} s"
+                ) from error
+            finally:
+                self.end(process)
+            stdout, stderr = output.read_bytes(), errors.read_bytes()
+        if code:
+            raise failure(who, code, stdout, stderr)
         return CommandAnswer(json.loads(stdout), time.monotonic() - started)
+
+    def begin(
+        self, program: Sequence[object], *, output: Path, errors: Path, fault: str | None = None
+    ) -> Running:
+        """Begin Python with some arguments, its output appended to two files; see `environment`.
+
+        A command line, ``-P -m MODULE ARGUMENT...``, is forked where there is something to fork.
+        """
+        if not self._forks or fault is not None or tuple(program[:2]) != SERVE[:2]:
+            with output.open("ab") as stdout, errors.open("ab") as stderr:
+                return self.start(program, stdout=stdout, stderr=stderr, fault=fault)
+        with self._lock:
+            self.require_running()
+            module, *line = map(str, program[2:])
+            process = ForkedCommand(module, line, output=output, errors=errors)
+            self._live.add(process)
+        return process
 
     def each(
         self, items: Sequence[Item], action: Callable[[Item], Made], *, at_once: int = AT_ONCE
@@ -137,11 +170,11 @@ class Processes(AbstractContextManager["Processes"]):
                 self.stop()
                 raise
 
-    def end(self, process: subprocess.Popen[bytes]) -> None:
+    def end(self, process: Running) -> None:
         """Kill a process if it is alive, and forget it."""
         if process.poll() is None:
             process.kill()
-            process.communicate()
+            process.wait()
         with self._lock:
             self._live.discard(process)
 
@@ -175,7 +208,7 @@ class LocalCurator:
         self.credentials = credentials
         self.address = ""
         self._processes = processes
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Running | None = None
 
     def start(self, *program: str, fault: str | None = None) -> Self:
         """Start ``program`` (`SERVE` by default), wait until it serves, and return itself.
@@ -185,18 +218,19 @@ class LocalCurator:
         """
         port_file = self.folder / "port"
         port_file.unlink(missing_ok=True)
-        serve = [*(program or SERVE), "--state", self.state, "--listen", f"{HOSTS[0]}:0"]
-        serve += ["--credentials", self.credentials, "--port-file", port_file]
-        with self.log.open("ab") as log:
-            self._process = self._processes.start(serve, stdout=log, stderr=log, fault=fault)
+        options: list[object] = ["--state", self.state, "--listen", f"{HOSTS[0]}:0"]
+        options += ["--credentials", self.credentials, "--port-file", port_file]
+        self._process = self._processes.begin(
+            [*(program or SERVE), *options], output=self.log, errors=self.log, fault=fault
+        )
         address = await_address(port_file, self._process)
         if address is None:
-            raise failure("curator", self._process.returncode, b"", self.log.read_bytes())
+            raise failure("curator", self._process.wait(), b"", self.log.read_bytes())
         self.address = address
         return self
 
     @property
-    def process(self) -> subprocess.Popen[bytes]:
+    def process(self) -> Running:
         """Process that was started last; `PeerError` if there is none."""
         if self._process is None:
             raise PeerError("the curator was not started")
@@ -307,7 +341,7 @@ class LocalFederation:
         return answer
 
 
-def await_address(port_file: Path, process: subprocess.Popen[Any]) -> str | None:
+def await_address(port_file: Path, process: Running) -> str | None:
     """Return the address that a service wrote to a file; None if the service ended instead.
 
     Raise `UnreachableError` if neither happens in time.

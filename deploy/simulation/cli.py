@@ -285,7 +285,7 @@ def demo(output: Path, *, replace: bool, as_json: bool) -> None:
         text = ""
         if not as_json:
             with terminable(), progress("drawing again", _DRAWS) as bar:
-                draws = draw_again(request, count=_DRAWS, on_draw=bar.advance)
+                draws = draw_again(request, count=_DRAWS, on_draw=bar.advance, like=report.utility)
             text = make_story(report, draws, width=terminal_width())
     emit(report, text, as_json=as_json)
 

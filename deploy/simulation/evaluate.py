@@ -151,13 +151,15 @@ def evaluate(
     coded: NDArray[np.float64],
     decoded: Sequence[Column],
     released_mean: NDArray[np.float64] | None,
+    like: Utility | None = None,
 ) -> Utility:
     """Train on real and on synthetic rows, test on held-out real rows.
 
     ``training`` and ``held_out`` are real rows and ``decoded`` are decoded synthetic rows, as
     uncoded columns. ``coded`` are synthetic rows in coded coordinates, real units, shape (n, p).
-    ``released_mean`` has shape (p,), coded units; None if the release has no sums. Raise
-    `DataError` if the target is known of no row that is trained or tried on.
+    ``released_mean`` has shape (p,), coded units; None if the release has no sums. Figures of real
+    rows are taken from ``like``, an evaluation on the same real rows. Raise `DataError` if the
+    target is known of no row that is trained or tried on.
     """
     from dppca.common.estimators.utility import (  # scikit-learn takes its time to import
         extract_features,
@@ -195,13 +197,15 @@ def evaluate(
         return trees_accuracy(features, labels, test=tried, truth=truth)
 
     return Utility(
-        trtr_accuracy=linear(extract_features(schema, target, seen_rows) / unit, seen),
+        trtr_accuracy=linear(extract_features(schema, target, seen_rows) / unit, seen)
+        if like is None
+        else like.trtr_accuracy,
         tstr_accuracy=linear(
             extract_features(schema, target, coded),
             synthetic_labels(schema, target, coded, released_mean),
         ),
         tstr_accuracy_decoded=linear(extract_features(schema, target, made_rows) / unit, made),
         majority=float((truth == classes[sizes.argmax()]).mean()),
-        trtr_trees=trees(training, seen),
+        trtr_trees=trees(training, seen) if like is None else like.trtr_trees,
         tstr_trees=trees(decoded, made),
     )

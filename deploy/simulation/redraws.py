@@ -44,9 +44,16 @@ class Draw:
 
 
 def draw_again(
-    request: ExperimentRequest, *, count: int, on_draw: Callable[[], None]
+    request: ExperimentRequest,
+    *,
+    count: int,
+    on_draw: Callable[[], None],
+    like: Utility | None = None,
 ) -> list[Draw]:
-    """Repeat a study of ``trust: owner`` with a target on the rows of `simulate`'s owners."""
+    """Repeat a study of ``trust: owner`` with a target on the rows of `simulate`'s owners.
+
+    ``like`` is what `simulate` found of it: figures of real rows do not change with the noise.
+    """
     study, schema, target = request.study, request.study.table, request.target
     assert target is not None  # noqa: S101 - see the docstring
     entropy = OperatingSystemEntropy()
@@ -57,7 +64,7 @@ def draw_again(
     rows = {owner: read_columns(schema, table) for owner, table in holdings.owners.items()}
     sums = {owner: accumulate_moments(schema, columns) for owner, columns in rows.items()}
     pooled, held_out = join_columns([*rows.values()]), read_columns(schema, holdings.held_out)
-    draws = []
+    draws: list[Draw] = []
     with tempfile.TemporaryDirectory(prefix="dppca-draws-") as folder:
         sites = {
             owner: open_table(
@@ -82,6 +89,7 @@ def draw_again(
                             make_table(draw_rows(result, study, Form.DECODED)), schema
                         ),
                         released_mean=result.mean,
+                        like=draws[0].utility if draws else like,
                     ),
                     {
                         owner: _accuracy_at_home(result, study, table, target, held_out)

@@ -34,7 +34,7 @@ from dppca.common.errors import DataError
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study, Trust, load_study_file, study_from_yaml
 from dppca.common.synthesis.rows import DecodingMethod
-from dppca.common.transport.testbed import CURATOR, CommandAnswer, LocalFederation, Processes
+from dppca.common.transport.testbed import CURATOR, OWNER, CommandAnswer, LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
 from dppca.deploy.simulation.aggregation import OPEN_BY, Aggregation, Refinement, write_draft
 from dppca.deploy.simulation.synthesis import (
@@ -45,6 +45,15 @@ from dppca.deploy.simulation.synthesis import (
 
 DATA_SET = "rows"
 WAIT_S = 300
+PRELOADED = (
+    *(f"dppca.owner.commands.{name}" for name in ("contribute", "components", "synthesize")),
+    *("dppca.owner.cli", "dppca.owner.commands.setup", "dppca.owner.commands.train"),
+    *("dppca.owner.commands.predict", "dppca.owner.models.loader", "dppca.curator.daemon"),
+    *("dppca.owner.models.training", "dppca.owner.client.calls", "dppca.owner.site.enrolment"),
+    *("dppca.curator.cli", "dppca.curator.commands.study", "dppca.curator.operator.downloads"),
+    *("scipy.special", "scipy.optimize", "scipy.interpolate", "sklearn.svm", "skops.io"),
+)
+"""What the parties' commands import, loaded once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +151,7 @@ def run_federation(task: FederationTask) -> FederationRun:
     """
     study, aggregation, rows = task.study, task.aggregation, task.rows
     folder, output, n_rows = task.folder, task.output, task.n_rows
-    with Processes() as live:
+    with Processes(PRELOADED) as live:
         authority = make_authority(folder / "authority")
         federation = LocalFederation(live, folder, authority, on_command=task.on_step)
         federation.start()
@@ -167,7 +176,7 @@ def run_federation(task: FederationTask) -> FederationRun:
                 {**answers, **contribution, **results},
                 None
                 if task.target is None
-                else judge(site.model, task.held_out, folder / f"judged-{site.name}.csv"),
+                else judge(live, site.model, task.held_out, folder / f"judged-{site.name}.csv"),
             )
             for site, answers, contribution, results in zip(
                 sites, joined, given, outcomes, strict=True
@@ -340,15 +349,13 @@ def _assemble(
     return output
 
 
-def judge(model: Path, held_out: Path, output: Path) -> float:
+def judge(live: Processes, model: Path, held_out: Path, output: Path) -> float:
     """Accuracy on held-out rows, which stay outside every site: the site's model comes to them."""
-    from dppca.owner.models.loader import load_model
-    from dppca.owner.models.training import predict_file
-
-    accuracy = predict_file(load_model(model), held_out, output).accuracy
+    line = ("--model", model, "--data", held_out, "--output", output)
+    accuracy = live.call("judge", OWNER, "predict", *line).document["accuracy"]
     if accuracy is None:
         raise DataError("no held-out row has a known label of the target: check the data")
-    return accuracy
+    return float(accuracy)
 
 
 def read_synthesis(answers: Mapping[str, Mapping[str, CommandAnswer]]) -> SimulatedSynthesis:

@@ -31,7 +31,7 @@ import pyarrow as pa
 from dppca.common.study import Study
 from dppca.common.transport.testbed import CURATOR as CURATOR_COMMANDS
 from dppca.common.transport.testbed import OWNER as OWNER_COMMANDS
-from dppca.common.transport.testbed import Processes
+from dppca.common.transport.testbed import Processes, Running
 from dppca.common.transport.tls import Role
 from tests.fault_injection.relay import Relay
 from tests.support import skewed
@@ -216,7 +216,7 @@ class Parties:
         self.ended.append((party, ended))
         return ended
 
-    def _process(self, party: str) -> subprocess.Popen[bytes] | None:
+    def _process(self, party: str) -> Running | None:
         if party == CURATOR:
             return self.curator._process
         return self._live.get(party)
