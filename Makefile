@@ -6,16 +6,22 @@ TOOLS := build/tools
 ENGINES := build/engines
 WIRE := common/wire
 
+INSTALL := "$(PYTHON)" tools/install.py
+
 .PHONY: install demo test test-merge test-night bench static check wire image base-image compose-demo fuzz docs pictures clean
 
 install: $(VENV)/.installed
 
-$(VENV)/.installed: pyproject.toml requirements/dev.lock deploy/setup.sh
-	@echo "Installing the locked packages into $(VENV), which takes a minute or two"
-	@PYTHON="$(PYTHON)" sh deploy/setup.sh $(VENV)
-	touch $@
+$(VENV)/.installed: pyproject.toml requirements/dev.lock tools/install.py deploy/setup.sh
+	@PYTHON="$(PYTHON)" sh deploy/setup.sh $(VENV) dev
+	@touch $@
 
-demo: install
+# The demo needs a third of the packages that tests need; what is installed for either serves both.
+$(VENV)/.demo: pyproject.toml requirements/demo.lock tools/install.py deploy/setup.sh
+	@PYTHON="$(PYTHON)" sh deploy/setup.sh $(VENV) demo
+	@touch $@
+
+demo: $(if $(wildcard $(VENV)/.installed),$(VENV)/.installed,$(VENV)/.demo)
 	$(BIN)/dppca-simulate demo --output results/demo --replace
 
 # The image of curator and owners; BASE_IMAGE and BUILD_NETWORK are explained in deploy/compose.sh.
@@ -50,10 +56,8 @@ test-night: install
 # Spark's environment is its own, because pyspark has another pandas. It comes as a source archive:
 # setuptools, of the locked bytes too, makes its wheel.
 $(ENGINES)/.installed: requirements/spark.lock requirements/build.lock pyproject.toml
-	"$(PYTHON)" -m venv $(ENGINES)
-	$(ENGINES)/bin/python -m pip install --quiet --no-deps --require-hashes --requirement requirements/build.lock
-	$(ENGINES)/bin/python -m pip install --quiet --no-deps --no-build-isolation --require-hashes --requirement requirements/spark.lock
-	$(ENGINES)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(INSTALL) $(ENGINES) build
+	$(INSTALL) $(ENGINES) spark --editable
 	touch $@
 
 # The pictures of the documentation, and those that the night compares pages and charts with.
@@ -67,12 +71,12 @@ bench: install
 # Hostile bytes, for ten CPU minutes or MINUTES; every push has a short run of the same.
 MINUTES ?= 10
 fuzz: install
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement requirements/fuzz.lock
+	$(INSTALL) $(VENV) fuzz
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --minutes $(MINUTES)
 
 # The site, in build/site: strict about links, and nothing in it loads anything from elsewhere.
 docs: install
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement requirements/docs.lock
+	$(INSTALL) $(VENV) docs
 	$(BIN)/python -m tools.pages --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
@@ -95,8 +99,12 @@ COMPILE = $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.11 
 	--no-annotate --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade) \
 	--custom-compile-command "make lock, for requirements with the SHA-256 $$($(TOOLS)/bin/python -m tools.lock)"
 
+# The demo reads one file of statsmodels and runs none of it, so what statsmodels imports is left out.
+UNREAD = $(addprefix --no-emit-package ,formulaic interface-meta pandas patsy wrapt)
+
 lock: $(TOOLS)/.installed
 	$(COMPILE) pyproject.toml --extra dev --output-file requirements/dev.lock
+	$(COMPILE) pyproject.toml --extra demo --group build --constraints requirements/dev.lock $(UNREAD) --output-file requirements/demo.lock
 	$(COMPILE) pyproject.toml --extra curator --constraints requirements/dev.lock --output-file requirements/runtime.lock
 	$(COMPILE) pyproject.toml --extra page --extra plots --constraints requirements/dev.lock --output-file requirements/site.lock
 	$(COMPILE) --group verify --constraints requirements/dev.lock --output-file requirements/verify.lock
@@ -116,8 +124,7 @@ sbom: install
 	$(BIN)/python -m tools.sbom dist/sbom.json
 
 $(TOOLS)/.installed: requirements/tools.lock
-	"$(PYTHON)" -m venv $(TOOLS)
-	$(TOOLS)/bin/python -m pip install --quiet --no-deps --require-hashes --requirement requirements/tools.lock
+	$(INSTALL) $(TOOLS) tools
 	touch $@
 
 wire: install

@@ -11,7 +11,7 @@
 # STAND_IN_IMAGE  what the stand-in is called; default dppca-base:bookworm.
 # BUILD_NETWORK   network of the build; default host.
 # DPPCA_IMAGE, DPPCA_DEMO_IMAGE   what the images are called.
-# PYTHON          Python whose pip knows how to reach the registry; default .venv's.
+# PYTHON          Python whose pip knows how to reach the registry; default python3.
 set -eu
 cd "$(dirname "$0")/.."
 stand_in=${STAND_IN_IMAGE:-dppca-base:bookworm}
@@ -74,7 +74,7 @@ choose_base() {
 
 # What this machine's pip needs to reach its registry, for the stage that builds and no other.
 collect_pip() {
-    pip="${PYTHON:-.venv/bin/python} -m pip"
+    pip="${PYTHON:-python3} tools/install.py pip"
     rm -rf build/pip
     mkdir -p build/pip
     ca=${PIP_CERT:-$($pip config get global.cert 2>/dev/null || true)}

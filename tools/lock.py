@@ -5,7 +5,8 @@ and systems at once, and names no registry.
 
 ::
 
-    dev.lock      the environment of `make test` and `make demo`
+    dev.lock      the environment of `make test` and of all that is tested
+    demo.lock     what `make demo` needs; a part of dev.lock
     runtime.lock  the deployed packages; a part of dev.lock
     site.lock     what a site with pages and plots needs; a part of dev.lock
     verify.lock   what `dppca-owner verify` alone needs; a part of dev.lock
@@ -30,7 +31,7 @@ from packaging.markers import Marker
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "requirements"
-LOCKS = ("dev", "runtime", "site", "verify", "build", "fuzz", "tools", "docs", "spark")
+LOCKS = ("dev", "demo", "runtime", "site", "verify", "build", "fuzz", "tools", "docs", "spark")
 
 
 def requirements_digest() -> str:

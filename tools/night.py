@@ -49,8 +49,7 @@ def _engine() -> str | None:
 
 
 def _fuzzer() -> str | None:
-    pip = ("-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes")
-    _quiet(PYTHON, *pip, "--requirement", "requirements/fuzz.lock")
+    _quiet(PYTHON, "tools/install.py", ".venv", "fuzz")
     if _quiet(PYTHON, "-c", "import atheris").returncode:
         return "needs atheris, which has no wheel for this Python: see requirements/fuzz.lock"
     return None
@@ -120,6 +119,7 @@ TOUCHES: Mapping[str, str] = {
     "CITATION.cff": "",
     "Makefile": "",
     "requirements/build.lock": "",
+    "requirements/demo.lock": "",
     "requirements/docs.lock": "",
     "requirements/site.lock": "",
     "requirements/verify.lock": "",

@@ -22,8 +22,6 @@ No bound and no bin is computed from rows.
 
 import csv
 import io
-import subprocess
-import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -42,6 +40,7 @@ from dppca.common.errors import DataError
 from dppca.common.schema import Column, Schema
 from dppca.common.schema.columns import parse_column
 from dppca.deploy.simulation.demo import TARGET, demo_study, demo_table
+from tools.install import run_pip
 
 _PLOTNINE = "0.15.9"
 _DIAMONDS = ROOT / "build/tools/diamonds.csv"
@@ -190,9 +189,8 @@ def _diamonds_text() -> str:
     """The table, from a wheel that is fetched once."""
     if not _DIAMONDS.exists():
         with tempfile.TemporaryDirectory() as folder:
-            pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-            pip += ["--only-binary", ":all:", "--dest", folder, f"plotnine=={_PLOTNINE}"]
-            done = subprocess.run(pip, check=False, capture_output=True, text=True)
+            asked = ("download", "--quiet", "--no-deps", "--only-binary", ":all:")
+            done = run_pip(*asked, "--dest", folder, f"plotnine=={_PLOTNINE}", capture=True)
             if done.returncode:
                 raise DataError(f"plotnine {_PLOTNINE} cannot be fetched: {done.stderr[-300:]}")
             with zipfile.ZipFile(next(Path(folder).glob("*.whl"))) as wheel:

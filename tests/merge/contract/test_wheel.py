@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import sys
 import sysconfig
 import tarfile
 import venv
@@ -13,6 +12,7 @@ from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
 
 from tests.support.checkout import ROOT
+from tools.install import run_pip
 
 OURS_ALONE = {"tools", "tests", "benchmarks", "docs", "fault_injection", "fuzz"}
 LINKED = ("common", "curator", "deploy", "owner")
@@ -64,8 +64,8 @@ def test_a_fresh_environment_takes_the_source_archive_and_its_wheel(tmp_path: Pa
     fresh = tmp_path / "fresh"
     venv.create(fresh, with_pip=False)
     python = fresh / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
-    subprocess.run([*pip, "--no-index", "--no-deps", wheel], check=True)
+    given = ("--python", python, "install", "--quiet", "--no-index", "--no-deps", wheel)
+    assert run_pip(*given).returncode == 0
     (packages,) = fresh.glob("lib/python3*/site-packages")
     assert {p.name for p in packages.iterdir() if ".dist-info" not in p.name} == {"dppca"}
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))

@@ -14,6 +14,7 @@ from packaging.utils import canonicalize_name
 from dppca.common.errors import SettingError
 from tests.support.sites import make_proved_site
 from tools.audit import UNKNOWN, WEAK, verdict
+from tools.install import index_settings
 from tools.lock import FOLDER, LOCKS, ROOT, read_pins, requirements_digest
 from tools.sbom import document
 
@@ -46,7 +47,7 @@ def test_every_pin_has_digests_and_nothing_names_a_registry(lock: str) -> None:
 @pytest.mark.parametrize("python", PYTHONS)
 def test_what_is_deployed_is_pinned_within_its_bounds_and_is_what_is_tested(python: str) -> None:
     whole, deployed = pins_for("dev", python), pins_for("runtime", python)
-    for lock in ("runtime", "site", "verify", "build"):
+    for lock in ("demo", "runtime", "site", "verify", "build"):
         assert pins_for(lock, python).items() <= whole.items()
     extras = PROJECT["project"]["optional-dependencies"]
     for wanted in map(Requirement, extras["page"] + extras["plots"]):
@@ -57,13 +58,58 @@ def test_what_is_deployed_is_pinned_within_its_bounds_and_is_what_is_tested(pyth
 
 
 def test_set_up_and_image_install_locked_bytes_only() -> None:
-    for path in ("deploy/setup.sh", "deploy/Dockerfile", "Makefile"):
+    for path in ("deploy/Dockerfile", "deploy/compose.sh", "deploy/setup.sh", "Makefile"):
         text = (ROOT / path).read_text().replace("\\\n", " ")
         for line in text.splitlines():
             words = line.split()
-            if "install" in words and ("pip" in words or line.lstrip().startswith('"$venv')):
+            if "install" in words and ("pip" in words or "uv" in words):
                 ours = "--editable ." in line or "apt-get" in line
                 assert ours or "--require-hashes" in line or "PIP_REQUIRE_HASHES=1" in text, line
+
+
+def test_the_demo_needs_a_third_of_what_tests_need_and_no_pandas() -> None:
+    demo, whole = pins_for("demo", "3.11"), pins_for("dev", "3.11")
+    assert 3 * len(demo) <= len(whole)
+    assert {"dppca", "pandas", "patsy"} & demo.keys() == set()
+    asked = [*map(Requirement, PROJECT["project"]["optional-dependencies"]["simulate"][1:])]
+    for wanted in [*asked, Requirement("statsmodels"), Requirement("editables")]:
+        assert canonicalize_name(wanted.name) in demo
+
+
+@pytest.mark.parametrize(
+    ("configured", "options", "variables"),
+    [
+        ("", [], {}),
+        (
+            "global.cert='/etc/ca.pem'\nglobal.index-url='https://mirror.example/simple'",
+            ["--default-index", "https://mirror.example/simple"],
+            {"SSL_CERT_FILE": "/etc/ca.pem"},
+        ),
+        (
+            ":env:.index-url='https://b.example'\nglobal.index-url='https://a.example'\n"
+            "install.find-links='/wheels /more'",
+            [
+                *("--default-index", "https://b.example"),
+                *("--find-links", "/wheels", "--find-links", "/more"),
+            ],
+            {},
+        ),
+        (
+            "global.extra-index-url='\\nhttps://a.example\\nhttps://b.example'\n"
+            "global.proxy='http://proxy.example:3128'\nglobal.trusted-host='a.example'",
+            [
+                *("--index", "https://a.example", "--index", "https://b.example"),
+                *("--allow-insecure-host", "a.example", "--index-strategy", "unsafe-best-match"),
+            ],
+            {"ALL_PROXY": "http://proxy.example:3128"},
+        ),
+        ("global.no-index='true'\nglobal.timeout='60'", ["--no-index"], {}),
+    ],
+)
+def test_uv_is_told_what_pip_is_configured_with(
+    configured: str, options: list[str], variables: dict[str, str]
+) -> None:
+    assert index_settings(configured) == (options, variables)
 
 
 def test_the_sbom_lists_what_a_python_installs_with_every_digest() -> None:
