@@ -3,12 +3,25 @@
 import re
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from decimal import Decimal
 from itertools import chain
-from typing import Any
+from typing import Any, Self
 
 import yaml
 
 MAX_DOCUMENT_BYTES = 4 << 20
+
+
+class WrittenFloat(float):
+    """A number whose text says more than the number, such as the code 1.10: a label keeps it."""
+
+    def __new__(cls, value: float, written: str) -> Self:
+        """Make a number that remembers its text."""
+        number = super().__new__(cls, value)
+        number.written = written
+        return number
+
+    written: str
 
 
 class NotYamlError(ValueError):
@@ -88,6 +101,14 @@ class _Loader(yaml.SafeLoader):
         self._sizes[id(node)] = size
         return node
 
+    def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
+        """Keep the text of a number that would lose a zero at its end, or digits."""
+        value: float = super().construct_yaml_float(node)
+        fraction = node.value.partition(".")[2]
+        if fraction[1:].endswith("0") or Decimal(node.value) != Decimal(repr(value)):
+            return WrittenFloat(value, node.value)
+        return value
+
     def construct_yaml_timestamp(self, node: yaml.ScalarNode) -> Any:
         """Refuse what has a date's form and is none, such as 2023-13-45."""
         try:
@@ -105,6 +126,7 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep=deep)
 
 
+_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
 _Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_yaml_timestamp)
 _PLAIN_SCALARS = {
     "tag:yaml.org,2002:bool": (r"true|True|TRUE|false|False|FALSE", "tTfF"),

@@ -29,7 +29,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.schema import Cells, Column, ColumnKind, Numeric, Schema, encode, encode_numeric
+from dppca.common.schema import Cells, Column, ColumnKind, Numeric, Schema, encode, encode_values
 
 MARGINAL_CELLS = 20
 """Cells of a numeric in its own marginal."""
@@ -64,7 +64,7 @@ def assign_cells(
             coded = rows[:, start]
             if kind is ColumnKind.INDICATOR:  # by bins, of which there may be any number
                 values = np.asarray(columns[index], np.float64)
-                coded = encode_numeric(attribute, values, 2 * half)
+                coded = encode_values(attribute, values, 2 * half)
             scaled = (coded.astype(np.int64) + half) * numeric_cells // (2 * half)
             cells[:, index] = np.clip(scaled, 0, numeric_cells - 1)
             sizes.append(numeric_cells)

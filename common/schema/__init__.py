@@ -10,7 +10,7 @@ from dppca.common.schema.attributes import (
     Score,
     label_text,
 )
-from dppca.common.schema.cells import Cells, Scale, encode_numeric
+from dppca.common.schema.cells import Cells, Scale, count_whole, encode_numeric, encode_values
 from dppca.common.schema.coding import (
     MISSING,
     UNKNOWN,
@@ -48,9 +48,11 @@ __all__ = [
     "Scale",
     "Schema",
     "Score",
+    "count_whole",
     "encode",
     "encode_numeric",
     "encode_unit_ball",
+    "encode_values",
     "find_attribute_faults",
     "find_cells",
     "known_labels",

@@ -3,7 +3,7 @@
 An attribute lists the values that can occur, agreed before any row is read. Nothing here is ever
 computed from data. Labels of binaries and categoricals are text; numbers and booleans in a study
 file or a data file are compared by their canonical text (`label_text`), so ``1``, ``1.0`` and
-``"1"`` are the same label.
+``"1"`` are the same label. A code such as ``1.10`` of a study file is what was written.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from pydantic import (
 )
 
 from dppca.common.documents.names import check_name
+from dppca.common.documents.yaml_text import WrittenFloat
 
 MAX_LABEL_LENGTH = 256
 MAX_BINS = 256
@@ -42,12 +43,15 @@ _LEAST_WIDTH = 1e-12
 def label_text(value: object) -> str:
     """Canonical text of a label: a string (outer blanks are dropped), boolean, integer or float.
 
-    Booleans are ``true`` or ``false``; integral floats have no fraction.
+    Booleans are ``true`` or ``false``; integral floats have no fraction. A number of YAML whose
+    text says more than the number is what was written: ``1.10`` is not ``1.1``.
     """
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, WrittenFloat):
+        return value.written
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
@@ -170,7 +174,8 @@ class Numeric(_Strict):
         bounds, from 0 to 1, the logarithm of ``1 + 1000 t``, so the lowest thousandth takes as much
         as a tenth elsewhere.
     integer
-        True if values are whole numbers: synthetic values are, too.
+        True if values are whole numbers: synthetic values are, too. Another value counts as the
+        nearest whole number between the bounds, and is a fault.
     spikes
         Values that many rows have exactly, at most 16 in ascending order: ``[0]`` for money and
         counts, ``[40]`` for hours of work. Each has a cell of its own, after all others. They need
@@ -428,7 +433,8 @@ class Binary(_Strict):
     type
         The kind of attribute.
     values
-        The two labels. Only ``true`` and ``false`` are booleans; ``No`` and ``010`` are text.
+        The two labels. Only ``true`` and ``false`` are booleans; ``No``, ``010`` and ``1.10`` are
+        text.
     missing
         Label that codes a missing or unknown value; the first one by default. A missing value is
         then not counted as a fault.
@@ -529,7 +535,11 @@ def list_labels(attribute: Attribute) -> tuple[str, ...] | None:
 
 def _check_labels(labels: tuple[str, ...], missing: str | None) -> None:
     if len(set(labels)) != len(labels):
-        raise ValueError("labels must differ")
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise ValueError(
+            f"labels must differ, and {twice} is there twice (a number is one label however it is "
+            "written: 1.0 is 1; put a label that is a text into quotes)"
+        )
     if missing is not None and missing not in labels:
         raise ValueError("missing must be one of the labels")
 

@@ -5,6 +5,8 @@ A numeric between bounds is cut into intervals at public edges; each of its ``sp
 values that are not finite. An interval that has no value but spikes is joined to the next one. The
 cell of a value depends on the value and the schema alone, and every value has one: values outside
 the bounds count as the bound, and without ``missing: level`` missing values count as the middle.
+With ``integer: true`` a value counts as the nearest whole number between the bounds, here as in
+products (`count_whole`).
 
 ``score: log`` maps a value to the coordinate ``log(1 + 1000 t) / log(1001) - 1/2``, with t its
 place between the bounds from 0 to 1. Values are coded by comparing them with the values at which
@@ -168,9 +170,10 @@ class Cells:
 
     def index(self, values: Vector) -> NDArray[np.int32]:
         """Return the cell of each value, also of values that are not finite: shape (n_rows,)."""
-        known = np.clip(
-            np.where(np.isfinite(values), values, self.middle), self.scale.lower, self.scale.upper
-        )
+        lower, upper = self.scale.lower, self.scale.upper
+        if self.integer:
+            values = count_whole(values, lower, upper)
+        known = np.clip(np.where(np.isfinite(values), values, self.middle), lower, upper)
         codes = np.searchsorted(self.edges[1:-1], known, side="right").astype(np.int32)
         for place, spike in enumerate(self.spikes):
             codes[known == spike] = self.n_intervals + place
@@ -195,8 +198,30 @@ def make_cells(attribute: Numeric) -> Cells:
     return replace(cells, edges=np.array([cells.edges[0], *stops, cells.edges[-1]]))
 
 
+def count_whole(values: Vector, lower: float, upper: float) -> Vector:
+    """Return the nearest whole number between the bounds for each value; others stay as they are.
+
+    Of two as near it is the even one (IEEE 754). It is a function of one value: sums stay in the
+    range from which their sensitivity follows.
+    """
+    whole = np.rint(values)
+    inside = np.clip(whole, math.ceil(lower), math.floor(upper))
+    counted: Vector = np.where(np.isfinite(whole), inside, whole)
+    return counted
+
+
+def encode_values(attribute: Numeric, values: Vector, unit: int) -> NDArray[np.int32]:
+    """Code the values of rows: `encode_numeric` of what each counts as (`count_whole`)."""
+    if attribute.integer:
+        values = count_whole(values, *attribute.bounds)
+    return encode_numeric(attribute, values, unit)
+
+
 def encode_numeric(attribute: Numeric, values: NDArray[np.float64], unit: int) -> NDArray[np.int32]:
-    """Return coordinates of a numeric with bounds, shape (n_rows,), in units of ``1 / unit``."""
+    """Return coordinates of places on a numeric's scale, shape (n_rows,), in units of ``1 / unit``.
+
+    A place may lie between whole numbers, as a threshold does.
+    """
     if attribute.score is Score.LOG:
         return encode_log(values, Scale.of(attribute).code_changes(unit))
     lower, upper = attribute.bounds

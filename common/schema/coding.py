@@ -6,7 +6,7 @@ reports the values that the rules replaced, to the owner only.
 
 * numeric: clipped to its bounds, scaled and centred to ``[-1/2, 1/2]`` (with ``score: log`` on a
   logarithmic scale), rounded to the grid of ``2**-g``: an integer in ``[-2**(g-1), 2**(g-1)]``;
-  missing and non-finite: the middle.
+  missing and non-finite: the middle. With ``integer: true`` it is first the nearest whole number.
 * binary: ``-2**(g-1)`` or ``2**(g-1)``.
 * categorical: one indicator is ``2**g``, the others 0; so is a numeric with ``products: bins``, by
   the cell that its value is in (`Cells.index`).
@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.schema.attributes import Attribute, Binary, Categorical, Numeric
-from dppca.common.schema.cells import encode_numeric
+from dppca.common.schema.cells import encode_values
 from dppca.common.schema.document import Schema
 from dppca.common.schema.layout import ColumnKind
 from dppca.common.schema.partitions import RowCodes
@@ -47,12 +47,13 @@ class Faults:
     """Faulty values in one attribute of a batch; masks of shape (n_rows,). Site-only.
 
     ``invalid`` marks values not of the attribute's type (infinite, unknown label), ``out`` values
-    outside its bounds.
+    outside its bounds, ``not_whole`` other values with a fraction where ``integer: true`` has none.
     """
 
     missing: NDArray[np.bool_]
     invalid: NDArray[np.bool_]
     out: NDArray[np.bool_]
+    not_whole: NDArray[np.bool_]
 
 
 def encode(schema: Schema, columns: Sequence[Column]) -> NDArray[np.int32]:
@@ -73,7 +74,7 @@ def encode(schema: Schema, columns: Sequence[Column]) -> NDArray[np.int32]:
         if kind is ColumnKind.INDICATOR:
             coded[np.arange(n_rows), start + label_codes(schema, index, column)] = unit
         elif isinstance(attribute, Numeric):
-            coded[:, start] = encode_numeric(attribute, np.asarray(column, np.float64), unit)
+            coded[:, start] = encode_values(attribute, np.asarray(column, np.float64), unit)
         else:
             coded[:, start] = label_codes(schema, index, column) * unit - unit // 2
     return coded
@@ -120,7 +121,7 @@ def row_codes(schema: Schema, columns: Sequence[Column]) -> RowCodes:
         if not isinstance(attribute, Numeric):
             return own(index)
         values, unit = np.asarray(columns[index], np.float64), 1 << schema.resolution_bits
-        codes = encode_numeric(attribute, values, unit)
+        codes = encode_values(attribute, values, unit)
         if cells is not None and cells.missing:
             codes[~np.isfinite(values)] = unit // 2 + 1
         return codes
@@ -194,9 +195,13 @@ def find_attribute_faults(attribute: Attribute, column: Column) -> Faults:
     if not isinstance(attribute, Numeric):
         missing = column == MISSING
         invalid = ((column < 0) | (column >= len(attribute.labels))) & ~missing
-        return Faults(missing=missing, invalid=invalid, out=none)
+        return Faults(missing=missing, invalid=invalid, out=none, not_whole=none)
     invalid = np.isinf(column)
-    out = none
+    out = not_whole = none
     if attribute.lower is not None and attribute.upper is not None:
-        out = ((column < attribute.lower) | (column > attribute.upper)) & ~invalid
-    return Faults(missing=np.isnan(column), invalid=invalid, out=out)
+        whole = np.rint(column) if attribute.integer else column
+        low, high = (np.minimum(column, whole), np.maximum(column, whole))
+        out = ((high < attribute.lower) | (low > attribute.upper)) & ~invalid
+        if attribute.integer:
+            not_whole = np.isfinite(column) & (whole != column) & ~out
+    return Faults(missing=np.isnan(column), invalid=invalid, out=out, not_whole=not_whole)

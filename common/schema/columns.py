@@ -3,29 +3,32 @@
 Conversion is total and works on one cell at a time: the result for a cell depends neither on the
 other cells, nor on the batches of the file, nor on its format, CSV, Parquet or Arrow.
 
-Numerics become float64. Null, empty text and NaN are missing: ``NaN``. Other values that are no
-number become `NOT_A_NUMBER` and non-finite numbers `INFINITE`; both are infinities, which coding
-treats as the middle, like NaN, and which `dppca.owner.records.check` distinguishes. Text is a
-number if it is one in ASCII decimals, with or without exponent, sign and outer blanks. A truth
-value or a date in a numeric column is no number, because it would be none in a CSV file.
+Numerics become float64. Null, empty text, NaN and words for them such as ``NA`` (`MISSING_WORDS`)
+are missing: ``NaN``. Other values that are no number become `NOT_A_NUMBER` and non-finite numbers
+`INFINITE`; both are infinities, which coding treats as the middle, like NaN, and which
+`dppca.owner.records.check` distinguishes. Text is a number if it is one in ASCII decimals, with or
+without exponent, sign and outer blanks. A float32 or float16 is the shortest decimal that is read
+as it, which writers of CSV write: 5.7, not 5.699999809. A truth value or a date in a numeric column
+is no number, because it would be none in a CSV file.
 
-Dates become days since 1970, from columns of dates and of times (in UTC if they have a zone) and
-from text that begins with a date such as ``2020-01-31``; a time of day behind it is ignored. They
-are of the years 1 to 9999, the range of such text. The labels of an ordinal become their places.
-Anything else is `NOT_A_NUMBER`.
+Dates become days since 1970, from columns of dates and of times and from text that begins with a
+date such as ``2020-01-31``; a time of day is ignored. A time with a zone is the day of its own
+zone, as the text ``2020-02-01 00:00:00+01:00`` is; if this machine does not know the zone, it is
+`NOT_A_NUMBER`. Days are of the years 1 to 9999, the range of such text. The labels of an ordinal
+become their places. Anything else is `NOT_A_NUMBER`.
 
 Binaries and categoricals become codes by the canonical text of the cell (`label_text`): ``1``,
 ``1.0`` and ``"1"`` are one label, outer blanks are ignored, null, empty text and NaN are `MISSING`.
-Text that is no label is read again as the number or truth value that it spells, since CSV writers
-turn ``1`` into ``1.0``, ``100000`` into ``1e+05``, ``true`` into ``True`` and a missing value into
-``nan``. The rest is `UNKNOWN`.
+Text that is no label is read again as the number or truth value that it spells: a label that is a
+number (`is_number_label`) is that number in every spelling, such as ``.5000`` and ``1E+05``, and
+``True`` is true. A word for a missing value that is no label is `MISSING`. The rest is `UNKNOWN`.
 """
 
 import math
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import date
+from decimal import Decimal
 from typing import Any, Final
 
 import numpy as np
@@ -35,19 +38,29 @@ from numpy.typing import NDArray
 
 from dppca.common.schema import MISSING, UNKNOWN, Attribute, Column, Numeric
 from dppca.common.schema import label_text as canonical_text
-from dppca.common.schema.attributes import MAX_LABEL_LENGTH, Date, Ordinal, count_days, list_labels
+from dppca.common.schema.attributes import Date, Ordinal, count_days, list_labels
+from dppca.common.schema.decimals import (
+    find_nulls,
+    is_short,
+    numbers_of_decimals,
+    shortest_decimals,
+    texts_of_decimals,
+)
+from dppca.common.schema.texts import (
+    INFINITE,
+    NOT_A_NUMBER,
+    day_of_text,
+    is_missing,
+    is_number_label,
+    label_number,
+    number_of_text,
+)
 
-INFINITE: Final = math.inf
-"""Value in a numeric column for a number that is not finite, of either sign."""
-NOT_A_NUMBER: Final = -math.inf
-"""Value in a numeric column for text, a truth value, a date, or any other non-number."""
-
-_PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+_DAY_S: Final = 86_400
+_PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 _FIRST_DAY, _LAST_DAY = count_days(date.min), count_days(date.max)
 _PLAIN = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
-_DECIMAL_DIGITS = 78  # of the widest decimal of Arrow
-_NARROWEST = 4  # bytes of the narrowest
-_EXACT, _POWERS = 1 << 53, 22  # whole numbers, and powers of ten, that are exact in float64
+_TRUTH = ("true", "false")
 
 
 def parse_column(
@@ -89,7 +102,7 @@ def parse_column(
     if pa.types.is_date(kind):
         cells = cells.cast(pa.large_string())
     elif pa.types.is_decimal(kind):
-        cells = _texts_of_decimals(cells)
+        cells = texts_of_decimals(cells)
     codes = _codes(labels, cells)
     if not isinstance(attribute, Ordinal):
         return codes
@@ -106,6 +119,24 @@ def cell_texts(cells: pa.Array) -> list[str]:
         value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
         for value in ("" if value is None else value for value in cells.to_pylist())
     ]
+
+
+def plain_cells(cells: pa.Array) -> pa.Array:
+    """Return texts as large binary, and times, without dictionary, runs or extension.
+
+    Cells of other types become null: nothing is asked about them but `parse_column`.
+    """
+    kind = cells.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain_cells(cells.storage)
+    if pa.types.is_run_end_encoded(kind):
+        values, runs = _runs(cells)
+        return plain_cells(values).take(pa.array(runs))
+    if pa.types.is_dictionary(kind):
+        return plain_cells(cells.dictionary).take(cells.indices)
+    if _is_text(kind):
+        return cells.cast(pa.large_binary())
+    return cells if pa.types.is_timestamp(kind) else pa.nulls(len(cells))
 
 
 def absent_column(attribute: Attribute, n_rows: int) -> Column:
@@ -126,11 +157,17 @@ def _places(cells: pa.DictionaryArray) -> NDArray[np.integer[Any]]:
 
 def _run_ends(attribute: Attribute, cells: pa.RunEndEncodedArray) -> Column:
     """Convert each run's value once and repeat it."""
+    values, runs = _runs(cells)
+    taken: Column = parse_column(attribute, values)[runs]
+    return taken
+
+
+def _runs(cells: pa.RunEndEncodedArray) -> tuple[pa.Array, NDArray[np.intp]]:
+    """Return the values of the runs, and for each row the place of its run in them."""
     first, n_runs = cells.find_physical_offset(), cells.find_physical_length()
     rows = np.arange(cells.offset, cells.offset + len(cells))
     runs = np.searchsorted(cells.run_ends.to_numpy()[first : first + n_runs], rows, side="right")
-    taken: Column = parse_column(attribute, cells.values.slice(first, n_runs))[runs]
-    return taken
+    return cells.values.slice(first, n_runs), runs
 
 
 def _numbers(cells: pa.Array, *, distinguish_missing: bool) -> NDArray[np.float64]:
@@ -139,8 +176,10 @@ def _numbers(cells: pa.Array, *, distinguish_missing: bool) -> NDArray[np.float6
         return _numbers_of_text(cells)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         values: NDArray[np.float64] = (
-            _numbers_of_decimals(cells)
+            numbers_of_decimals(cells)
             if pa.types.is_decimal(kind)
+            else shortest_decimals(cells)
+            if is_short(kind)
             else cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         )
         if not distinguish_missing:
@@ -151,32 +190,7 @@ def _numbers(cells: pa.Array, *, distinguish_missing: bool) -> NDArray[np.float6
         if lowest > NOT_A_NUMBER:
             return values
         return np.where(np.isneginf(values), INFINITE, values)
-    return np.where(_nulls(cells), np.nan, NOT_A_NUMBER)
-
-
-def _numbers_of_decimals(cells: pa.Array) -> NDArray[np.float64]:
-    """Return the float64 nearest to each decimal, as for the same digits in text.
-
-    Arrow's own cast multiplies by a rounded power of ten and is often one unit off. A quotient of
-    two numbers that are exact in float64 is rounded once (IEEE 754): digits up to 2^53, and powers
-    of ten up to 10^22.
-    """
-    width, scale, n_rows = cells.type.byte_width, cells.type.scale, len(cells)
-    nulls, stored = _nulls(cells), cells.buffers()[1]
-    if nulls.all():
-        return np.full(n_rows, np.nan)
-    raw = np.frombuffer(stored, np.uint8, n_rows * width, cells.offset * width)
-    words = raw.view(np.int32 if width == _NARROWEST else np.int64).reshape(n_rows, -1)
-    low = words[:, 0].astype(np.int64)
-    exact = (low >= -_EXACT) & (low <= _EXACT) & (words[:, 1:] == (low >> 63)[:, None]).all(axis=1)
-    if not 0 <= scale <= _POWERS or sys.byteorder != "little":
-        exact[:] = False
-    values: NDArray[np.float64] = low / 10.0 ** min(max(scale, 0), _POWERS)
-    for row in np.flatnonzero(~exact & ~nulls):
-        digits = raw[row * width : (row + 1) * width].tobytes()
-        values[row] = float(f"{int.from_bytes(digits, sys.byteorder, signed=True)}e{-scale}")
-    values[nulls] = np.nan
-    return values
+    return np.where(find_nulls(cells), np.nan, NOT_A_NUMBER)
 
 
 def _numbers_of_text(text: pa.Array) -> NDArray[np.float64]:
@@ -189,84 +203,72 @@ def _numbers_of_text(text: pa.Array) -> NDArray[np.float64]:
         plain = pc.fill_null(pc.match_substring_regex(trimmed, _PLAIN), False)
         numbers = pc.if_else(plain, trimmed, pa.scalar(None, trimmed.type))
         values = _to_numpy(numbers.cast(pa.float64()))
-    open_ = np.flatnonzero(~np.isfinite(values) & ~_nulls(text))
+    open_ = np.flatnonzero(~np.isfinite(values) & ~find_nulls(text))
     if len(open_):
-        values[open_] = _by_value(text.take(pa.array(open_)), _number_of_text, np.float64)
+        values[open_] = _by_value(text.take(pa.array(open_)), number_of_text, np.float64)
     return values
-
-
-def _number_of_text(text: object) -> float:
-    word = str(text).strip()
-    if not word or _is_nan(word):
-        return math.nan
-    if not word.isascii() or "_" in word:
-        return NOT_A_NUMBER
-    try:
-        number = float(word)
-    except ValueError:
-        return NOT_A_NUMBER
-    return number if math.isfinite(number) else INFINITE
-
-
-def _is_nan(word: str) -> bool:
-    """Return True for a NaN as written in C: ``nan``, ``-NaN``, ``nan(some_1)``."""
-    word = word.removeprefix("-") if word.startswith("-") else word.removeprefix("+")
-    if not word.isascii() or word[:3].lower() != "nan":
-        return False
-    rest = word[3:]
-    inner = rest[1:-1].replace("_", "")
-    return not rest or (rest[0] == "(" and rest[-1] == ")" and (not inner or inner.isalnum()))
 
 
 def _days(cells: pa.Array) -> NDArray[np.float64]:
     kind = cells.type
     if _is_text(kind):
-        days: NDArray[np.float64] = _by_value(cells, _day_of_text, np.float64)
+        days: NDArray[np.float64] = _by_value(cells, day_of_text, np.float64)
         return days
     if pa.types.is_date32(kind):
         days = cells.fill_null(0).view(pa.int32()).to_numpy().astype(np.float64)
     elif pa.types.is_date64(kind) or pa.types.is_timestamp(kind):
-        unit = "ms" if pa.types.is_date64(kind) else kind.unit
-        days = (cells.view(pa.int64()).fill_null(0).to_numpy() // _PER_DAY[unit]).astype(np.float64)
+        seconds = local_seconds(cells)
+        unknown = np.full(len(cells), NOT_A_NUMBER)
+        days = unknown if seconds is None else (seconds // _DAY_S).astype(np.float64)
     else:
         days = np.full(len(cells), NOT_A_NUMBER)
     days = np.where((days >= _FIRST_DAY) & (days <= _LAST_DAY), days, NOT_A_NUMBER)
-    return np.where(_nulls(cells), np.nan, days)
+    return np.where(find_nulls(cells), np.nan, days)
 
 
-def _day_of_text(text: object) -> float:
-    word = "" if text is None else str(text).strip()
-    if not word or _is_nan(word):
-        return math.nan
-    day, then = word[:10], word[10:11]  # a time of the day may follow
-    digits = day[:4] + day[5:7] + day[8:]
-    written = len(digits) == 8 and digits.isascii() and digits.isdigit()
-    if not written or day[4] != "-" or day[7] != "-" or then not in ("", "T", " "):
-        return NOT_A_NUMBER
-    if word.endswith(" BC"):  # PostgreSQL's form of the years before 1
-        return NOT_A_NUMBER
-    try:
-        return float(count_days(date.fromisoformat(day)))
-    except ValueError:
-        return NOT_A_NUMBER
+def local_seconds(cells: pa.Array) -> NDArray[np.int64] | None:
+    """Return the seconds since 1970 of times, on the clock of their own zone; any for null.
+
+    None if this machine does not know the zone. Years outside of 1 to 9999 are no days of a text,
+    and not looked up; the arithmetic of zones would overflow.
+    """
+    kind = cells.type
+    unit, zone = ("ms", None) if pa.types.is_date64(kind) else (kind.unit, kind.tz)
+    ticks = cells.view(pa.int64()).fill_null(0).to_numpy()
+    seconds: NDArray[np.int64] = ticks // _PER_SECOND[unit]
+    if zone and zone != "UTC":
+        known = (seconds >= (_FIRST_DAY - 1) * _DAY_S) & (seconds < (_LAST_DAY + 2) * _DAY_S)
+        asked = pa.array(np.where(known, seconds, 0)).view(pa.timestamp("s", zone))
+        try:
+            local = pc.local_timestamp(asked).view(pa.int64()).to_numpy()
+        except pa.ArrowException:
+            return None
+        seconds = np.where(known, local, seconds)
+    return seconds
 
 
 def _codes(labels: tuple[str, ...], cells: pa.Array) -> NDArray[np.int32]:
     code_of = {label: code for code, label in enumerate(labels)}
+    numbers: dict[Decimal | None, int] = {}
+    for label, place in code_of.items():
+        if is_number_label(label):
+            numbers.setdefault(label_number(label), place)
 
     def code(value: object) -> int:
         text = _canonical_text(value)
-        if not text:
-            return MISSING
-        code = code_of.get(text)
-        if code is None:
-            code = code_of.get(_spelled(text), MISSING if _is_nan(text) else UNKNOWN)
-        return code
+        found = code_of.get(text)
+        if found is None and numbers:
+            found = numbers.get(label_number(text))
+        if found is None:
+            found = code_of.get(text.lower()) if text.lower() in _TRUTH else None
+        if found is None:
+            return MISSING if is_missing(text) else UNKNOWN
+        return found
 
     if not _is_text(cells.type):
         if _has_canonical_text(cells.type):
             return _by_value(cells, code, np.int32)
-        return np.where(_nulls(cells), MISSING, UNKNOWN).astype(np.int32)
+        return np.where(find_nulls(cells), MISSING, UNKNOWN).astype(np.int32)
     indices = pc.index_in(cells, value_set=pa.array(labels, cells.type))
     codes = np.array(indices.fill_null(UNKNOWN).to_numpy(zero_copy_only=False), np.int32)
     # Only cells whose text is no label need the slower conversion.
@@ -283,59 +285,6 @@ def _canonical_text(value: object) -> str:
     return canonical_text(value)
 
 
-def _texts_of_decimals(cells: pa.Array) -> pa.Array:
-    """Write decimals in full, except those longer than any label: a scale may ask for gigabytes."""
-    raw = cells.view(pa.binary(cells.type.byte_width)).dictionary_encode()
-    numbers = (int.from_bytes(v, sys.byteorder, signed=True) for v in raw.dictionary.to_pylist())
-    texts = [_text_of_decimal(number, cells.type.scale) for number in numbers]
-    return pa.array(texts, pa.large_string()).take(raw.indices)
-
-
-def _text_of_decimal(number: int, scale: int) -> str:
-    if abs(scale) > MAX_LABEL_LENGTH + _DECIMAL_DIGITS:
-        return "0" if number == 0 else "9" * (MAX_LABEL_LENGTH + 1)
-    places = max(scale, 0)
-    digits = str(abs(number) * 10 ** max(-scale, 0)).zfill(places + 1)
-    point = len(digits) - places
-    return "-" * (number < 0) + digits[:point] + (f".{digits[point:]}" if places else "")
-
-
-def _spelled(text: str) -> str:
-    """Return the text that a CSV writer may have rewritten.
-
-    ``1.0`` was 1, ``2.50`` was 2.5, ``-0.0`` was 0, ``1e+05`` was 100000, ``True`` true.
-    """
-    if text.lower() in {"true", "false"}:
-        return text.lower()
-    if _has_exponent(text) and math.isfinite(number := float(text)):
-        return canonical_text(number)
-    whole, point, fraction = text.partition(".")
-    digits = whole[1:] if whole.startswith(("+", "-")) else whole
-    if not point or not digits or not text.isascii() or not (digits + fraction).isdigit():
-        return text
-    fraction = fraction.rstrip("0")
-    if not fraction:
-        return "0" if whole == "-0" else whole
-    return f"{whole}.{fraction}"
-
-
-def _has_exponent(text: str) -> bool:
-    """Return True for a float with an exponent as CSV writers write it: ``-1.5e-07``."""
-    mantissa, letter, exponent = text.partition("e")
-    whole, point, fraction = mantissa.removeprefix("-").partition(".")
-    sign, digits = exponent[:1], exponent[1:]
-    return (
-        text.isascii()
-        and bool(letter)
-        and len(whole) == 1
-        and whole.isdigit()
-        and (fraction.isdigit() if point else True)
-        and sign in ("+", "-")
-        and len(digits) <= 3
-        and digits.isdigit()
-    )
-
-
 def _by_value(
     cells: pa.Array, convert: Callable[[object], float], dtype: type[Any]
 ) -> NDArray[Any]:
@@ -343,9 +292,8 @@ def _by_value(
     kind = cells.type
     if _is_text(kind):
         cells = cells.view(pa.large_binary())
-    elif pa.types.is_float16(kind) or pa.types.is_float32(kind):
-        # The shortest text that reads back as this float32, not as its double.
-        cells = pa.array([None if v is None else float(str(v)) for v in _short(cells)])
+    elif is_short(kind):
+        cells = pa.array(shortest_decimals(cells), from_pandas=True)
     encoded = cells.dictionary_encode(null_encoding="encode")
     values = [
         v.decode("utf-8", "replace") if isinstance(v, bytes) else v
@@ -354,11 +302,6 @@ def _by_value(
     table = np.array([convert(value) for value in values], dtype=dtype)
     taken: NDArray[Any] = table[encoded.indices.to_numpy(zero_copy_only=False)]
     return taken
-
-
-def _short(cells: pa.Array) -> list[Any]:
-    present = cells.fill_null(0).to_numpy(zero_copy_only=False)
-    return [None if null else value for value, null in zip(present, _nulls(cells), strict=True)]
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -377,13 +320,6 @@ def _has_canonical_text(kind: pa.DataType) -> bool:
     return bool(
         pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
     )
-
-
-def _nulls(cells: pa.Array) -> NDArray[np.bool_]:
-    if pa.types.is_union(cells.type):  # a union has no nulls of its own
-        return np.zeros(len(cells), np.bool_)
-    nulls: NDArray[np.bool_] = cells.is_null().to_numpy(zero_copy_only=False)
-    return nulls
 
 
 def _to_numpy(numbers: pa.Array) -> NDArray[np.float64]:

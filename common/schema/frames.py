@@ -212,9 +212,27 @@ def _choose_columns(frame: Any, wanted: list[str]) -> Any:
         return frame
     chosen = frame.select(wanted) if hasattr(frame, "select") else frame[wanted]
     try:
-        return pa.table(chosen)
+        table = pa.table(chosen)
     except _NO_ONE_KIND:
         return chosen
+    return {
+        name: chosen[name] if _is_guessed(chosen[name], table[name].type) else table[name]
+        for name in wanted
+    }
+
+
+def _is_guessed(values: Any, kind: pa.DataType) -> bool:
+    """Return True if Arrow gives values one type by which some become others.
+
+    Of values that have no type together it takes the zone of one time for all, and one precision
+    for all numbers.
+    """
+    dtype = getattr(values, "dtype", None)
+    if isinstance(values, pa.ChunkedArray) or not (dtype is None or dtype == np.dtype(object)):
+        return False
+    if pa.types.is_floating(kind):
+        return any(isinstance(value, np.float32 | np.float16) for value in values)
+    return bool(pa.types.is_temporal(kind))
 
 
 def _cells(name: str, values: Any) -> pa.Array:
@@ -225,11 +243,14 @@ def _cells(name: str, values: Any) -> pa.Array:
     if is_one or getattr(values, "ndim", 1) != 1:
         raise DataError(f"column {name} of the table is not a sequence of single values")
     try:
-        return pa.array(values, from_pandas=True)
+        cells = pa.array(values, from_pandas=True)
+        if not _is_guessed(values, cells.type):
+            return cells
     except _NO_ONE_KIND:
-        # Each value as its text, which is read like a file's, with any bytes in it.
-        texts = pa.array([_text(value) for value in values], pa.large_binary())
-        return texts.view(pa.large_string())
+        pass
+    # Each value as its text, which is read like a file's, with any bytes in it.
+    texts = pa.array([_text(value) for value in values], pa.large_binary())
+    return texts.view(pa.large_string())
 
 
 def _text(value: object) -> bytes | None:

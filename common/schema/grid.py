@@ -5,7 +5,9 @@ becomes
 
     clip(rint((clip(x, l, u) - m) / (u - l) * 2^g), -h, h)                                     (1)
 
-and any other value 0, the middle. The computed form is
+and any other value 0, the middle. (Of an attribute with ``integer: true`` x is the nearest whole
+number, made before, and the codes below are those of the whole numbers between the bounds.) The
+computed form is
 
     clip(rint((x - m) / ((u - l) / 2^g)), code(l), code(u))                                    (2)
 
@@ -21,6 +23,7 @@ Non-finite cells are searched for only if a block's sum of squares is not finite
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -101,6 +104,7 @@ class Grid:
 def make_grid(numerics: Sequence[Numeric], *, resolution_bits: int) -> Grid:
     """Make the grid of numerics with bounds, for resolution g."""
     unit = float(1 << resolution_bits)
+    ends = [_ends(each) for each in numerics]
     lower = np.array([each.lower for each in numerics], dtype=np.float64)
     upper = np.array([each.upper for each in numerics], dtype=np.float64)
     middle = np.array([each.middle for each in numerics], dtype=np.float64)
@@ -115,10 +119,16 @@ def make_grid(numerics: Sequence[Numeric], *, resolution_bits: int) -> Grid:
         middle=_collapse(middle),
         step=_collapse(width / unit if normal else width),
         unit=1.0 if normal else unit,
-        lowest=bound(lower),
-        highest=bound(upper),
+        lowest=bound(np.array([least for least, _ in ends])),
+        highest=bound(np.array([most for _, most in ends])),
         centred=not middle.any(),
     )
+
+
+def _ends(numeric: Numeric) -> tuple[float, float]:
+    """The least and the largest value that a row counts as."""
+    lower, upper = numeric.bounds
+    return (math.ceil(lower), math.floor(upper)) if numeric.integer else (lower, upper)
 
 
 def _collapse(values: NDArray[_Kind]) -> NDArray[_Kind]:

@@ -40,6 +40,11 @@ class CheckedStudyDocument:
         "numerics without spikes whose bins hold several whole numbers: a number that many "
         "rows have is spread over its bin",
     ]
+    one_number: Annotated[
+        dict[str, list[list[str]]],
+        "attributes of whose labels several are one number, and these labels: a file of numbers "
+        "cannot tell them apart",
+    ]
 
 
 @click.command("new")
@@ -120,13 +125,16 @@ def new(columns: Path, output: Path, *, as_json: bool, **given: Any) -> None:
 def check(file: Path, *, as_json: bool) -> None:
     """Say whether the study FILE is valid, and what is wrong; needs no curator, reads no rows.
 
-    It also warns where bins of whole numbers would lose heaps, such as 40 hours: see spikes.
+    It also warns where bins of whole numbers would lose heaps, such as 40 hours: see spikes; and
+    where labels such as 1.1 and 1.10 are one number.
 
     \b
     Example:
       dppca-curator study check study.yaml
     """
     from dppca.common.numerics.synthesis.heaps import find_wide_bins, wide_bins_lines
+    from dppca.common.schema.attributes import list_labels
+    from dppca.common.schema.texts import labels_of_one_number
     from dppca.curator.commands.study_assembly import read_study
 
     study = read_study(file)
@@ -137,12 +145,23 @@ def check(file: Path, *, as_json: bool) -> None:
         attributes=[attribute.name for attribute in study.table.attributes],
         coded_columns=study.table.layout.n_columns,
         wide_bins=find_wide_bins(study.table),
+        one_number={
+            attribute.name: groups
+            for attribute in study.table.attributes
+            if (groups := labels_of_one_number(list_labels(attribute) or ()))
+        },
     )
     lines = [
         f"{file} is a valid study: {study.name}, {len(study.owners)} owners, "
         f"{len(checked.attributes)} attributes, {checked.coded_columns} coded columns.",
         f"Digest: {study.digest}",
         *wide_bins_lines(checked.wide_bins),
+        *(
+            f"ONE NUMBER: the labels {' and '.join(group)} of {name} are one number, so a program "
+            "that takes them for numbers writes them alike: the column must be text in every file"
+            for name, groups in checked.one_number.items()
+            for group in groups
+        ),
         f"next: dppca-curator plan {file} --rows N, with the rows that an owner has",
     ]
     emit(checked, "\n".join(lines), as_json=as_json)

@@ -143,7 +143,7 @@ def read_cells(path: Path, schema: Schema, *, column: str = "") -> tuple[Any, li
 
     table, tally, parts = open_table(path, schema), FaultCounts(schema), []
     for cells in table.cells(_BATCH_ROWS, key=column):
-        tally.add(cells.columns())
+        tally.add(cells.columns(), cells.arrays)
         arrays = {**cells.arrays, column: cells.keys} if column else cells.arrays
         parts.append(pa.table({name: _plain(array) for name, array in arrays.items()}))
     report = tally.report(table)

@@ -70,8 +70,8 @@ def sum_canary() -> str:
 
 
 def canary_batches(schema: Schema) -> Iterator[CellBatch]:
-    """Numbers, text, nulls, infinities, decimals, dates, labels and dictionaries."""
-    texts = ["1e-3", " 2.5", "x", "", "NaN", "-inf", "1e999", "0.1", "2.675", "-0", None, "7", "9"]
+    """Numbers of all widths, text, nulls, infinities, decimals, times, labels and dictionaries."""
+    texts = ["1e-3", " 2.5", "NA", "", "NaN", "-inf", "1e999", "0.1", "2.675", "-0", None, "7", "9"]
     labels = ["yes", "no", " no ", "?", "1", "1.0", "a b", "é", "true", None, "é", "high", "low"]
     days = ["2020-01-31", " 2021-12-31T23:59:59Z", "2019-01-01", "x", None, "2020-07-01", "1"]
     counted = np.arange(1200)
@@ -81,6 +81,7 @@ def canary_batches(schema: Schema) -> Iterator[CellBatch]:
     decimals = pa.array(["0.1", "12345.678901", None]).cast(pa.decimal128(20, 6))
     codes = {name: counted * 997**step % 1201 % 14 for step, name in enumerate("opcumb")}
     known = {name: pa.array([*labels, "low"]).take(pa.array(code)) for name, code in codes.items()}
+    short = pa.array([0.1, 2.5, 6.9999999], pa.float32())
     text, nothing = pa.array(texts), pa.array([None] * 13)
     yield from (
         CellBatch(schema, n_rows, {each.name: cells[each.name] for each in schema.attributes})
@@ -102,6 +103,12 @@ def canary_batches(schema: Schema) -> Iterator[CellBatch]:
                 | dict.fromkeys("opcum", pa.array([1, 2, None]))
                 | {"b": pa.array([True, False, None])}
                 | {"d": pa.array([0, 1_600_000_000, None], pa.timestamp("s"))},
+            ),
+            (
+                3,
+                {"x": short, "y": short, "z": short, "w": short}
+                | dict.fromkeys("opcumb", pa.array(["1E0", "NA", "."]))
+                | {"d": pa.array([1_580_511_600] * 3).view(pa.timestamp("s", "Europe/Berlin"))},
             ),
         )
     )

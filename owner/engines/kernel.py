@@ -34,7 +34,7 @@ from dppca.owner.engines.canary import sum_canary
 from dppca.owner.engines.parts import Part
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.files import join_files, open_piece
-from dppca.owner.records.table import CellBatch, Table, moments_of_table
+from dppca.owner.records.table import CellBatch, Table, moments_of_table, rows_at_once
 
 _TITLE: Final = "a file of the part"
 
@@ -169,7 +169,7 @@ def sum_batches(index: int, batches: Iterable[pa.RecordBatch], work: Work) -> An
             if batch.num_rows:
                 arrays = dict(zip(names, batch.columns, strict=True))
                 columns = CellBatch(schema, batch.num_rows, arrays).columns()
-                tally.add(columns)
+                tally.add(columns, arrays)
                 if work.with_sums:
                     sums.add(columns)
                 n_rows += batch.num_rows
@@ -193,8 +193,8 @@ def sum_part(part: Part, work: Work) -> Answer:
                 moments = moments_of_table(table, schema, tally=tally, workers=1)
                 packed = moments.packed.tobytes()
             else:
-                for columns in table.batches():
-                    tally.add(columns)
+                for cells in table.cells(rows_at_once(schema)):
+                    tally.add(cells.columns(), cells.arrays)
     except (DataError, OSError, pa.ArrowException, ValueError):
         _require_stamps(part)  # a file that is being written is not damaged
         raise

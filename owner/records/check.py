@@ -13,6 +13,7 @@ import csv
 import json
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
+from types import MappingProxyType
 from typing import TextIO
 
 import numpy as np
@@ -31,7 +32,8 @@ from dppca.common.schema import (
     known_labels,
 )
 from dppca.common.schema.attributes import list_labels
-from dppca.common.schema.columns import NOT_A_NUMBER, cell_texts
+from dppca.common.schema.columns import cell_texts
+from dppca.common.schema.texts import NOT_A_NUMBER
 from dppca.owner.records.faults import (
     AttributeReport,
     CheckReport,
@@ -41,11 +43,11 @@ from dppca.owner.records.faults import (
     coded_as,
     form_of,
 )
-from dppca.owner.records.table import Table
+from dppca.owner.records.remarks import Remarks
+from dppca.owner.records.table import Table, rows_at_once
 
 Masks = Mapping[str, Mapping[FaultKind, NDArray[np.bool_]]]
 """Rows at fault of a batch, by attribute and kind."""
-_KEY_ROWS = 1 << 14
 
 
 class FaultCounts:
@@ -60,19 +62,28 @@ class FaultCounts:
         self._found: dict[str, dict[FaultKind, FaultCount]] = {
             a.name: {} for a in schema.attributes
         }
+        self._remarks = {a.name: Remarks(a) for a in schema.attributes}
         self._occurring: set[int] = set()
         self._n_rows = 0
         self._lock = Lock()
 
-    def add(self, columns: Sequence[Column]) -> Masks:
+    def add(
+        self, columns: Sequence[Column], cells: Mapping[str, pa.Array] = MappingProxyType({})
+    ) -> Masks:
         """Count a batch of columns as `encode` takes them; infinities are counted separately.
 
-        Return masks of the rows at fault, by attribute and kind; a sound attribute has no entry.
+        ``cells`` are the arrays that they were made of, by attribute, for remarks on them. Return
+        masks of the rows at fault, by attribute and kind; a sound attribute has no entry.
         """
         masks = {
             attribute.name: kinds
             for attribute, column in zip(self._schema.attributes, columns, strict=True)
             if (kinds := _masks(attribute, column))
+        }
+        remarks = {
+            attribute.name: self._remarks[attribute.name].of(cells[attribute.name], column)
+            for attribute, column in zip(self._schema.attributes, columns, strict=True)
+            if attribute.name in cells
         }
         with self._lock:
             for name, kinds in masks.items():
@@ -81,6 +92,8 @@ class FaultCounts:
                         earlier = self._found[name].get(kind, FaultCount())
                         rows = np.flatnonzero(mask) + self._n_rows + 1
                         self._found[name][kind] = earlier.extended(rows.tolist(), self._limit)
+            for name, each in remarks.items():
+                self._remarks[name].merge(each.to_document())
             if self._target is not None:
                 codes = known_labels(
                     self._target, columns[self._schema.find_index(self._target.name)]
@@ -90,14 +103,16 @@ class FaultCounts:
         return masks
 
     def to_json(self) -> str:
-        """Counts so far, for `merge`; they hold no value and no label."""
+        """Counts so far, for `merge`; of cells they hold words for missing, and times of a day."""
         counts = {
             name: {kind.value: [count.count, count.rows] for kind, count in kinds.items()}
             for name, kinds in self._found.items()
             if kinds
         }
+        remarks = {name: each.to_document() for name, each in self._remarks.items()}
+        occurring = sorted(self._occurring)
         return json.dumps(
-            {"rows": self._n_rows, "found": counts, "occurring": sorted(self._occurring)}
+            {"rows": self._n_rows, "found": counts, "occurring": occurring, "remarks": remarks}
         )
 
     def merge(self, text: str, *, first_row: int) -> None:
@@ -118,6 +133,8 @@ class FaultCounts:
                 earlier = kinds.get(kind, FaultCount())
                 kept = sorted([*earlier.rows, *rows])[: self._limit]
                 kinds[kind] = FaultCount(earlier.count + count, tuple(kept))
+            for name, remarks in document["remarks"].items():
+                self._remarks[name].merge(remarks)
             self._occurring |= occurring
             self._n_rows += n_rows
 
@@ -130,7 +147,11 @@ class FaultCounts:
             limit=self._limit,
             attributes={
                 a.name: AttributeReport(
-                    _allows_missing(a), coded_as(a), form_of(a), self._found[a.name]
+                    _allows_missing(a),
+                    coded_as(a),
+                    form_of(a),
+                    self._found[a.name],
+                    *self._remarks[a.name].report(),
                 )
                 for a in self._schema.attributes
                 if table is None or a.name not in table.absent
@@ -165,22 +186,23 @@ def check_table(
     ``keys`` for the rows at fault, as CSV.
     """
     tally = FaultCounts(schema, limit=limit if table.source.is_numbered else 0, target=target)
-    if keys is None:
-        for columns in table.batches():
-            tally.add(columns)
-            if progress is not None:
-                progress(len(columns[0]))
-        return tally.report(table)
-    lines = csv.writer(keys, lineterminator="\n")
-    lines.writerow(["attribute", "fault", key])
-    for cells in table.cells(_KEY_ROWS, key=key):
-        for name, kinds in tally.add(cells.columns()).items():
-            for kind, mask in kinds.items():
-                faulty_keys = cells.keys.take(pa.array(np.flatnonzero(mask)))
-                lines.writerows((name, kind.value, text) for text in cell_texts(faulty_keys))
+    if keys is not None:
+        csv.writer(keys, lineterminator="\n").writerow(["attribute", "fault", key])
+    for cells in table.cells(rows_at_once(schema), key="" if keys is None else key):
+        masks = tally.add(cells.columns(), cells.arrays)
+        if keys is not None:
+            _write_keys(keys, cells.keys, masks)
         if progress is not None:
             progress(cells.n_rows)
     return tally.report(table)
+
+
+def _write_keys(file: TextIO, keys: pa.Array, masks: Masks) -> None:
+    lines = csv.writer(file, lineterminator="\n")
+    for name, kinds in masks.items():
+        for kind, mask in kinds.items():
+            found = cell_texts(keys.take(pa.array(np.flatnonzero(mask))))
+            lines.writerows((name, kind.value, text) for text in found)
 
 
 def _masks(attribute: Attribute, column: Column) -> dict[FaultKind, NDArray[np.bool_]]:
@@ -191,14 +213,21 @@ def _masks(attribute: Attribute, column: Column) -> dict[FaultKind, NDArray[np.b
             return {}
         fault = find_attribute_faults(attribute, column)
         return {FaultKind.MISSING: fault.missing, FaultKind.UNKNOWN: fault.invalid}
-    if np.isfinite(lowest) and np.isfinite(highest):
+    fractions = attribute.integer and attribute.type == "numeric"  # others are whole as they are
+    fractions = fractions and bool((column != np.rint(column)).any())
+    if np.isfinite(lowest) and np.isfinite(highest) and not fractions:
         return _out_of_bounds(attribute, column, lowest, highest)
     fault = find_attribute_faults(attribute, column)
     invalid = {FaultKind.UNKNOWN: fault.invalid}
     if list_labels(attribute) is None:
         text = column == NOT_A_NUMBER
         invalid = {FaultKind.TEXT: fault.invalid & text, FaultKind.INFINITE: fault.invalid & ~text}
-    return {FaultKind.MISSING: fault.missing, **invalid, FaultKind.OUT_OF_BOUNDS: fault.out}
+    return {
+        FaultKind.MISSING: fault.missing,
+        **invalid,
+        FaultKind.OUT_OF_BOUNDS: fault.out,
+        FaultKind.NOT_WHOLE: fault.not_whole,
+    }
 
 
 def _out_of_bounds(

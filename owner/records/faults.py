@@ -11,7 +11,7 @@ its code (``missing:``, ``unknown:``).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import islice
 from typing import Annotated
@@ -41,6 +41,11 @@ class FaultKind(StrEnum):
     """A label that the attribute does not list."""
     OUT_OF_BOUNDS = "out-of-bounds"
     """A number below the lower or above the upper bound."""
+    NOT_WHOLE = "not-whole"
+    """A number with a fraction, where ``integer: true`` says that there is none."""
+
+
+_NEAREST = {FaultKind.OUT_OF_BOUNDS: "bound", FaultKind.NOT_WHOLE: "whole number"}
 
 
 class LineFault(StrEnum):
@@ -82,12 +87,39 @@ class AttributeReport:
         Mapping[FaultKind, FaultCount],
         "such values by kind: `missing` (null, empty or NaN), `text` (no number in a numeric "
         "column, no date in a date's), `infinite`, `unknown` (a label that the schema does not "
-        "list), `out-of-bounds`; a kind that does not occur has no key",
+        "list), `out-of-bounds`, `not-whole` (a fraction where the schema says `integer: true`); a "
+        "kind that does not occur has no key",
     ]
+
+    missing_words: Annotated[
+        Mapping[str, int],
+        "words such as `NA` that stand for missing values, and how many cells are each",
+    ] = field(default_factory=dict)
+    listed_words: Annotated[
+        Mapping[str, int],
+        "such words that the schema lists as labels, and how many cells have each label",
+    ] = field(default_factory=dict)
+    zones: Annotated[
+        tuple[str, ...], "zones of a column of times; a time counts as its day in its own zone"
+    ] = ()
+    midnights: Annotated[
+        tuple[str, ...],
+        "times of the day that all its times have, if they look like midnights of another zone, "
+        "of which each would be counted as the day before",
+    ] = ()
 
     def count(self, kind: FaultKind) -> int:
         """Values of one kind."""
         return self.found.get(kind, FaultCount()).count
+
+    def counts_as(self, kind: FaultKind) -> str:
+        """Description of what takes the place of values of one kind."""
+        return f"the nearest {_NEAREST[kind]}" if kind in _NEAREST else self.coded_as
+
+    @property
+    def replacements(self) -> tuple[str, ...]:
+        """Descriptions of all that takes the place of values."""
+        return tuple(dict.fromkeys(map(self.counts_as, self.found)))
 
     @property
     def by_rule(self) -> Annotated[int, "values of all kinds"]:
@@ -189,5 +221,4 @@ def form_of(attribute: Attribute) -> str:
 
 def describe_coding(attribute: AttributeReport, kind: FaultKind) -> str:
     """Description of the coding of an attribute's values of one kind."""
-    nearest = kind is FaultKind.OUT_OF_BOUNDS
-    return "coded as the nearest bound" if nearest else f"coded as {attribute.coded_as}"
+    return f"coded as {attribute.counts_as(kind)}"

@@ -1,8 +1,9 @@
 """Files with one-hot columns, read as if each group of them were one column of labels.
 
 A group is an attribute and the columns that stand for its labels. A row has the label whose column
-is 1 if all others are 0. In every other row the attribute is missing: none or several are 1, or a
-cell is empty or neither 0 nor 1. So a label depends on the cells of its own row alone.
+is 1 if all others are 0, in any spelling of these numbers, or true and false. In every other row
+the attribute is missing: none or several are 1, or a cell is empty or neither. So a label depends
+on the cells of its own row alone.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,17 +12,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from dppca.common.errors import DataError
+from dppca.common.schema import Categorical
+from dppca.common.schema.columns import parse_column
 from dppca.owner.records.locations import Location, Place
 from dppca.owner.records.sources import Source, Wanted
 
 Groups = Mapping[str, Mapping[str, str]]
 """For each attribute, the label that each of its one-hot columns stands for."""
-_ONE = [b"1", b"1.0", b"true", b"True", b"TRUE"]
-_ZERO = [b"0", b"0.0", b"false", b"False", b"FALSE"]
+_MARK = Categorical(name="mark", categories=("0", "false", "1", "true"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,20 +108,7 @@ def _require_groups(source: Source, one_hot: Groups) -> None:
 
 def _join_labels(columns: Sequence[pa.Array], labels: Sequence[str]) -> pa.Array:
     """Label of the one column that is 1 in each row; null in other rows."""
-    ones, zeros = (
-        np.column_stack([_is_one_of(cells, texts) for cells in columns]) for texts in (_ONE, _ZERO)
-    )
-    is_known = (ones | zeros).all(axis=1) & (ones.sum(axis=1) == 1)
+    codes = np.column_stack([np.asarray(parse_column(_MARK, each), int) for each in columns])
+    ones = codes >= _MARK.labels.index("1")
+    is_known = (codes >= 0).all(axis=1) & (ones.sum(axis=1) == 1)
     return pa.array(np.asarray(labels, object)[ones.argmax(axis=1)], pa.string(), mask=~is_known)
-
-
-def _is_one_of(cells: pa.Array, texts: list[bytes]) -> NDArray[np.bool_]:
-    if pa.types.is_dictionary(cells.type):
-        cells = cells.dictionary_decode()
-    if not (pa.types.is_binary(cells.type) or pa.types.is_large_binary(cells.type)):
-        try:
-            cells = cells.cast(pa.large_string())
-        except pa.ArrowException:  # a type without text, such as a list, has neither 0 nor 1
-            return np.zeros(len(cells), np.bool_)
-    found = pc.is_in(cells.cast(pa.large_binary()), pa.array(texts, pa.large_binary()))
-    return np.asarray(found, np.bool_)

@@ -47,8 +47,8 @@ _WIDE = 2048
 class Tally(Protocol):
     """Counter of what coding replaces, such as `dppca.owner.records.check.FaultCounts`."""
 
-    def add(self, columns: Sequence[Column]) -> object:
-        """Count a batch of columns as `encode` takes them; several threads may call."""
+    def add(self, columns: Sequence[Column], cells: Mapping[str, Any]) -> object:
+        """Count a batch of columns as `encode` takes them, and cells; several threads may call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +279,7 @@ def moments_of_table(
                 columns = cells.columns(distinguish_missing=tally is not None)
                 sums.add(columns)
                 if tally is not None:
-                    tally.add(columns)
+                    tally.add(columns, cells.arrays)
                 added.put(cells.n_rows)
             return sums.total()
         except BaseException:

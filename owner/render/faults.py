@@ -8,6 +8,7 @@ from typing import Annotated
 
 from dppca.common.documents.names import one_line
 from dppca.common.documents.values import DigestText
+from dppca.common.schema.texts import MISSING_WORDS
 from dppca.owner.records.faults import (
     WARNING,
     AttributeReport,
@@ -71,7 +72,38 @@ def alarm_lines(report: CheckReport) -> list[str]:
                 else f"{_share(n_wrong, report.rows)} values of {name} are not {attribute.form}"
             )
             lines.append(f"NOT READ: {what}; each is {describe_coding(attribute, FaultKind.TEXT)}")
+        if n_present and attribute.count(FaultKind.UNKNOWN) == n_present:
+            lines.append(
+                f"NOT READ: no value of {name} is one of its labels; each is "
+                f"{describe_coding(attribute, FaultKind.UNKNOWN)}. Has the file codes where the "
+                "study lists their meanings, or the other way round?"
+            )
+        if attribute.midnights:
+            lines.append(
+                f"A DAY EARLY? Every time of {name} is {' or '.join(attribute.midnights)}, as "
+                "midnights of another time zone are. If they are, each counts as the day before: "
+                "export dates without a time"
+            )
     return [*map(one_line, lines)]
+
+
+def _remark_lines(name: str, attribute: AttributeReport) -> list[str]:
+    """Return what is known of how a column was written."""
+    lines: list[str] = []
+    for word, count in attribute.missing_words.items():
+        writer = MISSING_WORDS[word]
+        lines.append(f"{name}: {count} of the missing are {word}, the missing value of {writer}")
+    for word, count in attribute.listed_words.items():
+        lines.append(
+            f"{name}: {count} have its label {word}, which is also the missing value of "
+            f"{MISSING_WORDS[word]}: if some of them are missing, export these as empty cells"
+        )
+    if attribute.zones:
+        lines.append(
+            f"{name}: its times have a zone ({', '.join(attribute.zones)}); each counts as its day "
+            "there"
+        )
+    return lines
 
 
 def malformed_lines(report: CheckReport) -> dict[LineFault, str]:
@@ -96,8 +128,10 @@ def counts_text(report: CheckReport) -> str:
         for name, attribute in report.attributes.items()
         if attribute.by_rule
     ]
+    remarks = [f"  {line}" for item in report.attributes.items() for line in _remark_lines(*item)]
     if len(lines) == 1:
-        return f"{lines[0]} none"
+        return "\n".join([f"{lines[0]} none", *map(one_line, remarks)])
+    lines += remarks
     lines += [*_above_lines(report), f"  {WARNING}", f"  {_DECISION}"]
     return "\n".join(map(one_line, lines))
 
@@ -133,6 +167,7 @@ def check_text(report: CheckReport) -> str:
                 f"  {name}: {_share(found.count, report.rows)} {kind.value}{allowed}, "
                 f"{describe_coding(attribute, kind)}: {_rows(found, report)}"
             )
+        lines += [f"  {line}" for line in _remark_lines(name, attribute)]
     if report.target is not None:
         lines.append(_target_line(report.target))
     if report.faultless:

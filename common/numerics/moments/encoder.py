@@ -18,6 +18,7 @@ from dppca.common.schema import (
     Scale,
     Schema,
     Score,
+    count_whole,
     encode,
     label_codes,
 )
@@ -59,11 +60,19 @@ class BatchEncoder:
             chosen = [schema.attributes[index] for index in self._numeric]
             numerics = [each for each in chosen if isinstance(each, Numeric)]
             self._grid = make_grid(numerics, resolution_bits=schema.resolution_bits)
+        unit = 1 << schema.resolution_bits
         self._logarithmic = [
-            (number, index, Scale.of(attribute).code_changes(1 << schema.resolution_bits))
+            (number, index, attribute, Scale.of(attribute).code_changes(unit))
             for number, index in enumerate(self._numeric)
             if isinstance(attribute := schema.attributes[index], Numeric)
             and attribute.score is Score.LOG
+        ]
+        self._whole = [
+            number
+            for number, index in enumerate(self._numeric)
+            if isinstance(attribute := schema.attributes[index], Numeric)
+            and attribute.integer
+            and attribute.score is Score.LINEAR
         ]
         p = schema.layout.n_columns
         self.width = p if dense else self.n_numerics
@@ -71,7 +80,7 @@ class BatchEncoder:
         self.unit = np.ones(p, dtype=np.int64)
         self._places: list[slice] = []
         if dense:
-            self._arrange(1 << schema.resolution_bits)
+            self._arrange(unit)
         self._rows = np.empty(0, dtype=np.float32)
         self._work = self._gathered = np.empty(0)
         self._wide: Grid | None = None
@@ -94,8 +103,10 @@ class BatchEncoder:
             return rows, []
         if self._grid is not None:
             self._code_numerics(self._grid, batch, rows[:, :q], order)
-        for number, index, changes in self._logarithmic:
+        for number, index, attribute, changes in self._logarithmic:
             values = np.asarray(take_column(batch, index), np.float64)
+            if attribute.integer:
+                values = count_whole(values, *attribute.bounds)
             rows[:, number] = encode_log(values, changes)
         codes = [label_codes(self._schema, i, take_column(batch, i)) for i, _ in self._labelled]
         if self._dense:
@@ -133,12 +144,14 @@ class BatchEncoder:
             work = self._work[:size].reshape((stop - start, q), order=order)
             if isinstance(batch, np.ndarray):
                 values = batch[start:stop]
-                if q < batch.shape[1]:
+                if q < batch.shape[1] or self._whole:
                     values = values[:, self._numeric]
             else:
                 values = self._gathered[:size].reshape((stop - start, q), order=order)
                 columns = [batch[i][start:stop] for i in self._numeric]
                 np.concatenate(columns, out=self._gathered[:size], casting="same_kind")
+            for number in self._whole:  # of a copy, never of the rows themselves
+                np.rint(values[:, number], out=values[:, number])
             part = out[start:stop]
             if together and self._wide is not None and stop - start == height:
                 self._wide.code(values.reshape(-1), work=self._work[:size], out=part.reshape(-1))

@@ -52,6 +52,32 @@ def test_one_label_has_one_text(value: object, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "labels"),
+    [
+        ("1.10, 1.2, 2", ("1.10", "1.2", "2")),
+        ("1.1, 1.10, 1.100", ("1.1", "1.10", "1.100")),
+        ("0.50, 1.00, 2.50", ("0.50", "1.00", "2.50")),
+        ("1.0, .5, +3", ("1", "0.5", "3")),  # one number however it is written
+        ("0.12345678901234567891, 1, 2", ("0.12345678901234567891", "1", "2")),
+        ("010, 1e5, true", ("010", "1e5", "true")),
+    ],
+)
+def test_a_label_in_yaml_is_what_was_written(written: str, labels: tuple[str, ...]) -> None:
+    read = load_yaml(f"{{name: c, type: categorical, categories: [{written}]}}")
+    assert isinstance(read, dict)
+    made = schema(read, SEX)
+    assert made.attributes[0].labels == labels  # type: ignore[union-attr]
+    assert Schema.from_document(json.loads(made.canonical_bytes())).digest == made.digest
+
+
+def test_a_number_keeps_its_value_where_no_label_is_meant() -> None:
+    age = load_yaml("{name: age, type: numeric, lower: 1.10, upper: 90.50}")
+    assert isinstance(age, dict)
+    plain = changed(AGE, lower=1.1, upper=90.5)
+    assert schema(age, SEX).canonical_bytes() == schema(plain, SEX).canonical_bytes()
+
+
+@pytest.mark.parametrize(
     ("attributes", "settings", "says"),
     [
         ([], {}, "attributes: must not be empty"),

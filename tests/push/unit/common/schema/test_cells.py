@@ -1,12 +1,16 @@
 """Cells of numerics: every value is in one, and which one depends on nothing but the value."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dppca.common.errors import StudyError
-from dppca.common.schema import Cells, Numeric, Schema, Score, encode
+from dppca.common.numerics.moments.accumulation import MomentSums, ProductMethod
+from dppca.common.numerics.moments.moments import compute_moments
+from dppca.common.schema import Cells, Numeric, Schema, Score, encode, find_cells
 from dppca.common.schema.decoding import decode_columns
 from dppca.common.study import study_from_mapping
 from tests.support.studies import binary_of, make_schema, numeric_of, study_document
@@ -107,6 +111,65 @@ def test_the_cell_of_a_value_does_not_depend_on_its_neighbours(
     codes = encode(schema, [np.array(values), labels])[:, 0].tolist()
     alone = [encode(schema, [np.array([value]), labels[:1]])[0, 0] for value in values]
     assert codes == alone
+
+
+WHOLE = (
+    st.floats() | st.floats(-3, 14) | st.sampled_from([5.4e-79, -5.4e-79, 2.5, 0.5, 10.5, 1e300])
+)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"histogram": True, "spikes": [1, 7]},
+        {"histogram": True, "score": "log", "missing": "level"},
+        {"bins": [3, 8], "products": "bins"},
+        {"bins": [3.5], "histogram": True},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("ends", [(0, 11), (0.5, 10.5), (-0.01, 10.99)])
+@given(values=st.lists(WHOLE, min_size=1, max_size=12))
+def test_of_whole_numbers_a_value_counts_as_the_nearest_one_between_the_bounds(
+    ends: tuple[float, float], fields: dict[str, object], values: list[float]
+) -> None:
+    schema = _schema(lower=ends[0], upper=ends[1], integer=True, **fields)
+    least, most = math.ceil(ends[0]), math.floor(ends[1])
+    counted = [min(max(round(v), least), most) if math.isfinite(v) else math.nan for v in values]
+    labels = np.zeros(len(values), np.int32)
+    given_, whole = ([np.array(each, np.float64), labels] for each in (values, counted))
+    codes = encode(schema, given_)
+    assert codes.tolist() == encode(schema, whole).tolist()
+    for found, expected in zip(find_cells(schema, given_), find_cells(schema, whole), strict=True):
+        assert found.tolist() == expected.tolist()
+    oracle = compute_moments(codes, schema.layout, find_cells(schema, given_))
+    for method in ProductMethod:
+        sums = MomentSums(schema, method=method)
+        sums.add(given_)
+        assert sums.total().packed.tolist() == oracle.packed.tolist()
+
+
+def test_rows_in_a_matrix_are_rounded_in_a_copy() -> None:
+    wide = [numeric_of(f"a{i}", 0, 9, integer=i % 2 == 1) for i in range(3)]
+    schema = make_schema(wide)
+    rows = np.random.default_rng(0).uniform(-1, 10, (700, 3))
+    expected = encode(schema, list(rows.T))
+    for matrix in (rows.copy(), np.asfortranarray(rows)):
+        sums = MomentSums(schema)
+        sums.add(matrix)
+        assert np.array_equal(matrix, rows)
+        oracle = compute_moments(expected, schema.layout).packed
+        assert sums.total().packed.tolist() == oracle.tolist()
+
+
+def test_a_threshold_between_whole_numbers_stays_between_them() -> None:
+    whole = numeric_of("a", 0, 10, integer=True)
+    tree = [{"by": "a", "at_most": 9.5}, {}, {}]
+    schema = make_schema(
+        [whole, binary_of("b", ["n", "y"])], tables=[{"tree": tree, "target": "b"}]
+    )
+    (cells,) = find_cells(schema, [np.array([9.0, 9.4, 9.6, 10.0]), np.zeros(4, np.int32)])
+    assert cells[0] == cells[1] != cells[2] == cells[3]
 
 
 @given(st.floats(-10, 1e6))

@@ -1,8 +1,10 @@
 """Frames are coded as files are, and decoded to what the schema allows."""
 
 from collections.abc import Callable
-from datetime import date
+from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -16,6 +18,7 @@ import dppca
 from dppca.common.errors import DataError, SchemaMismatchError
 from dppca.common.schema import encode as encode_columns
 from dppca.common.schema.columns import parse_column
+from dppca.common.schema.frames import read_frame
 from tests.support.latent_rows import make_rows
 from tests.support.studies import binary_of, make_schema, make_study, numeric_of
 
@@ -48,6 +51,43 @@ def test_every_kind_of_frame_is_coded_as_a_file_is(kind: str) -> None:
     columns = [parse_column(a, ROWS[a.name].combine_chunks()) for a in SCHEMA.attributes]
     expected = encode_columns(SCHEMA, columns) / (1 << SCHEMA.resolution_bits)
     assert np.array_equal(dppca.encode(KINDS[kind](ROWS), SCHEMA), expected)
+
+
+SEEN = make_schema(
+    [
+        {"name": "seen", "type": "date", "lower": "2020-01-01", "upper": "2020-12-31"},
+        numeric_of("dose", 0, 1),
+    ]
+)
+
+
+def test_no_value_takes_its_zone_or_precision_from_another() -> None:
+    berlin = datetime(2020, 2, 1, tzinfo=ZoneInfo("Europe/Berlin"))
+    times = [
+        berlin,
+        berlin.replace(tzinfo=UTC),
+        berlin.replace(tzinfo=None),
+        None,
+        date(2020, 2, 1),
+    ]
+    doses = [np.float32(0.1), 0.123456789012, None, np.float16(0.3), 1]
+    for kind in (dict, lambda columns: pd.DataFrame(columns, dtype=object)):
+        for order in (slice(None), slice(None, None, -1)):
+            seen, dose = read_frame(kind({"seen": times[order], "dose": doses[order]}), SEEN)
+            np.testing.assert_array_equal(seen[order], [*[18293.0] * 3, np.nan, 18293.0])
+            np.testing.assert_array_equal(dose[order], [0.1, 0.123456789012, np.nan, 0.3, 1])
+
+
+def test_a_frame_means_what_its_csv_means(tmp_path: Path) -> None:
+    zoned = pd.to_datetime(["2020-02-01", "2020-07-01"]).tz_localize("Europe/Berlin")
+    frame = pd.DataFrame({"seen": zoned, "dose": np.array([0.1, 0.7], np.float32)})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    text = {"seen": [], "dose": []}
+    for line in (tmp_path / "rows.csv").read_text().splitlines()[1:]:
+        for name, cell in zip(text, line.split(","), strict=True):
+            text[name].append(cell)
+    for each in (frame, pl.from_pandas(frame), pa.table(frame)):
+        assert np.array_equal(dppca.encode(each, SEEN), dppca.encode(text, SEEN))
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2)), min_size=1, max_size=8))

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from dppca.common.errors import SettingError, StudyError
 from dppca.curator.cli import cli
 from tests.support.documents import require_documented
-from tests.support.studies import binary_of, numeric_of, study_document
+from tests.support.studies import binary_of, categorical_of, numeric_of, study_document
 
 COLUMNS = "name,type,lower,upper,labels\nage,integer,0,110,\nsex,label,,,f|m\nnote,label,,,\n"
 
@@ -54,6 +54,17 @@ def test_a_study_whose_bins_would_lose_heaps_is_valid_and_check_says_so(tmp_path
         checked = json.loads(invoke("check", path, "--json").output)
         assert require_documented("dppca-curator", checked)["wide_bins"] == wide
         assert ("HEAPS ARE LOST: bins of hours" in invoke("check", path).output) == bool(wide)
+
+
+def test_labels_that_are_one_number_are_said(tmp_path: Path) -> None:
+    path, code = tmp_path / "s.yaml", categorical_of("code", ["1.1", "1.10", "2"])
+    path.write_text(json.dumps(study_document([code, binary_of("sex", ["f", "m"])])))
+    checked = json.loads(invoke("check", path, "--json").output)
+    assert require_documented("dppca-curator", checked)["one_number"] == {"code": [["1.1", "1.10"]]}
+    assert "ONE NUMBER: the labels 1.1 and 1.10 of code" in invoke("check", path).output
+    path.write_text(path.read_text().replace('"1.1", "1.10", "2"', "1, 1.0, 2"))
+    with pytest.raises(StudyError, match=r"labels must differ, and 1 is there twice .*1\.0 is 1"):
+        invoke("check", path)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from dppca.common.documents.values import to_document
 from dppca.common.errors import SettingError
 from dppca.common.privacy.labels import Label
+from dppca.common.schema.texts import MISSING_WORDS
 from dppca.owner.records.check import check_table
-from dppca.owner.records.faults import FaultCount, FaultKind, LineFault
+from dppca.owner.records.faults import CheckReport, FaultCount, FaultKind, LineFault
 from dppca.owner.records.table import open_table
 from dppca.owner.render.faults import check_text
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
@@ -23,6 +25,8 @@ SCHEMA = make_schema(
         categorical_of("town", ["Ulm", "Bern", "Basel"]),
     ]
 )
+
+SCHEMA_TOWN = categorical_of("town", ["Ulm", "Bern", "Basel"], unknown="?")
 
 
 def save(path: Path, text: str) -> Path:
@@ -89,6 +93,77 @@ def test_blank_lines_and_open_quotes_are_named(tmp_path: Path) -> None:
     }
     assert "2 rows leave a quote open" in check_text(report)
     assert "rows 3, 5" in check_text(report)
+
+
+WHOLE = make_schema(
+    [numeric_of("children", 0, 20, integer=True, missing="level", histogram=True), SCHEMA_TOWN]
+)
+
+
+def test_a_number_that_is_not_whole_is_a_fault_of_that_name(tmp_path: Path) -> None:
+    cells = ["2", "2.0", "2.5", "5.4e-79", "20.4", "20.6", "-0.2", "-1", "", "x"]
+    path = save(tmp_path / "rows.csv", "children,town\n" + "".join(f"{c},Ulm\n" for c in cells))
+    report = check_table(open_table(path, WHOLE), WHOLE)
+    assert report.attributes["children"].found == {
+        FaultKind.NOT_WHOLE: FaultCount(4, (3, 4, 5, 7)),
+        FaultKind.OUT_OF_BOUNDS: FaultCount(2, (6, 8)),
+        FaultKind.MISSING: FaultCount(1, (9,)),
+        FaultKind.TEXT: FaultCount(1, (10,)),
+    }
+    assert "4 of 10 (40.00%) not-whole, coded as the nearest whole number" in check_text(report)
+
+
+@pytest.mark.parametrize("word", ["NA", ".", "<NA>", "NULL", "None", "NaT", "#N/A", "#NULL!"])
+def test_a_word_for_missing_has_the_verdict_of_an_empty_cell(tmp_path: Path, word: str) -> None:
+    def report(cell: str) -> CheckReport:
+        text = "children,town\n" + "3,Ulm\n" * 9 + f"{cell},{cell}\n"
+        return check_table(open_table(save(tmp_path / "rows.csv", text), WHOLE), WHOLE)
+
+    found, empty = report(word), report("")
+    for name in ("children", "town"):
+        assert found.attributes[name].found == empty.attributes[name].found
+        assert found.attributes[name].missing_words == {word: 1}
+    writer = MISSING_WORDS[word]
+    assert f"children: 1 of the missing are {word}, the missing value of {writer}" in check_text(
+        found
+    )
+    assert found.attributes["children"].faults == 0
+
+
+def test_a_listed_word_stays_a_label_and_check_says_who_else_writes_it(tmp_path: Path) -> None:
+    schema = make_schema([numeric_of("x", 0, 9), categorical_of("land", ["NA", "ZA", "BW"])])
+    path = save(tmp_path / "rows.csv", "x,land\n1,NA\n2,ZA\n3,\n")
+    report = check_table(open_table(path, schema), schema)
+    assert report.attributes["land"].found == {FaultKind.MISSING: FaultCount(1, (3,))}
+    assert report.attributes["land"].listed_words == {"NA": 1}
+    assert "1 have its label NA, which is also the missing value of R" in check_text(report)
+
+
+def test_a_column_without_one_listed_label_is_told_before_everything_else(tmp_path: Path) -> None:
+    text = "age,ill,town\n1,no,1\n2,yes,2\n3,no,\n4,no,NA\n"
+    report = check_table(open_table(save(tmp_path / "rows.csv", text), SCHEMA), SCHEMA)
+    first = check_text(report).splitlines()[0]
+    assert first.startswith("NOT READ: no value of town is one of its labels; each is coded as Ulm")
+    one = check_table(open_table(save(tmp_path / "b.csv", text + "5,no,Bern\n"), SCHEMA), SCHEMA)
+    assert "NOT READ" not in check_text(one)
+
+
+def test_check_says_how_times_count_and_warns_of_midnights_of_elsewhere(tmp_path: Path) -> None:
+    schema = make_schema(
+        [
+            {"name": "seen", "type": "date", "lower": "2020-01-01", "upper": "2020-12-31"},
+            SCHEMA_TOWN,
+        ]
+    )
+    days = pd.to_datetime(["2020-02-01", "2020-07-01"]).tz_localize("Europe/Berlin")
+    said = []
+    for number, seen in enumerate((days, days.tz_convert("UTC"))):
+        path = tmp_path / f"{number}.parquet"
+        pd.DataFrame({"seen": seen, "town": "Ulm"}).to_parquet(path)
+        said.append(check_text(check_table(open_table(path, schema), schema)))
+    assert "seen: its times have a zone (Europe/Berlin); each counts as its day there" in said[0]
+    assert "A DAY EARLY" not in said[0]
+    assert said[1].startswith("A DAY EARLY? Every time of seen is 22:00 or 23:00")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dppca.common.documents.values import to_document
 from dppca.common.errors import StudyError
 from dppca.common.schema import MISSING, UNKNOWN, Schema, find_attribute_faults
-from dppca.common.schema.columns import INFINITE, NOT_A_NUMBER
+from dppca.common.schema.texts import INFINITE, NOT_A_NUMBER
 from dppca.common.study import FaultRule, Study, study_from_canonical, study_from_mapping
 from dppca.owner.records.check import FaultCounts, check_table
 from dppca.owner.records.faults import MALFORMED, CheckReport, FaultCount, FaultKind, LineFault
@@ -38,6 +38,12 @@ TEN = "age,work\n" + "".join(
 
 
 ONE = {"count": 1, "rows": []}
+UNREMARKED: dict[str, Any] = {
+    "missing_words": {},
+    "listed_words": {},
+    "zones": [],
+    "midnights": [],
+}
 
 
 def _study(**changes: Any) -> Study:
@@ -62,6 +68,7 @@ def test_every_value_coded_by_rule_is_counted_with_what_it_became(tmp_path: Path
             "coded_as": "50, the middle of the bounds",
             "form": "a number",
             "found": dict.fromkeys(("missing", "text", "out-of-bounds"), ONE),
+            **UNREMARKED,
             "by_rule": 3,
             "faults": 3,
         },
@@ -70,6 +77,7 @@ def test_every_value_coded_by_rule_is_counted_with_what_it_became(tmp_path: Path
             "coded_as": "?, a label of its own",
             "form": "one of its labels",
             "found": {"missing": ONE, "unknown": {"count": 2, "rows": []}},
+            **UNREMARKED,
             "by_rule": 3,
             "faults": 2,
         },

@@ -74,9 +74,26 @@ def test_a_folder_of_text_and_truths_is_read_alike(tmp_path: Path) -> None:
     assert len(table.source.parts) == 3
 
 
+def test_a_mark_is_its_number_in_every_spelling() -> None:
+    ones, zeros = ["1.000", "+1", "1E0", " 1 ", "True"], ["-0", "0e5", ".0", " 0", "FALSE"]
+    columns = [pa.array([*ones, *zeros, "1"]), pa.array([*zeros, *ones, "01"])]
+    expected = [*["north"] * 5, *["south"] * 5, None]
+    assert _join_labels(columns, LABELS[:2]).to_pylist() == expected
+    narrow = [pa.array([1, 0], pa.float32()), pa.array(["0.00", "1.00"]).cast(pa.decimal128(3, 2))]
+    assert _join_labels(narrow, LABELS[:2]).to_pylist() == ["north", "south"]
+
+
 @given(
     st.lists(
-        st.tuples(*[st.sampled_from(["0", "1", "1.0", "true", "", "yes", None])] * 3), min_size=1
+        st.tuples(
+            *[
+                st.sampled_from(
+                    ["0", "1", "1.0", "true", "", "yes", None, "1e0", "-0", ".0", "TRUE", "01"]
+                )
+            ]
+            * 3
+        ),
+        min_size=1,
     )
 )
 def test_a_label_depends_on_its_own_row_alone(cells: list[tuple[str | None, ...]]) -> None:

@@ -18,7 +18,8 @@ import pytest
 
 from dppca.common.errors import DataError, SettingError
 from dppca.common.schema import MISSING, UNKNOWN, Categorical, Numeric
-from dppca.common.schema.columns import INFINITE, NOT_A_NUMBER, parse_column
+from dppca.common.schema.columns import parse_column
+from dppca.common.schema.texts import INFINITE, NOT_A_NUMBER
 from dppca.owner.records.table import Table, moments_of_table, open_table
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 

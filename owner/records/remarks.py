@@ -1,0 +1,125 @@
+"""What is to be known of a column though no cell of it is at fault: how it was written.
+
+Words for missing values say who wrote them. Times with a zone count as days of that zone; a column
+whose times are all midnights of another zone, such as 22:00 and 23:00 in UTC, has each day one too
+early, which no cell shows. Remarks are `site-only`, and of raw cells: coding does not know them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dppca.common.schema import MISSING, Attribute, Column
+from dppca.common.schema.attributes import Date, list_labels
+from dppca.common.schema.columns import cell_texts, local_seconds, plain_cells
+from dppca.common.schema.texts import MISSING_WORDS, seconds_of_text
+
+_DAY_S: Final = 86_400
+_MOST_TIMES = 3  # of a zone's midnights elsewhere: winter, summer, and a double summer time
+_APART_S, _STEP_S, _LATE_S, _NOON_S = 7200, 900, 36_000, 43_200
+_DAY_CHARACTERS = 10
+
+
+class Remarks:
+    """Remarks on one attribute, of all batches that were merged.
+
+    ``words`` counts cells that are a word for missing, ``listed`` cells whose label is such a word,
+    ``zones`` are those of times, ``times`` the seconds of the day that its times have; None if
+    there are more than a few.
+    """
+
+    def __init__(self, attribute: Attribute) -> None:
+        self._attribute = attribute
+        labels = list_labels(attribute) or ()
+        self._listed = {code: label for code, label in enumerate(labels) if label in MISSING_WORDS}
+        self.words: Counter[str] = Counter()
+        self.listed: Counter[str] = Counter()
+        self.zones: set[str] = set()
+        self.times: set[int] | None = set()
+
+    def of(self, cells: pa.Array, column: Column) -> Remarks:
+        """Remarks on a batch alone: raw cells, and what `parse_column` made of them."""
+        found = Remarks(self._attribute)
+        found.times = None if self.times is None else set()  # many: not looked for again
+        found._add(cells, column)
+        return found
+
+    def _add(self, cells: pa.Array, column: Column) -> None:
+        numbers = column.dtype == np.float64
+        missing = np.isnan(column) if numbers else column == MISSING
+        cells = plain_cells(cells)
+        if missing.any():
+            _count_words(self.words, cells.take(pa.array(np.flatnonzero(missing))))
+        for code, label in self._listed.items():
+            if found := int((column == code).sum()):
+                self.listed[label] += found
+        if isinstance(self._attribute, Date):
+            self._add_times(cells)
+
+    def merge(self, document: Mapping[str, Any]) -> None:
+        """Add what `to_document` returned."""
+        for counts, name in ((self.words, "words"), (self.listed, "listed")):
+            counts.update({str(word): int(count) for word, count in document[name].items()})
+        self.zones |= {str(zone) for zone in document["zones"]}
+        times = document["times"]
+        self._add_seconds(None if times is None else {int(each) for each in times})
+
+    def to_document(self) -> dict[str, Any]:
+        """Plain values, for `merge`."""
+        times = None if self.times is None else sorted(self.times)
+        words = {"words": self.words, "listed": self.listed}
+        return {**words, "zones": sorted(self.zones), "times": times}
+
+    def report(self) -> tuple[dict[str, int], dict[str, int], tuple[str, ...], tuple[str, ...]]:
+        """Fields of a report: words, words that are labels, zones, midnights of another zone."""
+        zones = tuple(sorted(self.zones))
+        return dict(self.words), dict(self.listed), zones, self._midnights()
+
+    def _midnights(self) -> tuple[str, ...]:
+        """The times of the day, if they look like midnights of a zone to the east."""
+        times = sorted(self.times or ())
+        late = [each for each in times if each >= _LATE_S]
+        turned = sorted(each if each >= _LATE_S else each + _DAY_S for each in times)
+        if not late or times == [_NOON_S] or any(each % _STEP_S for each in times):
+            return ()
+        if turned[-1] - turned[0] > _APART_S:
+            return ()
+        return tuple(f"{each // 3600:02}:{each // 60 % 60:02}" for each in times)
+
+    def _add_times(self, cells: pa.Array) -> None:
+        kind = cells.type
+        if pa.types.is_timestamp(kind):
+            seconds = None if self.times is None else local_seconds(cells.drop_null())
+            if seconds is not None:
+                self._add_seconds(set(np.unique(seconds % _DAY_S).tolist()))
+            if kind.tz:
+                self.zones.add(kind.tz)
+        elif self.times is not None and _may_have_times(cells):
+            found = {seconds_of_text(text) for text in cell_texts(cells.unique())}
+            self._add_seconds({each for each in found if each is not None})
+
+    def _add_seconds(self, seconds: set[int] | None) -> None:
+        both = None if self.times is None or seconds is None else self.times | seconds
+        self.times = None if both is None or len(both) > _MOST_TIMES else both
+
+
+def _count_words(words: Counter[str], cells: pa.Array) -> None:
+    if pa.types.is_large_binary(cells.type):
+        counts = cells.value_counts()
+        texts = cell_texts(counts.field("values"))
+        for text, count in zip(texts, counts.field("counts").to_pylist(), strict=True):
+            if (word := text.strip()) in MISSING_WORDS:
+                words[word] += count
+
+
+def _may_have_times(cells: pa.Array) -> bool:
+    if not pa.types.is_large_binary(cells.type):
+        return False
+    longest = pc.max(pc.binary_length(cells)).as_py()
+    return longest is not None and longest > _DAY_CHARACTERS
