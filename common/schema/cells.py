@@ -198,13 +198,20 @@ def make_cells(attribute: Numeric) -> Cells:
     return replace(cells, edges=np.array([cells.edges[0], *stops, cells.edges[-1]]))
 
 
+def nearest_whole(values: Vector) -> Vector:
+    """Return the nearest whole number of each value, of two the larger; others stay as they are."""
+    whole = np.floor(values)
+    with np.errstate(invalid="ignore"):
+        whole += values - whole >= 0.5
+    return whole
+
+
 def count_whole(values: Vector, lower: float, upper: float) -> Vector:
     """Return the nearest whole number between the bounds for each value; others stay as they are.
 
-    Of two as near it is the even one (IEEE 754). It is a function of one value: sums stay in the
-    range from which their sensitivity follows.
+    It is a function of one value: sums stay in the range from which their sensitivity follows.
     """
-    whole = np.rint(values)
+    whole = nearest_whole(values)
     inside = np.clip(whole, math.ceil(lower), math.floor(upper))
     counted: Vector = np.where(np.isfinite(whole), inside, whole)
     return counted

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.schema.attributes import Attribute, Binary, Categorical, Numeric
-from dppca.common.schema.cells import encode_values
+from dppca.common.schema.cells import encode_values, nearest_whole
 from dppca.common.schema.document import Schema
 from dppca.common.schema.layout import ColumnKind
 from dppca.common.schema.partitions import RowCodes
@@ -199,7 +199,7 @@ def find_attribute_faults(attribute: Attribute, column: Column) -> Faults:
     invalid = np.isinf(column)
     out = not_whole = none
     if attribute.lower is not None and attribute.upper is not None:
-        whole = np.rint(column) if attribute.integer else column
+        whole = nearest_whole(np.asarray(column)) if attribute.integer else column
         low, high = (np.minimum(column, whole), np.maximum(column, whole))
         out = ((high < attribute.lower) | (low > attribute.upper)) & ~invalid
         if attribute.integer:

@@ -81,7 +81,7 @@ def canary_batches(schema: Schema) -> Iterator[CellBatch]:
     decimals = pa.array(["0.1", "12345.678901", None]).cast(pa.decimal128(20, 6))
     codes = {name: counted * 997**step % 1201 % 14 for step, name in enumerate("opcumb")}
     known = {name: pa.array([*labels, "low"]).take(pa.array(code)) for name, code in codes.items()}
-    short = pa.array([0.1, 2.5, 6.9999999], pa.float32())
+    short, low = (pa.array(each, pa.float32()) for each in ([0.3, 2.5, 7.1], [-999.7, -998, -997]))
     text, nothing = pa.array(texts), pa.array([None] * 13)
     yield from (
         CellBatch(schema, n_rows, {each.name: cells[each.name] for each in schema.attributes})
@@ -106,7 +106,7 @@ def canary_batches(schema: Schema) -> Iterator[CellBatch]:
             ),
             (
                 3,
-                {"x": short, "y": short, "z": short, "w": short}
+                {"x": short, "y": low, "z": short, "w": short}
                 | dict.fromkeys("opcumb", pa.array(["1E0", "NA", "."]))
                 | {"d": pa.array([1_580_511_600] * 3).view(pa.timestamp("s", "Europe/Berlin"))},
             ),

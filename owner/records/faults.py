@@ -112,15 +112,6 @@ class AttributeReport:
         """Values of one kind."""
         return self.found.get(kind, FaultCount()).count
 
-    def counts_as(self, kind: FaultKind) -> str:
-        """Description of what takes the place of values of one kind."""
-        return f"the nearest {_NEAREST[kind]}" if kind in _NEAREST else self.coded_as
-
-    @property
-    def replacements(self) -> tuple[str, ...]:
-        """Descriptions of all that takes the place of values."""
-        return tuple(dict.fromkeys(map(self.counts_as, self.found)))
-
     @property
     def by_rule(self) -> Annotated[int, "values of all kinds"]:
         """Values coded by rule."""
@@ -221,4 +212,5 @@ def form_of(attribute: Attribute) -> str:
 
 def describe_coding(attribute: AttributeReport, kind: FaultKind) -> str:
     """Description of the coding of an attribute's values of one kind."""
-    return f"coded as {attribute.counts_as(kind)}"
+    nearest = _NEAREST.get(kind)
+    return f"coded as {attribute.coded_as if nearest is None else f'the nearest {nearest}'}"

@@ -22,7 +22,7 @@ from dppca.common.schema import (
     encode,
     label_codes,
 )
-from dppca.common.schema.cells import encode_log
+from dppca.common.schema.cells import encode_log, nearest_whole
 from dppca.common.schema.grid import Grid, allocate_aligned, make_grid
 
 Batch = Sequence[Column] | NDArray[np.float64]
@@ -151,7 +151,7 @@ class BatchEncoder:
                 columns = [batch[i][start:stop] for i in self._numeric]
                 np.concatenate(columns, out=self._gathered[:size], casting="same_kind")
             for number in self._whole:  # of a copy, never of the rows themselves
-                np.rint(values[:, number], out=values[:, number])
+                values[:, number] = nearest_whole(values[:, number])
             part = out[start:stop]
             if together and self._wide is not None and stop - start == height:
                 self._wide.code(values.reshape(-1), work=self._work[:size], out=part.reshape(-1))
