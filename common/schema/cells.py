@@ -198,12 +198,10 @@ def make_cells(attribute: Numeric) -> Cells:
     return replace(cells, edges=np.array([cells.edges[0], *stops, cells.edges[-1]]))
 
 
-def nearest_whole(values: Vector) -> Vector:
-    """Return the nearest whole number of each value, of two the larger; others stay as they are."""
-    whole = np.floor(values)
-    with np.errstate(invalid="ignore"):
-        whole += values - whole >= 0.5
-    return whole
+def nearest_whole(values: Vector, out: Vector | None = None) -> Vector:
+    """Return ``floor(x + 1/2)`` of each value x, in float64; what is not finite stays as it is."""
+    whole = np.add(values, 0.5, out=out)
+    return np.floor(whole, out=whole)
 
 
 def count_whole(values: Vector, lower: float, upper: float) -> Vector:

@@ -15,6 +15,7 @@ from dppca.common.schema.attributes import MAX_LABEL_LENGTH
 _DECIMAL_DIGITS: Final = 78  # of the widest decimal of Arrow
 _NARROWEST: Final = 4  # bytes of the narrowest
 _EXACT, _POWERS = 1 << 53, 22  # whole numbers, and powers of ten, that are exact in float64
+_FEW: Final = 80_000  # below 2^23 / 10^2, a float32 of two decimals is nearest to these at 10^-2
 _SHORT, _PLACES = 1 << 24, 8  # whole numbers exact in float32, and decimals that are tried at once
 
 
@@ -37,6 +38,11 @@ def shortest_decimals(cells: pa.Array) -> NDArray[np.float64]:
         return np.array([written.get(value, np.nan) for value in narrow], np.float64)
     with np.errstate(invalid="ignore"):  # a NaN that signals
         values: NDArray[np.float64] = narrow.astype(np.float64)
+    known = np.where(np.isfinite(values), values, 0.0)
+    if np.abs(known).max(initial=0.0) < _FEW:  # then two places hold all that have no more
+        short = np.rint(known * 100.0) / 100.0
+        if (short.astype(np.float32) == known).all():
+            return np.where(np.isfinite(values), short, values)
     open_ = np.flatnonzero((np.abs(values) > _SHORT) | (np.rint(values) != values))
     open_ = open_[np.isfinite(values[open_])]
     for places in range(1, _PLACES + 1):

@@ -78,10 +78,14 @@ class FaultCounts:
         masks = {
             attribute.name: kinds
             for attribute, column in zip(self._schema.attributes, columns, strict=True)
-            if (kinds := _masks(attribute, column))
+            if (kinds := _masks(attribute, column, cells.get(attribute.name)))
         }
         remarks = {
-            attribute.name: self._remarks[attribute.name].of(cells[attribute.name], column)
+            attribute.name: self._remarks[attribute.name].of(
+                cells[attribute.name],
+                column,
+                masks.get(attribute.name, {}).get(FaultKind.MISSING),
+            )
             for attribute, column in zip(self._schema.attributes, columns, strict=True)
             if attribute.name in cells
         }
@@ -205,7 +209,9 @@ def _write_keys(file: TextIO, keys: pa.Array, masks: Masks) -> None:
             lines.writerows((name, kind.value, text) for text in found)
 
 
-def _masks(attribute: Attribute, column: Column) -> dict[FaultKind, NDArray[np.bool_]]:
+def _masks(
+    attribute: Attribute, column: Column, cells: pa.Array | None
+) -> dict[FaultKind, NDArray[np.bool_]]:
     """Rows that may be at fault, by kind; none if the smallest and largest value are sound."""
     lowest, highest = column.min(), column.max()
     if not isinstance(attribute, Numeric):
@@ -214,7 +220,9 @@ def _masks(attribute: Attribute, column: Column) -> dict[FaultKind, NDArray[np.b
         fault = find_attribute_faults(attribute, column)
         return {FaultKind.MISSING: fault.missing, FaultKind.UNKNOWN: fault.invalid}
     fractions = attribute.integer and attribute.type == "numeric"  # others are whole as they are
-    fractions = fractions and bool((column != np.rint(column)).any())
+    if fractions:
+        typed = cells is not None and pa.types.is_integer(cells.type)
+        fractions = not typed and bool((column != np.rint(column)).any())
     if np.isfinite(lowest) and np.isfinite(highest) and not fractions:
         return _out_of_bounds(attribute, column, lowest, highest)
     fault = find_attribute_faults(attribute, column)

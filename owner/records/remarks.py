@@ -14,16 +14,19 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from dppca.common.schema import MISSING, Attribute, Column
+from dppca.common.schema import Attribute, Column
 from dppca.common.schema.attributes import Date, list_labels
 from dppca.common.schema.columns import cell_texts, local_seconds, plain_cells
 from dppca.common.schema.texts import MISSING_WORDS, seconds_of_text
 
+Rows = NDArray[np.bool_]
 _DAY_S: Final = 86_400
 _MOST_TIMES = 3  # of a zone's midnights elsewhere: winter, summer, and a double summer time
 _APART_S, _STEP_S, _LATE_S, _NOON_S = 7200, 900, 36_000, 43_200
 _DAY_CHARACTERS = 10
+_FIRST = 64
 
 
 class Remarks:
@@ -43,24 +46,21 @@ class Remarks:
         self.zones: set[str] = set()
         self.times: set[int] | None = set()
 
-    def of(self, cells: pa.Array, column: Column) -> Remarks:
-        """Remarks on a batch alone: raw cells, and what `parse_column` made of them."""
+    def of(self, cells: pa.Array, column: Column, missing: Rows | None) -> Remarks:
+        """Remarks on a batch alone: raw cells, what `parse_column` made of them, missing rows."""
         found = Remarks(self._attribute)
         found.times = None if self.times is None else set()  # many: not looked for again
-        found._add(cells, column)
+        found._add(cells, column, missing)
         return found
 
-    def _add(self, cells: pa.Array, column: Column) -> None:
-        numbers = column.dtype == np.float64
-        missing = np.isnan(column) if numbers else column == MISSING
-        cells = plain_cells(cells)
-        if missing.any():
-            _count_words(self.words, cells.take(pa.array(np.flatnonzero(missing))))
+    def _add(self, cells: pa.Array, column: Column, missing: Rows | None) -> None:
+        if missing is not None and missing.any():
+            _count_words(self.words, plain_cells(cells).take(pa.array(np.flatnonzero(missing))))
         for code, label in self._listed.items():
             if found := int((column == code).sum()):
                 self.listed[label] += found
         if isinstance(self._attribute, Date):
-            self._add_times(cells)
+            self._add_times(plain_cells(cells))
 
     def merge(self, document: Mapping[str, Any]) -> None:
         """Add what `to_document` returned."""
@@ -96,8 +96,9 @@ class Remarks:
         kind = cells.type
         if pa.types.is_timestamp(kind):
             seconds = None if self.times is None else local_seconds(cells.drop_null())
-            if seconds is not None:
-                self._add_seconds(set(np.unique(seconds % _DAY_S).tolist()))
+            for some in () if seconds is None else (seconds[:_FIRST], seconds[_FIRST:]):
+                if self.times is not None:  # which the first few mostly settle
+                    self._add_seconds(set(np.unique(some % _DAY_S).tolist()))
             if kind.tz:
                 self.zones.add(kind.tz)
         elif self.times is not None and _may_have_times(cells):

@@ -67,12 +67,11 @@ class BatchEncoder:
             if isinstance(attribute := schema.attributes[index], Numeric)
             and attribute.score is Score.LOG
         ]
-        self._whole = [
-            number
-            for number, index in enumerate(self._numeric)
-            if isinstance(attribute := schema.attributes[index], Numeric)
+        self._whole = [  # by number: of a logarithmic one it is done before its comparison
+            isinstance(attribute := schema.attributes[index], Numeric)
             and attribute.integer
             and attribute.score is Score.LINEAR
+            for index in self._numeric
         ]
         p = schema.layout.n_columns
         self.width = p if dense else self.n_numerics
@@ -144,14 +143,18 @@ class BatchEncoder:
             work = self._work[:size].reshape((stop - start, q), order=order)
             if isinstance(batch, np.ndarray):
                 values = batch[start:stop]
-                if q < batch.shape[1] or self._whole:
-                    values = values[:, self._numeric]
+                if q < batch.shape[1] or any(self._whole):
+                    values = values[:, self._numeric]  # a copy
+                for place in np.flatnonzero(self._whole):
+                    nearest_whole(values[:, place], out=values[:, place])
             else:
                 values = self._gathered[:size].reshape((stop - start, q), order=order)
-                columns = [batch[i][start:stop] for i in self._numeric]
-                np.concatenate(columns, out=self._gathered[:size], casting="same_kind")
-            for number in self._whole:  # of a copy, never of the rows themselves
-                values[:, number] = nearest_whole(values[:, number])
+                for number, index in enumerate(self._numeric):
+                    column = batch[index][start:stop]
+                    if self._whole[number]:
+                        nearest_whole(np.asarray(column, np.float64), out=values[:, number])
+                    else:
+                        values[:, number] = column
             part = out[start:stop]
             if together and self._wide is not None and stop - start == height:
                 self._wide.code(values.reshape(-1), work=self._work[:size], out=part.reshape(-1))

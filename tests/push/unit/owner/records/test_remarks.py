@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from dppca.common.schema import find_attribute_faults
 from dppca.common.schema.columns import parse_column
 from dppca.owner.records.remarks import Remarks
 from tests.support.studies import categorical_of, make_schema, numeric_of
@@ -22,7 +23,9 @@ AGE, WARD, DAY = make_schema(
 def remarks(attribute: Any, *batches: pa.Array) -> Remarks:
     total = Remarks(attribute)
     for cells in batches:
-        found = total.of(cells, parse_column(attribute, cells))
+        column = parse_column(attribute, cells)
+        missing = find_attribute_faults(attribute, column).missing
+        found = total.of(cells, column, missing if missing.any() else None)
         total.merge(found.to_document())
     return total
 
