@@ -15,9 +15,11 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from dppca.common.schema import MISSING, UNKNOWN, Column
+from dppca.common.numerics.moments.moments import compute_moments
+from dppca.common.schema import MISSING, UNKNOWN, Column, encode, find_cells
 from dppca.common.schema.attributes import count_days
 from dppca.common.schema.texts import MISSING_WORDS, NOT_A_NUMBER
+from dppca.owner.records.check import FaultCounts
 from tests.support.studies import categorical_of, make_schema, numeric_of
 
 JUNK = "junk"
@@ -102,6 +104,22 @@ def columns_of(values: Values) -> list[Column]:
         else np.array([number(name, each) for each in column])
         for name, column in values.items()
     ]
+
+
+def require_same(values: Values, packed: Any, counts: FaultCounts) -> None:
+    """Compare sums and counts with those of the obvious reading."""
+    columns = columns_of(values)
+    expected = compute_moments(
+        encode(SCHEMA, columns), SCHEMA.layout, find_cells(SCHEMA, columns)
+    ).packed
+    slow = FaultCounts(SCHEMA)
+    slow.add(columns)
+    found, wanted = (
+        {name: each.found for name, each in tally.report().attributes.items()}
+        for tally in (counts, slow)
+    )
+    assert found == wanted
+    np.testing.assert_array_equal(packed, expected)
 
 
 def written(draw: st.DrawFn, name: str, values: Sequence[Value], ways: frozenset[str]) -> pa.Array:

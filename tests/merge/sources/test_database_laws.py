@@ -21,6 +21,7 @@ from dppca.owner.records.databases import SQLiteLocation
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.locations import Location
 from dppca.owner.records.table import moments_of_table, open_table
+from tests.support import writers
 from tests.support.examples import examples
 from tests.support.postgres import PostgresServer
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
@@ -108,6 +109,45 @@ def test_rows_of_every_source_give_the_same_integers(
         np.testing.assert_array_equal(moments.packed, expected.packed)
         assert counted.attributes == faults.attributes
         np.testing.assert_array_equal(columns, values, "to the last bit before coding, too")
+
+
+KINDS = {
+    "text": "text",
+    "float32": "real",
+    "float64": "double precision",
+    "decimal": "numeric",
+    "int": "bigint",
+    "bool": "boolean",
+    "date": "date",
+    "naive": "timestamp",
+}
+
+
+@settings(max_examples=examples(40))
+@given(values=writers.values_of_rows(), data=st.data())
+def test_postgresql_gives_what_rows_mean_whatever_their_columns_are_of(
+    postgres: PostgresServer, values: writers.Values, data: st.DataObject
+) -> None:
+    draw: Any = data.draw
+    rows = pa.table(
+        {name: writers.written(draw, name, each, frozenset(KINDS)) for name, each in values.items()}
+    )
+    columns = ", ".join(f"{field.name} {_kind_of(field.type)}" for field in rows.schema)
+    postgres.run("DROP TABLE IF EXISTS law_cells", f"CREATE TABLE law_cells ({columns})")
+    postgres.load("law_cells", rows)
+    table = open_table(postgres.place(table="law_cells"), writers.SCHEMA)
+    counts = FaultCounts(writers.SCHEMA)
+    moments = moments_of_table(table, writers.SCHEMA, tally=counts)
+    writers.require_same(values, moments.packed, counts)
+
+
+def _kind_of(kind: pa.DataType) -> str:
+    names = {"string": "text", "float": "float32", "double": "float64", "int64": "int"}
+    name = str(kind).partition("[")[0].partition("(")[0]
+    name = {"decimal128": "decimal", "date32": "date", "timestamp": "naive", **names}.get(
+        name, name
+    )
+    return KINDS[name]
 
 
 cell = st.one_of(

@@ -12,7 +12,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.feather as feather
@@ -23,8 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dppca.common.numerics.moments.accumulation import MomentSums
-from dppca.common.numerics.moments.moments import compute_moments
-from dppca.common.schema import Column, encode, find_cells
+from dppca.common.schema import Column
 from dppca.common.schema.frames import read_frame
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.databases import SQLiteLocation
@@ -34,7 +32,7 @@ from dppca.owner.records.locations import Location
 from dppca.owner.records.table import moments_of_table, open_table
 from tests.support.examples import examples
 from tests.support.iceberg import make_iceberg
-from tests.support.writers import SCHEMA, Values, columns_of, values_of_rows, written
+from tests.support.writers import SCHEMA, Values, require_same, values_of_rows, written
 
 NUMBERS = frozenset({"text", "float32", "float64", "decimal", "int", "bool"})
 TYPED = NUMBERS | {"date", "naive", "zoned", "utc", "dictionary"}
@@ -106,22 +104,6 @@ FRAMES: dict[str, Callable[[pa.Table], Any]] = {
 def table_of(data: st.DataObject, values: Values, ways: frozenset[str]) -> pa.Table:
     draw: Any = data.draw
     return pa.table({name: written(draw, name, each, ways) for name, each in values.items()})
-
-
-def require_same(values: Values, packed: Any, counts: FaultCounts) -> None:
-    """Compare sums and counts with those of the obvious reading."""
-    columns = columns_of(values)
-    expected = compute_moments(
-        encode(SCHEMA, columns), SCHEMA.layout, find_cells(SCHEMA, columns)
-    ).packed
-    slow = FaultCounts(SCHEMA)
-    slow.add(columns)
-    found, wanted = (
-        {name: each.found for name, each in tally.report().attributes.items()}
-        for tally in (counts, slow)
-    )
-    assert found == wanted
-    np.testing.assert_array_equal(packed, expected)
 
 
 @pytest.mark.parametrize("source", FILES)
