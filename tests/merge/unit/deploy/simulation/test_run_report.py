@@ -130,6 +130,19 @@ def document(report: SimulationReport) -> Any:
     return to_document(report)
 
 
+def test_values_that_are_not_whole_have_a_column_where_there_are_some(
+    report: SimulationReport,
+) -> None:
+    found = AttributeReport(False, "4", "a number", {FaultKind.NOT_WHOLE: FaultCount(5)})
+    shown = replace(report, coded_by_rule=CheckReport(100, 0, {"visits": found}, {}, ()))
+    text = make_markdown(shown)
+    assert "| out-of-bounds | not-whole | of the rows |" in text
+    assert "| `visits` | 0 | 0 | 0 | 0 | 0 | 5 | 5.00% |" in text
+    assert "where values are whole, as the nearest whole number." in text
+    assert "not-whole" not in make_markdown(report)
+    assert "the nearest bound or whole number" in make_page(shown)
+
+
 SCHEMA = demo_study().table
 DRAWS = [
     Draw(
