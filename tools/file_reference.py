@@ -76,7 +76,7 @@ data_sets:
     population: patients
     source: {{postgresql: {{service: warehouse}}}}  # or uri: {{env: NAME}}, or {{file: PATH}}
     query: queries/claims.sql                   # or table: omop.claims
-    key: person_id                              # for `check --keys`, not needed
+    key: person_id                              # the number of a person, not needed
 ```
 
 A budget belongs to people. What is charged for any data set of a population, by any name or

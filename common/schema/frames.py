@@ -83,6 +83,11 @@ def read_frame(frame: Any, schema: Schema) -> list[Column]:
     return columns
 
 
+def read_cells(frame: Any, name: str) -> pa.Array:
+    """Return one column of a table in Arrow; errors are as for `encode`."""
+    return _cells(name, _choose_columns(frame, [name])[name])
+
+
 def decode(rows: ArrayLike, schema: Schema) -> pa.Table:
     """Convert coded rows to values: the inverse of `encode`, up to the grid.
 

@@ -23,7 +23,7 @@ from dppca.common.attestation.results import Published, Result, result_to_bytes
 from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.messages import Form
 from dppca.common.documents.tables import html_table, html_text
-from dppca.common.errors import DataError, SettingError
+from dppca.common.errors import DataError, PrivacyError, SettingError
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.values import ValueCounts, count_values
 from dppca.common.privacy.accounting import PrivacyCost
@@ -31,7 +31,7 @@ from dppca.common.privacy.composition import ComposedGuarantee, Round, compose_g
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import Column, Schema, encode
-from dppca.common.schema.frames import find_library, read_frame, table_for
+from dppca.common.schema.frames import find_library, read_cells, read_frame, table_for
 from dppca.common.shell.clock import utc_now
 from dppca.common.shell.pictures import biplot_figure, loadings_figure
 from dppca.common.study import Study
@@ -61,9 +61,10 @@ from dppca.deploy.simulation.synthesis import (
     summarise_synthesis,
 )
 from dppca.owner.records.check import FaultCounts
-from dppca.owner.records.faults import CheckReport
+from dppca.owner.records.faults import CheckReport, KeyReport
+from dppca.owner.records.keys import count_rows_of_keys
 from dppca.owner.render.charges import charge_text
-from dppca.owner.render.faults import alarm_lines
+from dppca.owner.render.faults import alarm_lines, key_line
 from dppca.owner.synthesis.visible_relations import VisibleRelations, judge_result
 
 if TYPE_CHECKING:
@@ -280,6 +281,7 @@ def simulate(
     test: Any = None,
     refine: str | None = None,
     refine_epsilon: str | float | Decimal | None = None,
+    key: str | None = None,
 ) -> Simulation:
     """Run a study on tables in memory, to see its results before owners are asked.
 
@@ -310,11 +312,16 @@ def simulate(
     refine_epsilon
         What the second study's releases cost, on top; with ``refine`` only. Its delta is the
         study's.
+    key
+        The column of each table that tells people apart, such as ``person_id``; it need not be in
+        the study. The rows of each person are then counted.
 
     Raises
     ------
     SettingError, DataError, StudyError, RangeError
         An argument, a table or a number of the study does not fit; the message says what to change.
+    PrivacyError
+        One person has more rows in a table than the study's ``max_rows_per_person``.
 
     Examples
     --------
@@ -347,6 +354,9 @@ def simulate(
             "study is a dppca.Study, or its file by text or pathlib.Path: read one with "
             "study_from_yaml"
         )
+    if key is not None:
+        for name, frame in owners.items():
+            _require_rows_of_people(name, frame, key, study.max_rows_per_person)
     schema = study.table
     if target is not None:
         check_target(schema, target)
@@ -452,6 +462,15 @@ def _read(frame: Any, schema: Schema, name: str) -> list[Column]:
         return read_frame(frame, schema)
     except DataError as error:
         raise DataError(f"{name}: {error}") from error
+
+
+def _require_rows_of_people(name: str, frame: Any, key: str, allowed: int) -> None:
+    try:
+        found = KeyReport(key, allowed, *count_rows_of_keys([read_cells(frame, key)]))
+    except DataError as error:
+        raise DataError(f"the table of {name}: {error}") from error
+    if not found.is_kept:
+        raise PrivacyError(f"the table of {name}: {key_line(found)}")
 
 
 def _divide(

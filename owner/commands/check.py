@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 @click.argument("study_name", metavar="[STUDY]", required=False, shell_complete=complete_study)
 @data_set_option
 @click.option("--data", type=FILE, help="A data file, instead of a data set.")
+@click.option("--key", metavar="COLUMN", help="With --data: the column that tells people apart.")
 @click.option("--study-file", type=FILE, help="A study file, instead of a curator's study.")
 @click.option("--target", metavar="ATTRIBUTE", help="Also say whether a classifier could learn it.")
 @click.option(
@@ -45,6 +47,7 @@ def command(
     study_name: str | None,
     data_set_name: str | None,
     data: Path | None,
+    key: str | None,
     study_file: Path | None,
     target: str | None,
     limit: int,
@@ -59,6 +62,9 @@ def command(
     those at fault. No row makes a contribution fail: public rules code each faulty value
     as a valid one. Exits with 14 if there is a fault, and with 28 if there are more faults than the
     study allows (faults: refuse_if_above).
+
+    With a key (`key:` in the policy, or --key) it counts the rows of each person, too: more than
+    the study allows are a fault.
 
     It also warns, from the schema alone, where bins of whole numbers would lose heaps.
 
@@ -79,14 +85,16 @@ def command(
     if data is not None and data_set_name is not None:
         raise SettingError("give --data-set NAME or --data FILE, not both")
     study = _find_study(site, study_name) if study_file is None else study_from_yaml(study_file)
+    if key is not None and data is None:
+        raise SettingError("--key is for --data: a data set has its `key:` in policy.yaml")
     place: Path | Location | None = data
-    key, usual = "", LOCAL
+    key, usual = key or "", LOCAL
     if place is None:
         data_set = _data_set(site, study, data_set_name)
         place, key, usual = data_set.source, data_set.key, data_set.engine
     if keys_file is not None and not key:
         raise SettingError(
-            "--keys needs a data set with `key:`, its column of keys, in policy.yaml"
+            "--keys needs a data set with `key:`, its column of keys, in policy.yaml, or --key"
         )
     if keys_file is not None and engine not in (None, LOCAL):
         raise SettingError("--keys is written by this machine alone: leave out --engine")
@@ -108,6 +116,9 @@ def command(
         else:
             with open_engine(engine or usual, site) as used:
                 report = used.count_faults(table, limit=limit, target=target, progress=bar.advance)
+        if key:
+            counted = table.count_keys(key, allowed=study.max_rows_per_person)
+            report = replace(report, key=counted)
     report = report.under(study.faults)
     wide = find_wide_bins(study.table)
     document = CheckDocument(study.name, study.digest, keys_file, report, wide)

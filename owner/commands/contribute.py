@@ -21,6 +21,7 @@ from dppca.owner.client.calls import (
 )
 from dppca.owner.commands.budget_totals import stored_charge
 from dppca.owner.commands.consent import Dialogue
+from dppca.owner.commands.coverage import require_rows_of_people
 from dppca.owner.commands.preview import Asked, plan_contribution, read_rows
 from dppca.owner.engines.engine import Engine, LocalEngine
 from dppca.owner.engines.selection import open_engine
@@ -121,7 +122,7 @@ def _release(
     dialogue.begin(planned)
     checkpoint("read")
     with open_engine(engine, site.folder) as used:
-        moments, counted = _read(used, table, study, dialogue, seconds)
+        moments, counted = _read(used, table, study, data_set.key, dialogue, seconds)
     # Shown only: no decision may depend on a count of faults, because the release must not.
     read = replace(planned, n_rows=moments.n_rows)
     for line in alarm_lines(counted):
@@ -130,7 +131,7 @@ def _release(
         ContributionPreview(site, study, state, read, moments, data_set, counted, agreement)
     )
     if asked_now and planned.is_live:  # a release is of one moment, and that comes after consent
-        moments, counted = _read(LocalEngine(), table, study, dialogue, seconds)
+        moments, counted = _read(LocalEngine(), table, study, data_set.key, dialogue, seconds)
     if moments.n_rows != table.n_rows:
         dialogue.tell(f"{data_set.name} has {moments.n_rows} rows now, not {table.n_rows}.")
     # Reading and asking take long: if the study has ended meanwhile, nothing is charged.
@@ -160,10 +161,18 @@ def _plan(
 
 
 def _read(
-    engine: Engine, table: Table, study: Study, dialogue: Dialogue, seconds: dict[str, float]
+    engine: Engine,
+    table: Table,
+    study: Study,
+    key: str,
+    dialogue: Dialogue,
+    seconds: dict[str, float],
 ) -> tuple[Moments, CheckReport]:
+    """Read rows; raise `PrivacyError` if one person has more than the study's promise is for."""
     with _timed(seconds, "read"):
-        return read_rows(table, engine, study.faults, progress=dialogue.progress)
+        moments, counted = read_rows(table, engine, study, key=key, progress=dialogue.progress)
+    require_rows_of_people(counted)
+    return moments, counted
 
 
 def _send(

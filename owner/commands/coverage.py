@@ -4,32 +4,53 @@ from collections.abc import Iterator
 
 from dppca.common.aggregation.terms import Terms
 from dppca.common.documents.messages import StudyState
-from dppca.common.errors import DppcaError, NoPolicyError
+from dppca.common.errors import DppcaError, NoPolicyError, PrivacyError
 from dppca.common.shell.clock import utc_now
 from dppca.common.study import Study, Trust
 from dppca.owner.ledger.chain import History, admit_charge
+from dppca.owner.records.faults import CheckReport
 from dppca.owner.release.contribution import (
     NextStep,
     Review,
     request_contribution,
     require_possible,
 )
+from dppca.owner.render.faults import key_line
 from dppca.owner.site.agreement import find_refusal
 from dppca.owner.site.policy import DataSet, Policy
 
 
 def find_refusals(
-    planned: Review, state: StudyState, data_set: DataSet, history: History
+    planned: Review,
+    state: StudyState,
+    data_set: DataSet,
+    history: History,
+    counted: CheckReport | None = None,
 ) -> tuple[DppcaError, ...]:
-    """Return why `contribute` would refuse: by the policy's rule and by `require_possible`."""
+    """Return why `contribute` would refuse: by the policy's rule and by `require_possible`.
+
+    And by `require_rows_of_people`, if rows were ``counted``.
+    """
     if planned.step is NextStep.SEND:
         return ()
     found = [*_refused_by_rule(planned.study, data_set)]
     try:
+        if counted is not None:
+            require_rows_of_people(counted)
         require_possible(planned, history, state, now=utc_now())
     except DppcaError as error:
         found.append(error)
     return tuple(found)
+
+
+def require_rows_of_people(counted: CheckReport) -> None:
+    """Raise `PrivacyError` if one person has more rows than the study allows.
+
+    No table that keeps the study's promise is refused, so a refusal tells nothing about the people
+    whom the promise protects.
+    """
+    if counted.key is not None and not counted.key.is_kept:
+        raise PrivacyError(key_line(counted.key))
 
 
 def find_uncovered(study: Study, policy: Policy, history: History) -> list[DppcaError]:

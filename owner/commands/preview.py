@@ -7,7 +7,7 @@ from typing import Protocol
 
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.shell.console import Progress
-from dppca.common.study import FaultRule, Study
+from dppca.common.study import Study
 from dppca.common.synthesis.refinement import compare_grown
 from dppca.owner.client.calls import agreed_study, connect
 from dppca.owner.commands.coverage import find_refusals
@@ -68,13 +68,18 @@ def plan_contribution(
 
 
 def read_rows(
-    table: Table, engine: Engine, rule: FaultRule | None, *, progress: ShowProgress
+    table: Table, engine: Engine, study: Study, *, key: str, progress: ShowProgress
 ) -> tuple[Moments, CheckReport]:
-    """Return exact sums of the current rows, and the values coded by rule; both are site-only."""
-    tally = FaultCounts(table.schema)
+    """Return exact sums of the current rows, and the values coded by rule; both are site-only.
+
+    If the policy names a ``key``, the rows of each person are counted at the same moment.
+    """
+    tally, counted = FaultCounts(table.schema), None
     with table.latest() as latest, progress("Reading rows", latest.n_rows, unit="rows") as bar:
         moments = engine.sum_table(latest, tally=tally, progress=bar.advance)
-    return moments, tally.report(latest).under(rule)
+        if key:
+            counted = latest.count_keys(key, allowed=study.max_rows_per_person)
+    return moments, replace(tally.report(latest), key=counted).under(study.faults)
 
 
 def preview_contribution(
@@ -95,7 +100,7 @@ def preview_contribution(
     engine = asked.engine or data_set.engine
     table, reviewed = plan_contribution(study, history, data_set, agreement, engine)
     with open_engine(engine, site.folder) as used:
-        moments, counted = read_rows(table, used, study.faults, progress=progress)
+        moments, counted = read_rows(table, used, study, key=data_set.key, progress=progress)
     reviewed = replace(reviewed, n_rows=moments.n_rows)  # the number shown is the number read
     return ContributionPreview(
         site=site,
@@ -105,7 +110,7 @@ def preview_contribution(
         moments=moments,
         agreement=agreement,
         data_set=data_set,
-        refusals=find_refusals(reviewed, state, data_set, history),
+        refusals=find_refusals(reviewed, state, data_set, history, counted),
         counted=counted,
         grown=compare_grown(study, grown_on),
     )

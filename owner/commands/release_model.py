@@ -21,6 +21,7 @@ from dppca.common.verification.models import sign_model
 from dppca.owner.client.calls import require_newest_ledger
 from dppca.owner.commands.budget_totals import stored_charge
 from dppca.owner.commands.consent import ask, require_terminal
+from dppca.owner.commands.coverage import require_rows_of_people
 from dppca.owner.ledger.chain import admit_charge
 from dppca.owner.ledger.database import StoredRelease, open_ledger
 from dppca.owner.ledger.file import read_history
@@ -117,6 +118,10 @@ def _release(
         require_terminal(look="look at `dppca-owner budget`")
     with progress("Counting", table.n_rows, enabled=not quiet, unit="rows") as bar:
         counted = check_table(table, study.table, limit=0, progress=bar.advance).under(study.faults)
+    if data_set.key:
+        keys = table.count_keys(data_set.key, allowed=study.max_rows_per_person)
+        counted = replace(counted, key=keys)
+    require_rows_of_people(counted)
     text = with_counts(text, counted)
     if not options.yes:
         ask(text, "Make this model?")

@@ -168,6 +168,7 @@ class FaultCounts:
             if target is None
             else TargetReport(target.name, len(target.labels), len(self._occurring)),
             files=tuple(part.n_rows for part in parts) if len(parts) > 1 else (),
+            relation="" if table is None else table.source.relation,
         )
 
 

@@ -138,6 +138,21 @@ class TargetReport:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyReport:
+    """Rows that one person has, by the column that `key` in the policy names."""
+
+    column: Annotated[str, "the column"]
+    allowed: Annotated[int, "most rows of one person that the study protects"]
+    most: Annotated[int, "most rows that have one key"]
+    missing: Annotated[int, "rows without a key: whose they are was not counted"]
+
+    @property
+    def is_kept(self) -> Annotated[bool, "whether no key has more rows than the study allows"]:
+        """True if the study's promise is for every key that occurs."""
+        return self.most <= self.allowed
+
+
+@dataclass(frozen=True, slots=True)
 class CheckReport:
     """Values and rows that coding replaced."""
 
@@ -157,14 +172,22 @@ class CheckReport:
     files: Annotated[
         tuple[int, ...], "rows of each file of several, in the order of their names"
     ] = ()
+    relation: Annotated[
+        str, "table of a database that was read, with its schema; empty for a query or files"
+    ] = ""
+    key: Annotated[KeyReport | None, "rows of one person; null if the policy names no key"] = None
     refuse_if_above: Annotated[float | None, "share of faults that the study allows"] = None
     label: Annotated[Label, "where it may go"] = Label.SITE_ONLY
     warning: Annotated[str, "what must not be done with it"] = WARNING
 
     @property
     def faultless(self) -> Annotated[bool, "whether every row conforms to the schema"]:
-        """True if coding replaces nothing but missing values that the schema provides for."""
-        return not self.malformed_rows and not any(a.faults for a in self.attributes.values())
+        """True if coding replaces only missing values that the schema provides for.
+
+        No person may have more rows than the study allows, either.
+        """
+        found = self.malformed_rows or any(a.faults for a in self.attributes.values())
+        return not found and (self.key is None or self.key.is_kept)
 
     @property
     def n_malformed(self) -> int:

@@ -21,6 +21,7 @@ from dppca.common.errors import DataError, SettingError
 from dppca.owner.records.faults import FaultCount, LineFault
 
 if TYPE_CHECKING:
+    from dppca.owner.records.keys import KeyRows
     from dppca.owner.records.stored_files import Piece
 
 Malformed = Mapping[LineFault, FaultCount]
@@ -91,6 +92,8 @@ class Source(Rows):
     query_sha256
         The ledger's digest of a query, in hexadecimal; empty if there is no query. A query is run
         again: others may write to its rows meanwhile.
+    relation
+        Table that the database found by its name, with its schema; empty for other sources.
     in_steps
         True if rows are moved to make a `frame`: its progress is unknown before its end.
     is_numbered
@@ -103,6 +106,7 @@ class Source(Rows):
 
     title: str
     query_sha256: str = ""
+    relation: str = ""
     in_steps: bool = False
     is_numbered: ClassVar[bool] = True
     mend: ClassVar[str] = "export it again"
@@ -122,6 +126,15 @@ class Source(Rows):
     def pieces(self) -> list[Piece]:
         """Files, or some rows of each, for others to read; `SettingError` if there are none."""
         raise SettingError(f"{self.title} {self.uncut}")
+
+    def count_keys(self, key: str, batch_rows: int) -> KeyRows:
+        """Most rows that have one value of the column ``key``; it is read ``batch_rows`` at a time.
+
+        Memory grows with the number of values.
+        """
+        from dppca.owner.records.keys import count_rows_of_keys
+
+        return count_rows_of_keys(cells for (cells,) in self.read(Wanted((key,), batch_rows)))
 
     def frame(self, names: Sequence[str], batch_rows: int) -> Any:  # noqa: ARG002 - there is none
         """DataFrame of these columns, if Spark itself has the rows; otherwise None."""

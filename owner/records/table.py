@@ -33,6 +33,7 @@ from dppca.common.numerics.threads import count_cores, one_blas_thread
 from dppca.common.schema import Column, Schema
 from dppca.common.schema.attributes import list_labels
 from dppca.common.schema.columns import absent_column, parse_column
+from dppca.owner.records.faults import KeyReport
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.locations import Location
 from dppca.owner.records.sources import Source, Wanted
@@ -126,11 +127,7 @@ class Table:
         names = [a.name.strip() for a in read]
         if key and key not in names:
             names.append(key)
-            if self.source.names.count(key) != 1:
-                raise DataError(
-                    f"{self.title} has no column {key}, or more than one of that name: correct its "
-                    "header, or the name of the column"
-                )
+            self._require_key(key)
         labels = [a.name.strip() for a in read if list_labels(a) is not None]
         # If no column is converted, the rows must still be counted.
         n_rows = 0
@@ -144,6 +141,22 @@ class Table:
             keys = arrays[names.index(key)] if key else None
             yield CellBatch(self.schema, n_batch, arrays_by_name, keys)
         self.source.require_rows(n_rows)
+
+    def count_keys(self, key: str, *, allowed: int) -> KeyReport:
+        """Count the rows of each key; raise `DataError` unless every file has its column once.
+
+        ``key`` is the column that tells people apart, and ``allowed`` the most rows of one person
+        that a study protects.
+        """
+        self._require_key(key)
+        return KeyReport(key, allowed, *self.source.count_keys(key, _BATCH_ROWS))
+
+    def _require_key(self, key: str) -> None:
+        if any(part.names.count(key) != 1 for part in self.source.parts):
+            raise DataError(
+                f"{self.title} has no column {key}, or more than one of that name: correct its "
+                "header, or the name of the column"
+            )
 
 
 @dataclass(frozen=True, slots=True)

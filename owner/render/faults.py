@@ -15,6 +15,7 @@ from dppca.owner.records.faults import (
     CheckReport,
     FaultCount,
     FaultKind,
+    KeyReport,
     LineFault,
     TargetReport,
     describe_coding,
@@ -106,6 +107,23 @@ def _remark_lines(name: str, attribute: AttributeReport) -> list[str]:
     return lines
 
 
+def key_line(key: KeyReport) -> str:
+    """Return the most rows of one person, and what to do if the study allows fewer."""
+    rows = f"{key.most} row{'s' if key.most != 1 else ''}"
+    lost = f", and {key.missing} rows have none, so whose they are is not known"
+    more = lost if key.missing else ""
+    if key.is_kept:
+        return f"{key.column}: at most {rows} of one person; the study allows {key.allowed}{more}"
+    times = -(-key.most // key.allowed)
+    return (
+        f"TOO MANY ROWS OF ONE PERSON: up to {rows} have one {key.column}, and the study allows "
+        f"{key.allowed}{more}. That person would lose up to {times} times the epsilon that the "
+        "study promises. Give fewer rows of each person, or ask the operator for a study with "
+        f"max_rows_per_person: {key.most}; if {key.column} is not the number of a person, name "
+        "the column that is as `key`, or none"
+    )
+
+
 def malformed_lines(report: CheckReport) -> dict[LineFault, str]:
     """Return the number of lines of a CSV file that are no rows, by kind of fault."""
     return {
@@ -121,6 +139,7 @@ def with_counts(text: str, report: CheckReport) -> str:
 
 def counts_text(report: CheckReport) -> str:
     """Return the values coded by rule, by attribute, with their share of the rows."""
+    keys = [] if report.key is None else [one_line(f"{key_line(report.key)} (site-only)")]
     lines = ["Values coded by rule (site-only: do not send this list):"]
     lines += [f"  {line}" for line in malformed_lines(report).values()]
     lines += [
@@ -130,10 +149,10 @@ def counts_text(report: CheckReport) -> str:
     ]
     remarks = [f"  {line}" for item in report.attributes.items() for line in _remark_lines(*item)]
     if len(lines) == 1:
-        return "\n".join([f"{lines[0]} none", *map(one_line, remarks)])
+        return "\n".join([*keys, f"{lines[0]} none", *map(one_line, remarks)])
     lines += remarks
     lines += [*_above_lines(report), f"  {WARNING}", f"  {_DECISION}"]
-    return "\n".join(map(one_line, lines))
+    return "\n".join(map(one_line, [*keys, *lines]))
 
 
 def _above_lines(report: CheckReport) -> list[str]:
@@ -151,6 +170,10 @@ def _above_lines(report: CheckReport) -> list[str]:
 def check_text(report: CheckReport) -> str:
     """Return every fault, by attribute."""
     lines = [*alarm_lines(report), f"{report.rows} rows"]
+    if report.relation:
+        lines.append(f"  of the table {report.relation}")
+    if report.key is not None:
+        lines.append(f"  {key_line(report.key)}")
     if report.extra_columns:
         lines.append(
             f"  not read, since the schema does not name them: {len(report.extra_columns)}"

@@ -24,7 +24,7 @@ from dppca.common.schema.attributes import Date, Numeric, Ordinal, Score, descri
 from dppca.common.schema.document import Schema
 from dppca.common.study import Study
 from dppca.common.synthesis.refinement import Regrown
-from dppca.owner.records.faults import CheckReport
+from dppca.owner.records.faults import CheckReport, KeyReport
 from dppca.owner.release.contribution import BudgetStatus, Forecast, NextStep, Review, forecast
 from dppca.owner.render.charges import (
     ChargedCost,
@@ -207,7 +207,9 @@ class ContributionPreview:
             nominal_epsilon=noise.nominal,
             federation=found.federation,
             overlap=describe_overlap(study) if study.overlap else None,
-            asserted=_list_assertions(study, self.site.name, noise.max_rows_per_person),
+            asserted=_list_assertions(
+                study, self.site.name, noise.max_rows_per_person, self.counted.key
+            ),
             question=_question(self.site, found),
             aggregate=None if self.agreement is None else _review_aggregate(found, self.agreement),
             relation=noise.sensitivity.relation.value,
@@ -269,7 +271,9 @@ def _describe_components(study: Study) -> str:
     return "the joint components above the noise"
 
 
-def _list_assertions(study: Study, site: str, most_rows: int) -> tuple[str, ...]:
+def _list_assertions(
+    study: Study, site: str, most_rows: int, key: KeyReport | None
+) -> tuple[str, ...]:
     """Return what a site's steward asserts of the rows, each as a sentence."""
     groups = () if isinstance(study.overlap, bool) else study.overlap
     own = next((group for group in groups if site in group), (site,))
@@ -278,9 +282,12 @@ def _list_assertions(study: Study, site: str, most_rows: int) -> tuple[str, ...]
     where = f"any of the {len(others)} other owners"
     if len(others) <= _MOST_NAMED:
         where = " or ".join(filter(None, (", ".join(others[:-1]), *others[-1:])))
+    told = f"Nobody has more than {rows} here."
+    if key is not None and not key.missing:
+        told = f"{told[:-1]}: each {key.column} is one person."
     return (
         *((f"Nobody in these rows is also at {where}.",) if others else ()),
-        f"Nobody has more than {rows} here.",
+        *((told,) if key is None or key.is_kept else ()),
     )
 
 
@@ -316,6 +323,8 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
             "and the costs of both add up for each person"
         )
     masked = [] if found.aggregate is None else [f"  {_MASKED}"]
+    relation = found.coded_by_rule.relation
+    table = f", the table {relation}" if relation else ""
     lines = [
         f"Study {found.study} ({found.state.value}), requested by the curator at {found.curator}; "
         f"{answer}",
@@ -326,7 +335,7 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
         *masked,
         f"  the number of rows, {found.rows}, exactly",
         "  a receipt of the guarantee; the length and last hash of this site's ledger",
-        f"From {len(found.attributes)} attributes of data set {found.data_set}:",
+        f"From {len(found.attributes)} attributes of data set {found.data_set}{table}:",
         *(f"  {line}" for line in text_table(names, rows, width=None)),
         *(f"  also counted: the rows in each cell of {each}" for each in found.tables),
         f"The curator adds up what all owners send. The result, {found.components}, "

@@ -192,7 +192,8 @@ class DataSetDocument(PlaceDocument):
         With ``source``, instead of ``table``: the file of a query of one statement, relative to the
         site's folder.
     key
-        A column that identifies each row, for ``check --keys``.
+        The column that tells people apart, such as their number. `check`, `review` and `contribute`
+        count the rows of each; ``check --keys`` writes those of rows at fault.
     one_hot
         With ``path``: one-hot columns that are one attribute of a study, as ``ATTRIBUTE: {COLUMN:
         LABEL}``. Where not exactly one of them is 1 and all others 0, the attribute is missing.

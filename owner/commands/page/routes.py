@@ -337,7 +337,7 @@ class StewardApp(PageApp):
             live_rows=seen.review.is_live,
             alarms=alarm_lines(seen.counted),
             spectrum=spectrum(seen),
-            refusals=find_refusals(seen.review, seen.state, seen.data_set, history),
+            refusals=find_refusals(seen.review, seen.state, seen.data_set, history, seen.counted),
             data_set=key.data_set_name,
             digest=key.digest,
             agreed=fingerprint(seen.review, seen.moments),

@@ -13,7 +13,14 @@ import yaml
 from sklearn.decomposition import PCA
 
 import dppca
-from dppca.common.errors import DataError, DppcaError, SettingError, StudyError, TooManyRowsError
+from dppca.common.errors import (
+    DataError,
+    DppcaError,
+    PrivacyError,
+    SettingError,
+    StudyError,
+    TooManyRowsError,
+)
 from dppca.common.numerics.synthesis import field
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.study import Trust, study_from_mapping
@@ -60,6 +67,21 @@ def test_every_kind_of_table_comes_back_with_labels(kind: str) -> None:
     assert {str(label) for label in found.decoded["colour"]} == {"red", "green", "blue"}
     assert len(found.decoded["x0"]) == len(found.coded) == 800
     assert found.study.owners == ("hospital", "clinic")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_one_person_are_counted_where_a_key_is_named(kind: str) -> None:
+    rows = make_rows(400)
+    for people, most in ((range(400), 1), ([1, *range(399)], 2)):
+        keyed = KINDS[kind](rows.append_column("person", pa.array(people)))
+        owners = {"hospital": keyed, "clinic": keyed}
+        if most == 1:
+            assert dppca.simulate(owners, STUDY, key="person").owners[0].n_rows == 400
+            continue
+        with pytest.raises(PrivacyError, match=r"hospital: .*up to 2 rows have one person"):
+            dppca.simulate(owners, STUDY, key="person")
+    with pytest.raises(DataError, match=r"the table of hospital: .*no column nobody"):
+        dppca.simulate(owners, STUDY, key="nobody")
 
 
 def test_with_little_noise_the_components_are_those_of_all_rows_together() -> None:
