@@ -21,7 +21,7 @@ Binaries and categoricals become codes by the canonical text of the cell (`label
 ``1.0`` and ``"1"`` are one label, outer blanks are ignored, null, empty text and NaN are `MISSING`.
 Text that is no label is read again as the number or truth value that it spells: a label that is a
 number (`is_number_label`) is that number in every spelling, such as ``.5000`` and ``1E+05``, and
-``True`` is true. A word for a missing value that is no label is `MISSING`. The rest is `UNKNOWN`.
+``True`` and ``t`` are true. A word for a missing value that is no label is `MISSING`. The rest is `UNKNOWN`.
 """
 
 import math
@@ -60,7 +60,7 @@ _DAY_S: Final = 86_400
 _PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 _FIRST_DAY, _LAST_DAY = count_days(date.min), count_days(date.max)
 _PLAIN = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
-_TRUTH = ("true", "false")
+_TRUTHS = (("true", "false"), ("t", "f"))
 
 
 def parse_column(
@@ -254,13 +254,19 @@ def _codes(labels: tuple[str, ...], cells: pa.Array) -> NDArray[np.int32]:
         if is_number_label(label):
             numbers.setdefault(label_number(label), place)
 
+    truths = {word: code_of[word] for word in _TRUTHS[0] if word in code_of}
+    # PostgreSQL writes a truth value as t or f, and everybody else as true or false.
+    for known, written in _TRUTHS, _TRUTHS[::-1]:
+        if all(word in code_of for word in known):
+            truths |= {word: code_of[k] for word, k in zip(written, known, strict=True)}
+
     def code(value: object) -> int:
         text = _canonical_text(value)
         found = code_of.get(text)
         if found is None and numbers:
             found = numbers.get(label_number(text))
         if found is None:
-            found = code_of.get(text.lower()) if text.lower() in _TRUTH else None
+            found = truths.get(text.lower() if len(text) > 1 else text)
         if found is None:
             return MISSING if is_missing(text) else UNKNOWN
         return found

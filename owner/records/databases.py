@@ -1,92 +1,56 @@
 """Rows of a database, by its ADBC driver, counted and read in one read-only transaction.
 
-Every message of a driver is left out: it may quote a row, a query or an address. Its SQLSTATE, a
-code of five characters, is translated instead.
-
-Memory stays flat: drivers give batches, PostgreSQL's of `_BATCH_BYTES` at most.
+What runs is what is digested: the statement of the query's file, or the table in the schema in
+which it was found. Memory stays flat: drivers give batches, PostgreSQL's of `_BATCH_BYTES` at most.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
+import os
 from abc import abstractmethod
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 from urllib.parse import quote
 
+import numpy as np
 import pyarrow as pa
 
 from dppca.common.errors import DataError, SettingError
 from dppca.common.shell.packages import require_package
+from dppca.owner.records.keys import KeyRows
 from dppca.owner.records.locations import Location, Place, Remark, Secret, resolve
 from dppca.owner.records.queries import (
     POSTGRESQL,
     SQLITE,
     Dialect,
+    count_keys,
     count_rows,
     no_rows,
     read_columns,
     require_one_statement,
+    schema_query,
+    share_columns,
     table_query,
 )
+from dppca.owner.records.refusals import STATES, translated_errors
+from dppca.owner.records.rights import describe_rights
 from dppca.owner.records.sources import Source, Wanted
 
 _BATCH_BYTES: Final = 1 << 20
+_BATCH_ROWS: Final = 1020
+"""Rows in a batch of SQLite, whole also if each comes in two or three parts."""
 
-_STATES: Final = {
-    "42501": "its role may not read them: grant it SELECT on the table, or on what the query reads",
-    "42P01": (
-        "the table does not exist, or the role may not see it: correct policy.yaml or the query"
-    ),
-    "42703": "a column that the query names does not exist: correct the query or the view",
-    "42601": "the query is no SQL that the database takes as one statement: run it in a client",
-    "25006": "the query would write, and only reading is allowed",
-    "57014": "it was cancelled, or took longer than the role's statement_timeout",
-    "28": "it refuses the role: check its name, and its password where the driver looks for it",
-    "3D": "the database does not exist: correct the service or the address",
-    "22": "the query itself fails on a row: let it give the column as it is, without a conversion",
-    "40": "it ended the transaction because others were writing: run the command again",
-    "53": "it has no room or connection left: try again later, or ask its administrator",
-    "55P03": "another session holds the table locked: run the command again once that has ended",
-    "55000": "it is not ready, as a materialized view without rows: ask its administrator",
-    "57": "the server or its administrator ended the connection: try again later",
-}
-"""Explanations of errors by SQLSTATE or its class."""
-_WORDS: Final = (
-    ("no such table", _STATES["42P01"]),
-    ("no such column", _STATES["42703"]),
-    ("syntax error", _STATES["42601"]),
-    ("database is locked", "another program writes to it: run the command again once it has ended"),
-    ("malformed|not a database", "its file is damaged, or is not an SQLite database"),
-    ("readonly database", _STATES["25006"]),
-    (r"statement timeout|canceling statement", _STATES["57014"]),
-    (
-        r"password|not permitted to log in|FATAL: +role |pg_hba\.conf|authentication",
-        _STATES["28"],
-    ),
-    (r"FATAL: +database ", _STATES["3D"]),
-    (r"too many connections|connection slots", _STATES["53"]),
-    (r"definition of service|service file", "~/.pg_service.conf does not name the service"),
-    (r"certificate|SSL|TLS", "it does not speak TLS as asked: check sslmode and the certificates"),
-    (r"starting up|shutting down|terminating connection", _STATES["57"]),
-    (r"read-only transaction", _STATES["25006"]),
-)
-"""Explanations if the driver gives no SQLSTATE, by words of SQLite and of servers in English.
 
-The words only choose an explanation and are not shown; another language gets a general one.
-"""
-_STOPPED: Final = (
-    "it stopped in the middle of the rows: the connection was lost, it took too long, the query "
-    "would write, or it fails on a row (let it give columns as they are, without a conversion)"
-)
-_NO_STATE: Final = (
-    "it cannot be reached, or it gave no reason that may be shown: try the query in a client on "
-    "this machine"
-)
+class DigestedQuery(NamedTuple):
+    """A query, the SHA-256 that the ledger has of it (hexadecimal), and the table that it reads."""
+
+    text: str
+    sha256: str
+    table: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,66 +73,52 @@ class DatabaseLocation(Location):
     def address(self) -> str:
         """Address for the driver; it may hold a password."""
 
-    def require_columns(self, fields: Sequence[pa.Field]) -> None:
-        """Refuse the driver's columns of a query if two of them can no longer be distinguished."""
+    def name_columns(self, connection: Any, query: str) -> list[str]:
+        """Names of a query's columns, before the database makes them distinct."""
+        del connection, query
+        return []
 
-    def read_query(self) -> tuple[str, str]:
-        """Query, and the SHA-256 of its file or of the table's name, in hexadecimal.
+    def prepare(self, connection: Any) -> None:
+        """Let the database read the queries of its views as it reads the steward's."""
 
-        Raise `SettingError` if the file cannot be read or is not one statement.
+    def read_query(self) -> DigestedQuery:
+        """Query, with the SHA-256 of its file or of the table's name.
+
+        Raise `SettingError` if the file cannot be read or is not one statement, `DataError` if the
+        table is not found.
         """
         if self.query is None:
-            return table_query(self.table), hashlib.sha256(self.table.encode()).hexdigest()
+            return _statement(self.table, table_query(self.table))
         try:
             content = self.query.read_bytes()
             text = content.decode("utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise SettingError(f"the query {self.query} of {self.title} cannot be read") from error
         try:
-            return require_one_statement(text), hashlib.sha256(content).hexdigest()
+            statement = require_one_statement(text, self.dialect)
         except SettingError as error:
             raise SettingError(f"{self.query}: {error}") from None
+        return DigestedQuery(statement, hashlib.sha256(content).hexdigest())
 
     def open(self) -> DatabaseSource:
         """Read the query's columns and count its rows; no row leaves the database."""
-        with _counting(self, *self.read_query()) as source:
+        with _counting(self, self.read_query()) as source:
             return replace(source, connection=None)
 
     def examine(self) -> list[Remark]:
         """Remarks on the connection and on the role, from the database."""
-        with _counting(self, *self.read_query()) as found:
-            in_clear, n_writable = self.ask_about_role(found.connection)
-        text = f"{found.n_rows} rows and {len(found.names)} columns in the database"
-        if in_clear is None:
-            text += "; this command cannot see what its role may do, or whether TLS is used"
-        elif not in_clear and not n_writable:
-            text += ", on a safe connection; its role may change nothing"
-        remarks = [Remark(text)]
-        if in_clear:
-            text = (
-                "rows come from the database without TLS: set sslmode=verify-full in its service "
-                "or address, and TLS on the server"
-            )
-            remarks.append(Remark(text, is_warning=True))
-        if n_writable:
-            text = (
-                f"the role may change rows of tables or views ({n_writable}): "
-                "use one that may only read (docs/how-to/use-postgresql.md)"
-            )
-            remarks.append(Remark(text, is_warning=True))
-        return remarks
+        with _counting(self, self.read_query()) as found:
+            said, warnings = self.ask_about_role(found)
+        of = f", of {found.relation}" if found.relation else ""
+        text = f"{found.n_rows} rows and {len(found.names)} columns in the database{of}"
+        return [
+            Remark("; ".join([text, *said])),
+            *(Remark(warning, is_warning=True) for warning in warnings),
+        ]
 
-    def ask_about_role(self, connection: Any) -> tuple[bool | None, int | None]:
-        """True if rows arrive unencrypted, and the number of tables and views the role may change.
-
-        Each is None if the database does not report it.
-        """
-        # A database that is only compatible with PostgreSQL may lack parts of its catalogue.
-        with suppress(DataError):
-            (batch,) = _rows(self, connection, self.dialect.examination)
-            is_remote, encrypted, n_writable = (column[0].as_py() for column in batch.columns)
-            return bool(is_remote and not encrypted), n_writable
-        return None, None
+    @abstractmethod
+    def ask_about_role(self, found: DatabaseSource) -> tuple[list[str], list[str]]:
+        """What was seen of the connection and of the role's rights, and what to correct."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +136,32 @@ class PostgreSQLLocation(DatabaseLocation):
         "adbc.postgresql.batch_size_hint_bytes": str(_BATCH_BYTES),
     }
     asked: ClassVar[dict[str, str]] = {"adbc.postgresql.use_copy": "false"}
+
+    def read_query(self) -> DigestedQuery:
+        """Query (`DatabaseLocation.read_query`); a table's schema is found as the role finds it."""
+        if self.query is not None or "." in self.table:
+            return DatabaseLocation.read_query(self)
+        # In a transaction of its own, for the first question fixes the moment of the rows.
+        with _transaction(self) as connection:
+            asked = schema_query(self.table, self.dialect)
+            schema = [s for b in _rows(self, connection, asked) for s in b.column(0).to_pylist()]
+        if not schema:
+            raise DataError(f"{self.title} cannot be read: {STATES['42P01']}")
+        return _statement(f"{schema[0]}.{self.table}", table_query(self.table, schema[0]))
+
+    def ask_about_role(self, found: DatabaseSource) -> tuple[list[str], list[str]]:
+        """Ask the server, which sees its own connection and the rights that roles were granted."""
+        # A database that is only compatible with PostgreSQL may lack parts of its catalogue.
+        with suppress(DataError):
+            (batch,) = _rows(self, found.connection, self.dialect.examination)
+            is_remote, encrypted, n_writable = (column[0].as_py() for column in batch.columns)
+            return describe_rights(
+                is_clear=bool(is_remote and not encrypted),
+                is_encrypted=encrypted,
+                n_writable=n_writable,
+                is_hidden=_hides_rows(self, found),
+            )
+        return ["this command cannot see what its role may do, or whether TLS is used"], []
 
     def address(self) -> str:
         """Address for the driver, from the secret or the service."""
@@ -210,11 +186,14 @@ class SQLiteLocation(DatabaseLocation):
     database: Path = Path()
     module: ClassVar[str] = "adbc_driver_sqlite"
     dialect: ClassVar[Dialect] = SQLITE
+    options: ClassVar[dict[str, str]] = {"adbc.sqlite.query.batch_rows": str(_BATCH_ROWS)}
 
     def address(self) -> str:
         """Address of the file, opened read-only."""
-        if not self.database.is_file():
+        if not os.path.isfile(self.database):  # noqa: PTH113 - False in a closed folder, too
             raise DataError(f"the database file of {self.title} does not exist: correct its path")
+        if not os.access(self.database, os.R_OK):
+            raise DataError(f"this user may not read the database file of {self.title}")
         return f"{self.database.absolute().as_uri()}?mode=ro"
 
     @property
@@ -222,19 +201,29 @@ class SQLiteLocation(DatabaseLocation):
         """Place of the database, since each query may be of the same people."""
         return Place(resolve(str(self.database)))
 
-    def require_columns(self, fields: Sequence[pa.Field]) -> None:
-        """Refuse a repeated column, which SQLite numbers."""
-        given = {field.name.lower() for field in fields}
-        for field in fields:
-            plain = re.sub(r":[0-9]+$", "", field.name)
-            if plain != field.name and plain.lower() in given:
-                raise DataError(
-                    f"{self.title} has the column {plain} twice: name each column in a query"
-                )
+    def name_columns(self, connection: Any, query: str) -> list[str]:
+        """Names of a query's columns, which SQLite repeats only where the query stands alone."""
+        with translated_errors(self.title), closing(connection.cursor()) as cursor:
+            cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": "1"})
+            cursor.execute(query)
+            with closing(cursor.fetch_record_batch()) as batches:
+                return list(batches.schema.names)
 
-    def ask_about_role(self, connection: Any) -> tuple[bool, int]:  # noqa: ARG002 - it is a file
-        """Return False and 0: the file is opened read-only."""
-        return False, 0
+    def prepare(self, connection: Any) -> None:
+        """Put temporary views before the file's, in which a quoted name is never a text."""
+        stored = (
+            "SELECT sql FROM main.sqlite_master WHERE type = 'view' AND sql LIKE 'CREATE VIEW %'"
+        )
+        with translated_errors(self.title), closing(connection.cursor()) as cursor:
+            cursor.execute(stored)
+            for (sql,) in cursor.fetchall():
+                strict = require_one_statement(sql, self.dialect)
+                cursor.execute(f"CREATE TEMP VIEW {strict.removeprefix('CREATE VIEW ')}")
+
+    def ask_about_role(self, found: DatabaseSource) -> tuple[list[str], list[str]]:
+        """Return that the file is opened read-only."""
+        del found
+        return ["its file is opened read-only"], []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,49 +251,55 @@ class DatabaseSource(Source):
             with self.latest() as source:
                 yield from source.read(wanted)
             return
-        dialect = self.place.dialect
         gone = [name for name in wanted.names if name not in self.names]
         if gone:
             raise DataError(f"{self.title} lacks the columns {', '.join(gone)} now")
         fields = [self.fields[self.names.index(name)] for name in wanted.names]
-        n_each = len(dialect.expressions("", fields[0]))
         n_read = 0
-        for batch in _rows(self.place, self.connection, read_columns(self.query, fields, dialect)):
-            arrays = batch.columns
-            if dialect.first(1):
-                marked, *arrays = arrays
-                if not n_read and marked[0].as_py() != 1:
-                    raise DataError(f"{self.title} gives rows in another order than asked for")
-                arrays = arrays if n_read else [array[1:] for array in arrays]
-                n_read = n_read or 1
-            groups = [arrays[at : at + n_each] for at in range(0, len(arrays), n_each)]
-            cells = [dialect.joined(group) for group in groups]
+        for cells in _cells(self, fields):
             n_read += len(cells[0])
             for start in range(0, len(cells[0]), wanted.batch_rows):
                 yield [array.slice(start, wanted.batch_rows) for array in cells]
-        n_read -= bool(dialect.first(1))
         if n_read != self.n_rows:
             raise DataError(
                 f"{self.title} counted {self.n_rows} rows and gave {n_read} in one "
                 "transaction: the query must give the same rows each time it is run"
             )
 
+    def count_keys(self, key: str, batch_rows: int) -> KeyRows:
+        """Most rows of one key (`Source.count_keys`), by the database; no key leaves it."""
+        dialect = self.place.dialect
+        if dialect.key is None:
+            return Source.count_keys(self, key, batch_rows)
+        field = self.fields[self.names.index(key)]
+        asked = count_keys(self.query, dialect.key(dialect.quote(field.name), field))
+        with nullcontext(self) if self.connection is not None else self.latest() as source:
+            (batch,) = _rows(self.place, source.connection, asked)
+        return KeyRows(*(column[0].as_py() for column in batch.columns))
+
     def latest(self) -> AbstractContextManager[DatabaseSource]:
         """The same rows as they are now, counted and read in one transaction."""
-        return _counting(self.place, self.query, self.query_sha256)
+        return _counting(self.place, DigestedQuery(self.query, self.query_sha256, self.relation))
+
+
+def _statement(table: str, query: str) -> DigestedQuery:
+    return DigestedQuery(query, hashlib.sha256(table.encode()).hexdigest(), table)
 
 
 @contextmanager
-def _counting(place: DatabaseLocation, query: str, digest: str) -> Iterator[DatabaseSource]:
+def _counting(place: DatabaseLocation, statement: DigestedQuery) -> Iterator[DatabaseSource]:
     """Open a transaction and count a query in it."""
+    query = statement.text
     with _transaction(place) as connection:
+        place.prepare(connection)
         fields = _fields(place, connection, query)
         counts = _rows(place, connection, count_rows(query))
         yield DatabaseSource(
             title=place.title,
             names=tuple(field.name.strip() for field in fields),
             n_rows=sum(batch.column(0)[0].as_py() for batch in counts),
-            query_sha256=digest,
+            query_sha256=statement.sha256,
+            relation=statement.table,
             place=place,
             query=query,
             fields=fields,
@@ -313,17 +308,61 @@ def _counting(place: DatabaseLocation, query: str, digest: str) -> Iterator[Data
 
 
 def _fields(place: DatabaseLocation, connection: Any, query: str) -> tuple[pa.Field, ...]:
-    with _translated_errors(place), closing(connection.cursor()) as cursor:
+    """Columns of a query; `DataError` if one occurs twice, and another has a number added to it."""
+    with translated_errors(place.title), closing(connection.cursor()) as cursor:
         cursor.execute(no_rows(query))
         with closing(cursor.fetch_record_batch()) as batches:
             fields = tuple(batches.schema)
-    place.require_columns(fields)
+    if any(field.name.rpartition(":")[2].isdecimal() for field in fields):
+        given = place.name_columns(connection, query)
+        twice = [name for name, field in zip(given, fields, strict=False) if name != field.name]
+        if twice:
+            raise DataError(
+                f"{place.title} has the column {twice[0]} twice: name each column in a query"
+            )
     return fields
+
+
+def _cells(source: DatabaseSource, fields: Sequence[pa.Field]) -> Iterator[list[Any]]:
+    """Cells of each column, batch by batch."""
+    place, dialect = source.place, source.place.dialect
+    shares = share_columns(fields, dialect)
+    n_parts, n_each = len(shares), len(dialect.expressions("", fields[0]))
+    statement = read_columns(source.query, fields, dialect)
+    is_marked = bool(dialect.first(1))
+    n_before = n_parts if is_marked else 0  # rows of fixed types that are still to come
+    for batch in _rows(place, source.connection, statement):
+        arrays = list(batch.columns)
+        if is_marked:
+            marks = arrays.pop(0).to_numpy()
+            expected = np.resize(np.arange(1, n_parts + 1), len(marks))
+            expected[:n_before] = 0
+            if not np.array_equal(marks, expected):
+                raise DataError(f"{source.title} gives rows in another order than asked for")
+            arrays, n_before = [array[n_before:] for array in arrays], 0
+        yield [
+            dialect.joined(field, [a[part::n_parts] for a in arrays[at : at + n_each]])
+            for part, share in enumerate(shares)
+            for field, at in zip(share, range(0, len(arrays), n_each), strict=False)
+        ]
+
+
+def _hides_rows(place: DatabaseLocation, found: DatabaseSource) -> bool:
+    """Whether row-level security hides rows of a query, which ends the transaction."""
+    import adbc_driver_manager
+
+    with closing(found.connection.cursor()) as cursor:
+        try:
+            cursor.execute(place.dialect.unhidden)
+            cursor.execute(no_rows(found.query))
+        except adbc_driver_manager.Error as error:
+            return error.sqlstate == "42501"
+    return False
 
 
 def _rows(place: DatabaseLocation, connection: Any, statement: str) -> Generator[Any, None, None]:
     """Batches that are not empty."""
-    with _translated_errors(place), closing(connection.cursor()) as cursor:
+    with translated_errors(place.title), closing(connection.cursor()) as cursor:
         cursor.adbc_statement.set_options(**place.options)
         cursor.execute(statement)
         with closing(cursor.fetch_record_batch()) as batches:
@@ -337,10 +376,10 @@ def _transaction(place: DatabaseLocation) -> Iterator[Any]:
     """Connection of a read-only transaction, closed in every case."""
     dbapi = require_package(f"{place.module}.dbapi", purpose=place.title)
     address = place.address()
-    with _translated_errors(place):
+    with translated_errors(place.title):
         connection = dbapi.connect(address)
     with closing(connection):
-        with _translated_errors(place):
+        with translated_errors(place.title):
             _begin(place, connection)
         yield connection
 
@@ -358,22 +397,3 @@ def _begin(place: DatabaseLocation, connection: Any) -> None:
                 f"{place.title} is of a server that does not write texts in UTF-8: make a database "
                 "with ENCODING 'UTF8' of it, or export Parquet"
             )
-
-
-@contextmanager
-def _translated_errors(place: DatabaseLocation) -> Iterator[None]:
-    """Translate a driver's errors into a `DataError` in this project's words."""
-    import adbc_driver_manager
-
-    try:
-        yield
-    except (adbc_driver_manager.Error, pa.ArrowException, OSError) as error:
-        state = str(getattr(error, "sqlstate", None) or "")
-        # An error in the middle of the rows comes through Arrow, without a code.
-        unknown = _NO_STATE if isinstance(error, adbc_driver_manager.Error) else _STOPPED
-        message = "" if state else str(error)
-        worded = next((reason for words, reason in _WORDS if re.search(words, message)), unknown)
-        reason = _STATES.get(state) or _STATES.get(state[:2]) or worded
-    else:
-        return
-    raise DataError(f"{place.title} cannot be read: {reason}") from None

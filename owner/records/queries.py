@@ -1,16 +1,19 @@
 """SQL that only reads a data set's columns, made from names.
 
-The steward's query stays one statement, inside parentheses: ``SELECT "a", "b" FROM (...) AS q``. So
+The steward's query stays one statement, inside parentheses: ``SELECT q."a" FROM (...) AS q``. So
 only the columns that a schema names leave the database, and a second statement is an error of
 syntax there. It is refused here before, with an explanation.
 
-A column is selected as it is if the driver's type for it can hold any value of the column, and as
-text otherwise (`Dialect`). Only `dppca.common.schema.columns` interprets a cell, from that value or
-text.
+Nothing is set that the query's own result could depend on, such as the time zone or the order of
+dates: it gives what it gives in a client. Only its outer columns are brought to one form. A column
+is selected as it is if the driver's type for it can hold any value of the column, and as the text
+that the database writes otherwise (`Dialect`). Only `dppca.common.schema.columns` interprets a
+cell, from that value or text.
 """
 
 import re
-from collections.abc import Callable, Sequence
+import struct
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,93 +23,166 @@ import pyarrow.compute as pc
 from dppca.common.errors import SettingError
 from dppca.common.schema.attributes import label_text
 
+_REST: Final = r"""
+  | (?P<end> ; ) | (?P<open> \( ) | (?P<close> \) ) | (?P<unclosed> /\* | ['"`] ) | (?P<other> . )
+"""
 _TOKENS: Final = re.compile(
     r"""
     (?P<text> (?<!\w)[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*"
-      | (?P<tag>\$(?:[A-Za-z_]\w*)?\$).*?(?P=tag) )
-  | (?P<comment> --[^\n]* | /\*.*?\*/ )
-  | (?P<end> ; )
-  | (?P<open> \( )
-  | (?P<close> \) )
-  | (?P<other> . )
-    """,
+      | (?<![\w$])(?P<tag>\$(?:[^\W\d]\w*)?\$).*?(?P=tag) )
+  | (?P<comment> --[^\r\n]* )
+    """
+    + _REST.replace("`", ""),
     re.VERBOSE | re.DOTALL,
 )
+_SQLITE_TOKENS: Final = re.compile(
+    r"""
+    (?P<name> "(?:[^"]|"")*" ) | (?P<text> '(?:[^']|'')*' | `(?:[^`]|``)*` | \[[^\]]*\] )
+  | (?P<comment> --[^\n]* | /\*.*?\*/ )
+    """
+    + _REST,
+    re.VERBOSE | re.DOTALL,
+)
+_COMMENT_MARKS: Final = re.compile(r"/\*|\*/")
 _PLAIN_TYPES: Final = frozenset(
     {"bool", "int2", "int4", "int8", "float4", "float8", "bytea"} | {"text", "varchar"}
 )
+_AS_WRITTEN: Final = {
+    # A cast gives the same text as the type's own function for output, and sooner.
+    **dict.fromkeys(("numeric", "bpchar"), "CAST({0} AS text)"),
+    # JSON's form of a time is the same under every setting but the zone's.
+    "date": "to_json({0}) #>> '{{}}'",
+    "timestamp": "replace(to_json({0}) #>> '{{}}', 'T', ' ')",
+    "timestamptz": "regexp_replace(replace(to_json({0}) #>> '{{}}', 'T', ' '), "
+    "'(?<=[-+][0-9][0-9]):00(?= BC|$)', '')",
+    "interval": "interval_send({0})",
+}
+"""Expressions of PostgreSQL for types that the driver cannot hold; others use ``format``."""
+_KEYS_BY_TEXT: Final = frozenset({"text", "varchar", "bpchar", "json", "xml"})
+_MOST_COLUMNS: Final = 999
+"""Columns in one row from SQLite, which allows 2,000: two expressions for each, and a mark."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
     """SQL of one kind of database.
 
     Attributes
     ----------
     begin
-        Statements that make the open transaction read-only and repeatable, and its texts the same
-        for every role.
+        Statements that make the open transaction read-only and repeatable.
+    tokens
+        Tokens of a statement. A ``name`` is in quotes that may also be those of a text.
+    quote
+        A name as an identifier, never as a text.
     expressions
         Expressions to select for a quoted column, given also its Arrow field.
     joined
-        Cells of a column from the arrays of its expressions.
+        Cells of a column from its field and the arrays of its expressions.
     first
         A row of fixed types before all others, for drivers that take a column's type from the first
-        rows; made from the number of columns, or empty. Its first value is 1, and 0 in all other
-        rows.
+        rows; made from the number of columns, or empty. Its first value, a mark, is 0; in other
+        rows it is the number of the row's part, from 1 (`read_columns`).
+    most_columns
+        Columns that a row of an answer can hold.
+    key
+        Expression by which the rows of one key are grouped, null without a key, for a quoted column
+        and its field; None if keys are counted here.
     encoding
         A query for the database's text encoding that reads no table. (Reading a table would fix the
         snapshot of the rows.)
+    schema_of
+        A query for the schema of a table, by the text of its quoted name; empty if a name alone
+        always means the same table.
     examination
-        A statement of one row: True if the connection leaves this machine, True if it is encrypted,
-        and the number of tables and views whose rows the role may change. Empty if unavailable.
+        A statement of one row: True if the server's connection leaves its machine, True if that is
+        encrypted, and the number of tables and views whose rows the role may change, by itself or
+        as a role that it may become. Empty if unavailable.
+    unhidden
+        A statement after which the server refuses a query from whose rows it would hide some by
+        row-level security. Empty if unavailable.
     """
 
     begin: tuple[str, ...]
+    tokens: re.Pattern[str]
+    quote: Callable[[str], str]
     expressions: Callable[[str, pa.Field], tuple[str, ...]]
-    joined: Callable[[Sequence[Any]], Any] = lambda arrays: arrays[0]
+    joined: Callable[[pa.Field, Sequence[Any]], Any]
     first: Callable[[int], str] = lambda _: ""
+    most_columns: int = 1 << 20
+    key: Callable[[str, pa.Field], str] | None = None
     encoding: str = ""
+    schema_of: str = ""
     examination: str = ""
+    unhidden: str = ""
 
 
-def require_one_statement(text: str) -> str:
+def require_one_statement(text: str, dialect: "Dialect | None" = None) -> str:
     """Query without comments and final semicolon; `SettingError` for more than one statement.
 
-    The message repeats nothing of it: a query may hold facts about a person.
+    Names in quotes that may also be those of a text are quoted as names alone. The message repeats
+    nothing of it: a query may hold facts about a person.
     """
+    dialect = dialect or POSTGRESQL
     kept: list[str] = []
     depth = 0
     ended = False
-    for token in _TOKENS.finditer(text):
-        if token["comment"]:
+    for kind, token in _split(text, dialect.tokens):
+        if kind == "comment":
             kept.append(" ")
             continue
-        if token["end"]:
+        if kind == "end":
             ended = True
             continue
-        if ended and not token[0].isspace():
+        if ended and not token.isspace():
             raise SettingError("the query is more than one statement: give one, which only reads")
-        depth += bool(token["open"]) - bool(token["close"])
-        if depth < 0:
+        depth += (kind == "open") - (kind == "close")
+        if depth < 0 or kind == "unclosed":
+            depth = -1
             break
-        kept.append(token[0])
+        kept.append(dialect.quote(token[1:-1].replace('""', '"')) if kind == "name" else token)
     statement = "".join(kept).strip()
     if depth or not statement or "\0" in statement:
         raise SettingError(
-            "the query is not a statement: it is empty, or a parenthesis is not closed"
+            "the query is not a statement: it is empty, or a parenthesis, a quote or a comment is "
+            "not closed"
         )
     return statement
 
 
-def quoted(name: str) -> str:
+def _split(text: str, tokens: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+    """Kind and text of each token. Comments within comments are PostgreSQL's."""
+    at = 0
+    while token := tokens.match(text, at):
+        kind, end, depth = token.lastgroup or "", token.end(), 1
+        if token[0] == "/*" and tokens is _TOKENS:
+            for mark in _COMMENT_MARKS.finditer(text, end):
+                depth += 1 if mark[0] == "/*" else -1
+                if not depth:
+                    kind, end = "comment", mark.end()
+                    break
+        yield kind, text[at:end]
+        at = end
+
+
+def quoted(name: str, mark: str = '"') -> str:
     """A name as SQL writes it, with any characters."""
-    return '"' + name.replace('"', '""') + '"'
+    return mark + name.replace(mark, mark * 2) + mark
 
 
-def table_query(name: str) -> str:
-    """Query for a table, by its name or ``schema.table``; capital letters count."""
-    return f"SELECT * FROM {'.'.join(quoted(part) for part in name.split('.'))}"
+def table_query(name: str, schema: str = "") -> str:
+    """Query for a table, by its name or ``schema.table``; capital letters count.
+
+    With ``schema`` given, ``name`` has none.
+    """
+    parts = [schema, name] if schema else name.split(".")
+    return f"SELECT * FROM {'.'.join(map(quoted, parts))}"
+
+
+def schema_query(name: str, dialect: Dialect) -> str:
+    """Query for the schema in which the database finds a table without one; no row for none."""
+    text = quoted(name).replace("\\", "\\\\").replace("'", "''")
+    return dialect.schema_of.format(f"E'{text}'")  # this form of a text depends on no setting
 
 
 def no_rows(query: str) -> str:
@@ -119,18 +195,90 @@ def count_rows(query: str) -> str:
     return f"SELECT count(*) FROM (\n{query}\n) AS q"
 
 
+def count_keys(query: str, key: str) -> str:
+    """Query for the most rows of one key, and the rows without one; ``key`` is of `Dialect.key`."""
+    return (
+        "SELECT coalesce(max(n) FILTER (WHERE k IS NOT NULL), 0), "
+        "coalesce(sum(n) FILTER (WHERE k IS NULL), 0)::bigint "
+        f"FROM (SELECT {key} AS k, count(*) AS n FROM (\n{query}\n) AS q GROUP BY 1) AS g"
+    )
+
+
+def share_columns(fields: Sequence[pa.Field], dialect: Dialect) -> list[Sequence[pa.Field]]:
+    """Columns by the part of a row in which they come: one part, if a row can hold them all."""
+    n_parts = max(1, -(-len(fields) // dialect.most_columns))
+    n_each = -(-len(fields) // n_parts)
+    return [fields[at : at + n_each] for at in range(0, len(fields), n_each)]
+
+
 def read_columns(query: str, fields: Sequence[pa.Field], dialect: Dialect) -> str:
-    """Query for some columns, each selected as `Dialect` says."""
-    asked = [e for field in fields for e in dialect.expressions(quoted(field.name), field)]
-    first = dialect.first(len(fields))
-    marked = ["0", *asked] if first else asked
-    return f"{first}SELECT {', '.join(marked)} FROM (\n{query}\n) AS q"
+    """Query for some columns, each selected as `Dialect` says.
+
+    A row with several parts (`share_columns`) comes as so many rows, one after the other: the inner
+    loop of a cross join, whose order SQLite never changes. Their marks say so, and are checked.
+    """
+    parts = [
+        [e for field in part for e in dialect.expressions(f"q.{dialect.quote(field.name)}", field)]
+        for part in share_columns(fields, dialect)
+    ]
+    first = dialect.first(len(parts[0]) // len(dialect.expressions("", fields[0]))) * len(parts)
+    if len(parts) == 1:
+        asked = ["1", *parts[0]] if first else parts[0]
+        return f"{first}SELECT {', '.join(asked)} FROM (\n{query}\n) AS q"
+    asked = ["part.column1"]
+    for place in range(len(parts[0])):
+        each = [(number, part[place]) for number, part in enumerate(parts, 1) if place < len(part)]
+        cases = " ".join(f"WHEN {number} THEN {expression}" for number, expression in each)
+        asked.append(f"CASE part.column1 {cases} END")
+    numbers = ", ".join(f"({number})" for number in range(1, len(parts) + 1))
+    return (
+        f"{first}SELECT {', '.join(asked)} FROM (\n{query}\n) AS q "
+        f"CROSS JOIN (VALUES {numbers}) AS part"
+    )
+
+
+def _kind(field: pa.Field) -> str:
+    return str((field.metadata or {}).get(b"POSTGRESQL:type", b"").decode())
 
 
 def _as_they_are(column: str, field: pa.Field) -> tuple[str, ...]:
     """Columns whose Arrow type holds every value; others, such as numeric and date, as text."""
-    kind = (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
-    return (column if kind in _PLAIN_TYPES else f"CAST({column} AS text)",)
+    kind = _kind(field)
+    if kind in _PLAIN_TYPES:
+        return (column,)
+    return (_AS_WRITTEN.get(kind, "format('%s', {0})").format(column),)
+
+
+def _plain(field: pa.Field, arrays: Sequence[Any]) -> Any:
+    """Cells as they came; intervals as PostgreSQL writes them if nothing else is set."""
+    (cells,) = arrays
+    if _kind(field) != "interval":
+        return cells
+    texts = [None if cell is None else interval_text(cell) for cell in cells.to_pylist()]
+    return pa.array(texts, pa.large_string())
+
+
+def interval_text(sent: bytes) -> str:
+    """Text of an interval in the style ``postgres``, from its binary form of 16 bytes."""
+    micros, days, months = struct.unpack(">qii", sent)
+    years = abs(months) // 12 * (1 if months > 0 else -1)
+    parts, before = [], False
+    for value, unit in ((years, "year"), (months - 12 * years, "mon"), (days, "day")):
+        if value:
+            plus = "+" if before and value > 0 else ""
+            parts.append(f"{plus}{value} {unit}{'' if value == 1 else 's'}")
+            before = value < 0
+    if micros or not parts:
+        seconds, fraction = divmod(abs(micros), 1_000_000)
+        sign = "-" if micros < 0 else "+" if before else ""
+        clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        parts.append(f"{sign}{clock}{f'.{fraction:06}'.rstrip('0') if fraction else ''}")
+    return " ".join(parts)
+
+
+def _one_key(column: str, field: pa.Field) -> str:
+    """Texts without outer blanks; other types by their own equality."""
+    return f"nullif(btrim({column}::text), '')" if _kind(field) in _KEYS_BY_TEXT else column
 
 
 def _number_and_text(column: str, _: pa.Field) -> tuple[str, ...]:
@@ -144,7 +292,7 @@ def _number_and_text(column: str, _: pa.Field) -> tuple[str, ...]:
     )
 
 
-def _joined(arrays: Sequence[Any]) -> Any:
+def _joined(_: pa.Field, arrays: Sequence[Any]) -> Any:
     """Cells with real numbers as text of the same number or label, beside the other cells' text."""
     numbers, texts = arrays
     if texts.null_count == len(texts) and not numbers.null_count:
@@ -158,7 +306,7 @@ def _joined(arrays: Sequence[Any]) -> Any:
 
 
 def _first_row(n_columns: int) -> str:
-    return "SELECT 1" + ", 0.0, ''" * n_columns + " UNION ALL "
+    return "SELECT 0" + ", 0.0, ''" * n_columns + " UNION ALL "
 
 
 POSTGRESQL: Final = Dialect(
@@ -168,13 +316,16 @@ POSTGRESQL: Final = Dialect(
         # part, as of the moment when it began to wait.
         "SET LOCAL lock_timeout = '2s'",
         "SET LOCAL client_encoding = 'UTF8'",
-        "SET LOCAL datestyle = 'ISO, YMD'",
-        "SET LOCAL intervalstyle = 'postgres'",
-        "SET LOCAL timezone = 'UTC'",
-        "SET LOCAL extra_float_digits = 1",
     ),
+    tokens=_TOKENS,
+    quote=quoted,
     encoding="SHOW server_encoding",
     expressions=_as_they_are,
+    joined=_plain,
+    key=_one_key,
+    schema_of="""
+        SELECT n.nspname::text FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE c.oid = to_regclass({})""",
     examination="""
         SELECT NOT coalesce(inet_server_addr() <<= '127.0.0.0/8', true)
                 AND inet_server_addr() <> '::1',
@@ -182,11 +333,18 @@ POSTGRESQL: Final = Dialect(
                 OR EXISTS (SELECT FROM pg_stat_gssapi WHERE pid = pg_backend_pid() AND encrypted),
             (SELECT count(*) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
              WHERE c.relkind IN ('r', 'p', 'v', 'f') AND n.nspname !~ '^(pg_|information_schema$)'
-             AND has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE'))""",
+             AND EXISTS (SELECT FROM pg_roles AS r WHERE pg_has_role(r.oid, 'MEMBER')
+                AND (r.oid = c.relowner
+                OR has_table_privilege(r.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
+                OR has_any_column_privilege(r.oid, c.oid, 'INSERT, UPDATE'))))""",
+    unhidden="SET LOCAL row_security = off",
 )
 SQLITE: Final = Dialect(
     begin=(),
+    tokens=_SQLITE_TOKENS,
+    quote=lambda name: quoted(name, "`"),
     expressions=_number_and_text,
     joined=_joined,
     first=_first_row,
+    most_columns=_MOST_COLUMNS,
 )

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 
 from dppca.common.shell.console import progress
 from dppca.common.study import Study
@@ -90,7 +91,7 @@ def test_a_query_is_contributed_once_and_the_ledger_has_its_digest(
         site.run("contribute", study.name),
     ]
     assert answers[-1][1]["already_stored"]
-    assert "its role may change nothing" in str(answers[-2][1])
+    assert "its role has no right to change rows" in str(answers[-2][1])
     (reservation,) = site.history.reservations
     assert reservation.request.query_sha256 == hashlib.sha256(QUERY.encode()).hexdigest()
     archive = site.folder.parent / "ledger.json"
@@ -226,3 +227,59 @@ def test_keys_of_rows_at_fault_go_to_a_private_file_and_nowhere_else(
     )
     message = error_of(site.run("check", study.name, "--keys", str(keys)))[1]
     assert "exists" in message
+
+
+@pytest.mark.parametrize("kind", ["database", "file"])
+def test_more_rows_of_a_person_than_the_study_allows_are_neither_called_one_nor_released(
+    site: OwnerSite, study: Study, postgres: PostgresServer, kind: str
+) -> None:
+    """Each of 10 people has 30 rows, and the study protects one."""
+    postgres.run(
+        "ALTER TABLE people ADD COLUMN person_id int",
+        "UPDATE people SET person_id = age % 10",
+    )
+    most = postgres.value("SELECT max(n) FROM (SELECT count(*) n FROM people GROUP BY age % 10) q")
+    columns = "person_id, age, sex, work"
+    (site.folder / "people.sql").write_text(f"SELECT {columns} FROM people")
+    policy = site.folder / "policy.yaml"
+    policy.write_text(policy.read_text().replace("query:", "key: person_id, query:"))
+    if kind == "file":
+        with postgres.connection() as connection, connection.cursor() as cursor:
+            cursor.execute(f"SELECT {columns} FROM people")
+            parquet.write_table(cursor.fetch_arrow_table(), site.folder / "people.parquet")
+        place = {"people": "path: people.parquet, key: person_id"}
+        policy.write_text(policy_text(place))
+    code, found = site.run("check", study.name)
+    assert (code, found["coded_by_rule"]["key"]["most"]) == (14, most)
+    code, shown = site.run("review", study.name)
+    assert code == 19
+    assert f"up to {most} rows have one person_id, and the study allows 1" in shown["refused"]
+    assert not any("Nobody has more" in text for text in shown["asserted"])
+    code, message = error_of(site.contribute(study))
+    assert code == 19, message
+    assert f"up to {most} times" in message
+    assert not (site.folder / "ledger.sqlite").exists()
+    if kind == "database":
+        (site.folder / "people.sql").write_text(
+            "SELECT DISTINCT ON (person_id) person_id, age, sex, work FROM people"
+        )
+        code, shown = site.run("review", study.name)
+        assert (code, shown["coded_by_rule"]["key"]["most"]) == (0, 1)
+        assert (
+            "Nobody has more than one row here: each person_id is one person." in shown["asserted"]
+        )
+        assert site.contribute(study)[0] == 0
+
+
+def test_rows_that_came_after_the_question_are_counted_by_person_again(
+    site: OwnerSite, study: Study, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    postgres.run("ALTER TABLE people ADD COLUMN person_id serial")
+    (site.folder / "people.sql").write_text("SELECT person_id, age, sex, work FROM people")
+    policy = site.folder / "policy.yaml"
+    policy.write_text(policy.read_text().replace("query:", "key: person_id, query:"))
+    twice = "INSERT INTO people SELECT * FROM people LIMIT 1"
+    monkeypatch.setattr(sys, "stdin", _Terminal(lambda: postgres.run(twice)))
+    code, message = error_of(site.run("contribute", study.name))
+    assert (code, "up to 2 rows have one person_id" in message) == (19, True)
+    assert not (site.folder / "ledger.sqlite").exists()

@@ -29,7 +29,6 @@ from tests.support.studies import categorical_of, make_schema, numeric_of
 SCHEMA = make_schema([numeric_of("age", 0, 100), categorical_of("town", ["Ulm", "Bern", "01"])])
 N_ROWS = 5000
 MARKED = "marked-4711"
-SAFE = "on a safe connection; its role may change nothing"
 
 
 @pytest.fixture
@@ -169,7 +168,10 @@ def test_a_view_that_changes_type_is_coded_by_the_same_rules(
     assert town.tolist() == [0]
 
 
-def test_how_a_role_is_set_up_changes_no_cell(postgres: PostgresServer) -> None:
+def test_how_a_role_is_set_up_changes_no_cell_but_the_day_of_a_moment(
+    postgres: PostgresServer,
+) -> None:
+    """A moment is of the day that the role sees, as in a client and in what COPY writes."""
     schema = make_schema(
         [
             {"name": "at", "type": "date", "lower": "1900-01-01", "upper": "2100-12-31"},
@@ -193,15 +195,16 @@ def test_how_a_role_is_set_up_changes_no_cell(postgres: PostgresServer) -> None:
         "INSERT INTO moments VALUES "
         "('2020-12-31 23:30+00', '2020-01-31', '1 day', '42', 0.1 + 0.2::float8)",
         "CREATE ROLE abroad LOGIN",
+        "ALTER ROLE postgres SET timezone = 'UTC'",
         "GRANT SELECT ON moments TO abroad",
         *(f"ALTER ROLE abroad SET {name} = {value}" for name, value in settings.items()),
     )
-    for role in ("postgres", "abroad"):
+    for role, day in (("postgres", "2020-12-31"), ("abroad", "2021-01-01")):
         (cells,) = open_table(postgres.place(table="moments", role=role), schema).batches()
         days = [np.datetime64("1970-01-01") + int(column[0]) for column in cells[:2]]
-        assert list(map(str, days)) == ["2020-12-31", "2020-01-31"], "its day in UTC, as in Parquet"
+        assert list(map(str, days)) == [day, "2020-01-31"]
         assert [column[0] for column in cells[2:]] == [0, 42, 0.1 + 0.2]
-    postgres.run("DROP OWNED BY abroad", "DROP ROLE abroad")
+    postgres.run("DROP OWNED BY abroad", "DROP ROLE abroad", "ALTER ROLE postgres RESET timezone")
 
 
 def test_a_database_that_does_not_write_utf_8_is_refused(
@@ -360,14 +363,15 @@ def test_a_query_of_sqlite_that_gives_a_column_twice_is_refused(tmp_path: Path) 
         "SELECT age + 1 AS Age, people.* FROM people",
     ):
         query.write_text(statement)
-        assert "has the column age twice: name each column in a query" in _refusal(place)
-    query.write_text("SELECT people.*, 'x' AS \"sex:1\" FROM people")
-    assert open_table(place, SCHEMA).extra_columns == ("sex:1",)
+        assert "twice: name each column in a query" in _refusal(place)
+    query.write_text("SELECT people.*, 'x' AS \"age:1\" FROM people")
+    assert open_table(place, SCHEMA).extra_columns == ("age:1",)
 
 
 def test_sqlite_is_read_at_one_moment_and_never_written(tmp_path: Path) -> None:
     place = _sqlite(tmp_path / "rows.db", (1, "Ulm"), (2, "Bern"))
-    assert place.examine() == [Remark(f"2 rows and 3 columns in the database, {SAFE}")]
+    said = "2 rows and 3 columns in the database, of rows; its file is opened read-only"
+    assert place.examine() == [Remark(said)]
     with closing(sqlite3.connect(tmp_path / "rows.db")) as writer:
         writer.execute("PRAGMA journal_mode=WAL")
         with open_table(place, SCHEMA).latest() as latest:
@@ -453,6 +457,76 @@ def test_an_address_is_kept_where_others_cannot_read_it(
     )
 
 
+def _examined(place: DatabaseLocation) -> tuple[str, list[str]]:
+    """What `doctor` says, and what it warns of."""
+    said, *warnings = place.examine()
+    assert not said.is_warning
+    assert all(each.is_warning for each in warnings)
+    return said.text, [each.text for each in warnings]
+
+
+GRANTS = {
+    "nothing": (),
+    "a_row": ("GRANT DELETE ON {rows} TO {role}",),
+    "a_cell": ("GRANT UPDATE (age) ON {rows} TO {role}",),
+    "a_cell_of_a_new_row": ("GRANT INSERT (town) ON {rows} TO PUBLIC",),
+    "a_member": (
+        "CREATE ROLE writers",
+        "GRANT UPDATE (secret) ON {rows} TO writers",
+        "ALTER ROLE {role} NOINHERIT",
+        "GRANT writers TO {role}",
+    ),
+    "all_data": ("ALTER ROLE {role} NOINHERIT", "GRANT pg_write_all_data TO {role}"),
+    "an_owner": ("ALTER TABLE {rows} OWNER TO {role}", "REVOKE ALL ON {rows} FROM {role}"),
+}
+
+
+@pytest.mark.parametrize("granted", GRANTS)
+def test_every_way_to_change_rows_is_seen(
+    postgres: PostgresServer, rows: str, granted: str
+) -> None:
+    role = f"role_{granted}"
+    statements = [
+        f"CREATE ROLE {role} LOGIN",
+        *(each.format(rows=f'"{rows}"', role=role) for each in GRANTS[granted]),
+        f'GRANT SELECT ON "{rows}" TO {role}',
+    ]
+    postgres.run(*statements)
+    try:
+        said, warnings = _examined(postgres.place(table=rows, role=role))
+    finally:
+        postgres.run(f'DROP TABLE "{rows}"', f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+        postgres.run("DROP ROLE IF EXISTS writers")
+    assert ("no right to change rows" in said) == (granted == "nothing")
+    assert any("may change rows" in text for text in warnings) == (granted != "nothing")
+
+
+def test_rows_that_policies_hide_are_said(
+    postgres: PostgresServer, rows: str, ask: Callable[[str], DatabaseLocation]
+) -> None:
+    def says_so(place: DatabaseLocation) -> bool:
+        return "row-level security hides rows" in _examined(place)[0]
+
+    postgres.run(
+        "DROP ROLE IF EXISTS guest",
+        "CREATE ROLE guest LOGIN",
+        f'CREATE VIEW of_the_owner AS SELECT * FROM "{rows}"',
+        f'CREATE VIEW of_the_guest WITH (security_invoker) AS SELECT * FROM "{rows}"',
+        f'GRANT SELECT ON "{rows}", of_the_owner, of_the_guest TO guest',
+    )
+    places = [postgres.place(table=t, role="guest") for t in (rows, "of_the_owner", "of_the_guest")]
+    asked = replace(ask(f'SELECT age, town FROM "{rows}"'), secret=places[0].secret)  # type: ignore[call-arg, attr-defined]
+    assert [*map(says_so, [*places, asked])] == [False] * 4
+    postgres.run(
+        f'ALTER TABLE "{rows}" ENABLE ROW LEVEL SECURITY',
+        f"CREATE POLICY of_ulm ON \"{rows}\" TO guest USING (town = 'Ulm')",
+    )
+    assert [*map(says_so, [*places, asked])] == [True, False, True, True]
+    assert _reads(places[0]) < _reads(places[1]) == N_ROWS
+    assert not says_so(postgres.place(table=rows)), "a superuser sees all"
+    postgres.run(f'DROP TABLE "{rows}" CASCADE', "DROP OWNED BY guest", "DROP ROLE guest")
+
+
 def test_what_a_role_may_write_is_counted(postgres: PostgresServer, rows: str) -> None:
     postgres.run(
         "DROP ROLE IF EXISTS only_reader, writer",
@@ -466,11 +540,13 @@ def test_what_a_role_may_write_is_counted(postgres: PostgresServer, rows: str) -
         for role in ("only_reader", "writer", "postgres")
     }
     count = f"{N_ROWS} rows and 3 columns in the database"
-    assert found["only_reader"] == [Remark(f"{count}, {SAFE}")]
+    (said,) = found["only_reader"]
+    assert said.text.startswith(f"{count}, of public.{rows}; ")
+    assert said.text.endswith("its role has no right to change rows of a table or view")
     said, (warned, is_warning) = found["writer"]
-    assert said == Remark(count)
+    assert "change" not in said.text
     assert is_warning
-    assert "the role may change rows of tables or views (1): use one" in warned
+    assert "the role may change rows of tables or views (1)" in warned
     assert [each.is_warning for each in found["postgres"]] == [False, True]
     postgres.run("DROP OWNED BY only_reader, writer", "DROP ROLE only_reader, writer")
 
