@@ -41,8 +41,7 @@ from dppca.owner.records.rights import describe_rights
 from dppca.owner.records.sources import Source, Wanted
 
 _BATCH_BYTES: Final = 1 << 20
-_BATCH_ROWS: Final = 1020
-"""Rows in a batch of SQLite, whole also if each comes in two or three parts."""
+_BATCH_ROWS: Final = 1020  # of SQLite, whole also if each row comes in two or three parts
 
 
 class DigestedQuery(NamedTuple):
@@ -159,7 +158,8 @@ class PostgreSQLLocation(DatabaseLocation):
                 is_clear=bool(is_remote and not encrypted),
                 is_encrypted=encrypted,
                 n_writable=n_writable,
-                is_hidden=_hides_rows(self, found),
+                is_hidden=_is_refused(found, *self.dialect.unhidden),
+                is_found_by_path=_is_refused(found, *self.dialect.unfound),
             )
         return ["this command cannot see what its role may do, or whether TLS is used"], []
 
@@ -347,16 +347,17 @@ def _cells(source: DatabaseSource, fields: Sequence[pa.Field]) -> Iterator[list[
         ]
 
 
-def _hides_rows(place: DatabaseLocation, found: DatabaseSource) -> bool:
-    """Whether row-level security hides rows of a query, which ends the transaction."""
+def _is_refused(found: DatabaseSource, setting: str, state: str) -> bool:
+    """Whether a query is refused with an SQLSTATE after a setting; this ends the transaction."""
     import adbc_driver_manager
 
+    found.connection.rollback()  # after an error the driver does not go back to a savepoint
     with closing(found.connection.cursor()) as cursor:
         try:
-            cursor.execute(place.dialect.unhidden)
+            cursor.execute(setting)
             cursor.execute(no_rows(found.query))
         except adbc_driver_manager.Error as error:
-            return error.sqlstate == "42501"
+            return error.sqlstate == state
     return False
 
 

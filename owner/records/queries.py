@@ -52,9 +52,7 @@ _AS_WRITTEN: Final = {
     **dict.fromkeys(("numeric", "bpchar"), "CAST({0} AS text)"),
     # JSON's form of a time is the same under every setting but the zone's.
     "date": "to_json({0}) #>> '{{}}'",
-    "timestamp": "replace(to_json({0}) #>> '{{}}', 'T', ' ')",
-    "timestamptz": "regexp_replace(replace(to_json({0}) #>> '{{}}', 'T', ' '), "
-    "'(?<=[-+][0-9][0-9]):00(?= BC|$)', '')",
+    **dict.fromkeys(("timestamp", "timestamptz"), "replace(to_json({0}) #>> '{{}}', 'T', ' ')"),
     "interval": "interval_send({0})",
 }
 """Expressions of PostgreSQL for types that the driver cannot hold; others use ``format``."""
@@ -98,9 +96,9 @@ class Dialect:
         A statement of one row: True if the server's connection leaves its machine, True if that is
         encrypted, and the number of tables and views whose rows the role may change, by itself or
         as a role that it may become. Empty if unavailable.
-    unhidden
-        A statement after which the server refuses a query from whose rows it would hide some by
-        row-level security. Empty if unavailable.
+    unhidden, unfound
+        Statements, each with an SQLSTATE by which the server refuses a query after it: if
+        row-level security hides rows from it, and if it names a table without its schema.
     """
 
     begin: tuple[str, ...]
@@ -114,7 +112,8 @@ class Dialect:
     encoding: str = ""
     schema_of: str = ""
     examination: str = ""
-    unhidden: str = ""
+    unhidden: tuple[str, str] = ("", "")
+    unfound: tuple[str, str] = ("", "")
 
 
 def require_one_statement(text: str, dialect: "Dialect | None" = None) -> str:
@@ -250,8 +249,10 @@ def _as_they_are(column: str, field: pa.Field) -> tuple[str, ...]:
 
 
 def _plain(field: pa.Field, arrays: Sequence[Any]) -> Any:
-    """Cells as they came; intervals as PostgreSQL writes them if nothing else is set."""
+    """Cells as they came; zones and intervals as PostgreSQL writes them if nothing else is set."""
     (cells,) = arrays
+    if _kind(field) == "timestamptz":
+        return pc.replace_substring_regex(cells, "([+-][0-9]{2}):00( BC)?$", r"\1\2")
     if _kind(field) != "interval":
         return cells
     texts = [None if cell is None else interval_text(cell) for cell in cells.to_pylist()]
@@ -337,7 +338,8 @@ POSTGRESQL: Final = Dialect(
                 AND (r.oid = c.relowner
                 OR has_table_privilege(r.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')
                 OR has_any_column_privilege(r.oid, c.oid, 'INSERT, UPDATE'))))""",
-    unhidden="SET LOCAL row_security = off",
+    unhidden=("SET LOCAL row_security = off", "42501"),
+    unfound=("SET LOCAL search_path = pg_catalog", "42P01"),
 )
 SQLITE: Final = Dialect(
     begin=(),

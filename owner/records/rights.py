@@ -6,13 +6,18 @@ pooler's, and the rights that roles were granted, but not what its functions do.
 
 
 def describe_rights(
-    *, is_clear: bool, is_encrypted: bool, n_writable: int, is_hidden: bool
+    *,
+    is_clear: bool,
+    is_encrypted: bool,
+    n_writable: int,
+    is_hidden: bool,
+    is_found_by_path: bool,
 ) -> tuple[list[str], list[str]]:
     """Remarks, and warnings that ask for a correction.
 
     ``is_clear`` if rows leave the server's machine without TLS, ``is_encrypted`` if its connection
     has TLS; ``n_writable`` tables and views may be written to; ``is_hidden`` if policies of the
-    database hide rows.
+    database hide rows; ``is_found_by_path`` if the query names a table without its schema.
     """
     said: list[str] = []
     warnings: list[str] = []
@@ -39,5 +44,10 @@ def describe_rights(
         said.append(
             "row-level security hides rows from this role: only those that the database's policies "
             "let it see are counted"
+        )
+    if is_found_by_path:
+        said.append(
+            "the query names a table without its schema, so the role's search_path decides which "
+            "table is read: name each as schema.table"
         )
     return said, warnings

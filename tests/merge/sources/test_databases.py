@@ -501,6 +501,14 @@ def test_every_way_to_change_rows_is_seen(
     assert any("may change rows" in text for text in warnings) == (granted != "nothing")
 
 
+def test_a_query_whose_tables_the_search_path_chooses_is_said(
+    rows: str, ask: Callable[[str], DatabaseLocation]
+) -> None:
+    for table, is_said in (('"{rows}"', True), ('public."{rows}"', False)):
+        said, _ = _examined(ask(f"SELECT age, town FROM {table.format(rows=rows)}"))
+        assert ("search_path decides which table" in said) == is_said
+
+
 def test_rows_that_policies_hide_are_said(
     postgres: PostgresServer, rows: str, ask: Callable[[str], DatabaseLocation]
 ) -> None:
@@ -515,7 +523,7 @@ def test_rows_that_policies_hide_are_said(
         f'GRANT SELECT ON "{rows}", of_the_owner, of_the_guest TO guest',
     )
     places = [postgres.place(table=t, role="guest") for t in (rows, "of_the_owner", "of_the_guest")]
-    asked = replace(ask(f'SELECT age, town FROM "{rows}"'), secret=places[0].secret)  # type: ignore[call-arg, attr-defined]
+    asked = replace(ask(f'SELECT age, town FROM public."{rows}"'), secret=places[0].secret)  # type: ignore[call-arg, attr-defined]
     assert [*map(says_so, [*places, asked])] == [False] * 4
     postgres.run(
         f'ALTER TABLE "{rows}" ENABLE ROW LEVEL SECURITY',
