@@ -113,6 +113,7 @@ TOUCHES: Mapping[str, str] = {
     "tests/push/*": "",
     "tests/merge/*": "",
     "tools/*": "",
+    "findings/*": "",
     ".ci/*": "",
     ".gitignore": "",
     ".importlinter": "",

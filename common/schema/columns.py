@@ -21,7 +21,8 @@ Binaries and categoricals become codes by the canonical text of the cell (`label
 ``1.0`` and ``"1"`` are one label, outer blanks are ignored, null, empty text and NaN are `MISSING`.
 Text that is no label is read again as the number or truth value that it spells: a label that is a
 number (`is_number_label`) is that number in every spelling, such as ``.5000`` and ``1E+05``, and
-``True`` and ``t`` are true. A word for a missing value that is no label is `MISSING`. The rest is `UNKNOWN`.
+``True`` and ``t`` are true. A word for a missing value that is no label is `MISSING`. The rest is
+`UNKNOWN`.
 """
 
 import math

@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dppca.common.schema.columns import cell_texts
+from dppca.common.schema.texts import MISSING_WORDS
 
-_WORDS: Final = ["", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "#null!", "none", "."]
-"""Keys that are none: what statistical packages write for a missing value, in small letters."""
+_WORDS: Final = [word.encode() for word in ("", "nan", "NaN", "NAN", *MISSING_WORDS)]
+"""Keys that are none: words for a missing value."""
 _LEAST: Final = 1 << 20
 
 
@@ -39,8 +40,7 @@ def count_rows_of_keys(batches: Iterable[Any]) -> KeyRows:
             keys, counts = _added(keys, counts, waiting)
             waiting, n_waiting = [], 0
     keys, counts = _added(keys, counts, waiting)
-    words = pc.ascii_lower(keys.view(pa.large_string())).view(pa.large_binary())
-    is_none = pc.is_in(words, pa.array(_WORDS, words.type)).to_numpy(zero_copy_only=False)
+    is_none = pc.is_in(keys, pa.array(_WORDS, keys.type)).to_numpy(zero_copy_only=False)
     return KeyRows(int(counts[~is_none].max(initial=0)), int(counts[is_none].sum()))
 
 

@@ -187,6 +187,8 @@ def test_a_real_number_comes_as_it_is_stored(postgres: PostgresServer) -> None:
     with open_table(postgres.place(table="reals"), SCHEMA).source.latest() as source:
         ((age, share),) = source.read(Wanted(["age", "id"], 10))
     assert [age.type, share.type] == [pa.float32()] * 2
+    (columns,) = open_table(postgres.place(table="reals"), SCHEMA).batches()
+    assert [column[0] for column in columns] == [0.1, 0.1]
     postgres.run("DROP TABLE reals", "DROP DOMAIN share")
 
 
