@@ -41,7 +41,8 @@ from dppca.common.privacy.composition import Round
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.schema import Column, Schema
-from dppca.common.schema.attributes import Date, list_labels
+from dppca.common.schema.arrow import accepts, decoded_type, may_be_null
+from dppca.common.schema.attributes import Attribute, Date, list_labels
 from dppca.common.schema.columns import parse_column
 from dppca.common.study import Study
 from dppca.common.transport.tls import Role
@@ -174,13 +175,17 @@ def _checked_batches(path: Path, schema: Schema, form: Form) -> Iterator[Any]:
     if list(fields.names) != _list_columns(schema, form):
         raise AlteredError(f"the columns are not those of {form.value} rows of the study")
     _require_label(fields)
-    longest = _longest_labels(schema, form)
-    dates = {a.name for a in schema.attributes if isinstance(a, Date) and form is Form.DECODED}
+    attributes: Sequence[Attribute | None] = (
+        schema.attributes if form is Form.DECODED else [None] * len(fields)
+    )
+    longest = [None if each is None else _longest_label(each) for each in attributes]
     try:
         for batch in batches:
-            for name, column in zip(batch.schema.names, batch.columns, strict=True):
-                _require_kind(name, column, longest.get(name), date=name in dates)
-                if column.null_count:
+            for name, column, each, most in zip(
+                batch.schema.names, batch.columns, attributes, longest, strict=True
+            ):
+                _require_kind(name, column, each, most)
+                if column.null_count and not (each is not None and may_be_null(each)):
                     raise AlteredError(f"column {name}: values are missing")
             yield batch
     except DppcaError:
@@ -189,23 +194,21 @@ def _checked_batches(path: Path, schema: Schema, form: Form) -> Iterator[Any]:
         raise _unreadable(path, error) from error
 
 
-def _longest_labels(schema: Schema, form: Form) -> dict[str, int]:
-    """Return the bytes of the longest label of every column that holds labels."""
-    if form is Form.CODED:
-        return {}
-    return {
-        attribute.name: max(len(label.encode()) for label in labels)
-        for attribute in schema.attributes
-        if (labels := list_labels(attribute)) is not None
-    }
+def _longest_label(attribute: Attribute) -> int | None:
+    """Return the bytes of the longest label; None for an attribute without labels."""
+    labels = list_labels(attribute)
+    return None if labels is None else max(len(label.encode()) for label in labels)
 
 
-def _require_kind(name: str, column: Any, longest: int | None, *, date: bool) -> None:
-    """Refuse a column of another type, or with labels that are longer than the attribute's."""
+def _require_kind(name: str, column: Any, attribute: Attribute | None, longest: int | None) -> None:
+    """Refuse a column of another type, or with labels that are longer than the attribute's.
+
+    ``attribute`` is None for a coded column, ``longest`` for an attribute without labels.
+    """
     kind = column.type
-    if longest is None:
-        wanted = pa.date32() if date else pa.float64()
-        if kind != wanted:
+    if attribute is None or longest is None:
+        wanted = pa.float64() if attribute is None else decoded_type(attribute)
+        if kind != wanted and (attribute is None or not accepts(attribute, kind)):
             raise AlteredError(f"column {name}: {kind}, not {wanted}")
         return
     values = column.dictionary if pa.types.is_dictionary(kind) else column
@@ -269,7 +272,8 @@ def _csv_reader(path: Path, schema: Schema, form: Form) -> Any:
             kinds[attribute.name] = pa.date32()
         elif list_labels(attribute) is not None:
             kinds[attribute.name] = pa.string()
-    options = pa.csv.ConvertOptions(column_types=kinds, null_values=[], strings_can_be_null=False)
+    # Numbers are float64 here, whole ones too: rows of 0.1.0 write a missing one as `nan`.
+    options = pa.csv.ConvertOptions(column_types=kinds, null_values=[""], strings_can_be_null=True)
     return pa.csv.open_csv(str(path), convert_options=options)
 
 

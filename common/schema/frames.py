@@ -104,8 +104,9 @@ def decode(rows: ArrayLike, schema: Schema) -> pa.Table:
     Returns
     -------
     pyarrow.Table
-        A column for each attribute: numbers in its own unit (with ``products: bins`` the middle of
-        a bin, NaN for missing), dates, or labels as text; ``.to_pandas()`` makes it a frame.
+        A column for each attribute: numbers in its own unit, int64 with ``integer: true`` (with
+        ``products: bins`` the middle of a bin, null for missing), dates, labels as text, or an
+        ordinal's as an ordered dictionary; ``.to_pandas()`` makes it a frame.
 
     Raises
     ------
@@ -156,7 +157,7 @@ def nearest_columns(coded: NDArray[np.float64], layout: Layout) -> list[Column]:
 
 
 def to_table(columns: Sequence[Column], schema: Schema) -> pa.Table:
-    """Convert values, float64 or codes of labels, to a table with labels as text."""
+    """Convert values, float64 or codes of labels, to a table as of `decode`."""
     return pa.table(
         {
             attribute.name: _plain(decoded_array(attribute, column))
@@ -180,8 +181,10 @@ def table_for(library: str, table: pa.Table) -> Any:
 
 
 def _plain(values: Any) -> Any:
-    """Return labels as text."""
-    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+    """Return labels as text, except for those that have an order."""
+    kind = values.type
+    is_text = pa.types.is_dictionary(kind) and not kind.ordered
+    return values.dictionary_decode() if is_text else values
 
 
 def column_names(frame: Any) -> list[Any] | None:

@@ -14,6 +14,7 @@ Source: Apache Arrow columnar format, "IPC streaming format".
 """
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from dppca.common.privacy.composition import Round
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
-from dppca.common.schema.arrow import decoded_fields
+from dppca.common.schema.arrow import accepts, conform, decoded_fields, decoded_type, may_be_null
 from dppca.common.schema.attributes import Date, Numeric, list_labels
 from dppca.common.schema.document import Schema, canonical_json
 from dppca.curator.study.lifecycle import require_result
@@ -58,8 +59,6 @@ def check_rows(path: Path, schema: Schema, form: Form, *, n_rows: int) -> None:
             batch.validate(full=True)
             n_read += batch.num_rows
             for field, column in zip(fields, batch.columns, strict=True):
-                if column.null_count:
-                    raise UploadError(f"column {field.name} has missing values")
                 _check_column(schema, form, field.name, column)
     except FAULTS as error:
         raise UploadError("the upload is not a sound Arrow IPC stream") from error
@@ -175,10 +174,15 @@ def _read_batches(path: Path, schema: Schema, form: Form) -> Iterator[pa.RecordB
             raise UploadError(
                 f"the rows have {len(names)} columns that are not the study's {len(expected_names)}"
             )
-        for field, want in zip(reader.schema, expected, strict=True):
-            if field.type != want.type and not (
-                pa.types.is_dictionary(want.type) and _is_text(field.type)
-            ):
+        attributes = schema.attributes if form is Form.DECODED else [None] * len(expected)
+        for field, want, attribute in zip(reader.schema, expected, attributes, strict=True):
+            if pa.types.is_dictionary(want.type):
+                fits = _is_text(field.type)
+            else:
+                fits = field.type == want.type or (
+                    attribute is not None and accepts(attribute, field.type)
+                )
+            if not fits:
                 raise UploadError(f"column {want.name} is {field.type}, not {want.type}")
         yield from reader
 
@@ -198,30 +202,42 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _check_column(schema: Schema, form: Form, name: str, column: pa.Array) -> None:
-    if form is Form.CODED:
+    attribute = None if form is Form.CODED else schema.attributes[schema.find_index(name)]
+    labels = None if attribute is None else list_labels(attribute)
+    if column.null_count and (attribute is None or not may_be_null(attribute)):
+        raise UploadError(f"column {name} has missing values")
+    if attribute is None:
         _check_numbers(name, column, -np.inf, np.inf)
-        return
-    attribute = schema.attributes[schema.find_index(name)]
-    labels = list_labels(attribute)
-    if labels is None and isinstance(attribute, Numeric):
+    elif labels is None and isinstance(attribute, Numeric):
         lower = -np.inf if attribute.lower is None else attribute.lower
         upper = np.inf if attribute.upper is None else attribute.upper
         if isinstance(attribute, Date):
             column = column.view(pa.int32())
-        _check_numbers(name, column, lower, upper, nan=attribute.missing is not None)
+        whole = pa.types.is_int64(decoded_type(attribute))
+        _check_numbers(name, column, lower, upper, nan=may_be_null(attribute), whole=whole)
     # Only labels that rows use are checked: a dictionary may hold more.
     elif _codes(column, labels or ()).null_count:
         raise UploadError(f"column {name} has labels that are not the attribute's")
 
 
 def _check_numbers(
-    name: str, column: pa.Array, lower: float, upper: float, *, nan: bool = False
+    name: str,
+    column: pa.Array,
+    lower: float,
+    upper: float,
+    *,
+    nan: bool = False,
+    whole: bool = False,
 ) -> None:
-    values = column.to_numpy()
-    if nan:  # NaN means a missing value
+    values = column.drop_null().to_numpy()
+    if pa.types.is_int64(column.type):  # compared as whole numbers, which are exact
+        lower, upper = math.ceil(lower), math.floor(upper)
+    elif nan:  # in rows of 0.1.0, NaN means a missing value
         values = values[~np.isnan(values)]
     if not np.all(np.isfinite(values)):
         raise UploadError(f"column {name} has values that are not finite")
+    if whole and np.any(values != np.rint(values)):
+        raise UploadError(f"column {name} has values that are not whole")
     if np.any(values < lower) or np.any(values > upper):
         raise UploadError(f"column {name} has values outside its bounds")
 
@@ -246,13 +262,17 @@ def _as_text(labels: pa.Array) -> pa.Array:
 
 
 def _conform(batch: pa.RecordBatch, schema: Schema, form: Form) -> pa.RecordBatch:
-    """Return the batch with the schema's labels as the same dictionaries in all batches."""
-    columns = list(batch.columns)
-    if form is Form.DECODED:
-        for index, attribute in enumerate(schema.attributes):
-            labels = list_labels(attribute)
-            if labels is not None:
-                columns[index] = pa.DictionaryArray.from_arrays(
-                    _codes(columns[index], labels), pa.array(labels)
-                )
-    return pa.RecordBatch.from_arrays(columns, schema=table_schema(schema, form))
+    """Return the batch in the schema's types, with the same dictionaries in all batches."""
+    columns, fields = list(batch.columns), table_schema(schema, form)
+    for index, attribute in enumerate(schema.attributes if form is Form.DECODED else ()):
+        labels = list_labels(attribute)
+        columns[index] = (
+            conform(attribute, columns[index])
+            if labels is None
+            else pa.DictionaryArray.from_arrays(
+                _codes(columns[index], labels),
+                pa.array(labels),
+                ordered=fields[index].type.ordered,
+            )
+        )
+    return pa.RecordBatch.from_arrays(columns, schema=fields)
