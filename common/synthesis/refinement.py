@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pyarrow as pa
+import pyarrow.parquet
 import yaml
 
 from dppca.common.attestation.envelopes import digest_file
 from dppca.common.attestation.results import Result
 from dppca.common.attestation.tables import label_inside, read_rows
 from dppca.common.documents.amounts import decimal_text
-from dppca.common.documents.messages import Form
+from dppca.common.documents.messages import METADATA_KEY, Form
 from dppca.common.errors import SettingError
 from dppca.common.numerics.synthesis.tree_growth import grow_trees
 from dppca.common.privacy.accounting import PrivacyCost
@@ -34,7 +35,7 @@ from dppca.common.privacy.laws import LAWS
 from dppca.common.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.privacy.sensitivity import TablesShape, sensitivity
 from dppca.common.schema import Schema
-from dppca.common.shell.files import writing
+from dppca.common.shell.files import replacing, writing
 from dppca.common.study import GrownTrees, Study
 from dppca.common.synthesis.rows import make_generator, synthesize
 from dppca.common.verification.table_files import labelled_writer, with_metadata
@@ -140,16 +141,36 @@ def require_refinable(first: Study, target: str, delta: Decimal | None) -> None:
 
 
 def write_rows(path: Path, result: Result, study: Study, *, sha256: bytes, mode: int) -> None:
-    """Write the rows that trees are grown on; the SHA-256 of the result file decides them.
+    """Write the rows that trees are grown on, unless they lie there: they are never drawn again.
 
-    ``mode`` has the permissions of the file. Raise `SettingError` if it cannot be written.
+    The SHA-256 of the result file decides them; ``mode`` has the permissions of the file. Raise
+    `SettingError` if it cannot be written, or is there and was not drawn for this study.
     """
+    if path.exists():
+        if _study_inside(path) != study.digest:
+            raise SettingError(
+                f"{path} is there, and is no file of rows for study {study.name}: name another "
+                "output, or move it away"
+            )
+        return
     rng = make_generator("refine", sha256, ROWS)
     drawn = synthesize(result, study, Form.DECODED, n_rows=ROWS, rng=rng)
     fields = with_metadata(drawn.fields, label_inside(drawn.claims))
-    with writing(path), labelled_writer(path, path.suffix, fields, mode=mode) as writer:
+    with (
+        writing(path),
+        replacing(path, durable=False) as draft,
+        labelled_writer(draft, path.suffix, fields, mode=mode) as writer,
+    ):
         for batch in pa.Table.from_batches(drawn.batches()).combine_chunks().to_batches():
             writer.write(batch)
+
+
+def _study_inside(path: Path) -> object:
+    """Return the digest of the study in a file of rows; None if there is none."""
+    try:
+        return json.loads(pa.parquet.read_schema(path).metadata[METADATA_KEY])["study_digest"]
+    except (pa.ArrowException, OSError, ValueError, TypeError, LookupError):
+        return None
 
 
 def grow_again(path: Path, schema: Schema, grown: GrownTrees) -> list[dict[str, Any]]:
@@ -213,7 +234,7 @@ def refine(
         target=target,
         trees=size[0],
         leaves=size[1],
-        seed=int.from_bytes(sha256[:7], "big"),
+        seed=int.from_bytes(sha256[:6], "big"),  # below 2^53, for every reader of JSON
     )
     kept = first.model_dump(mode="json", by_alias=True, exclude_none=True)
     schema, privacy = kept.pop("schema"), kept.pop("privacy")

@@ -68,7 +68,8 @@ def command(
     It draws synthetic rows from RESULT, grows trees that predict an attribute on them, and drafts
     a study that counts each owner's rows in their leaves. Synthetic rows of the new study are made
     of both results and keep more of what decides that attribute. The rows are saved beside the
-    draft: an owner's `review --grown-on FILE` grows the trees again and compares them.
+    draft: an owner's `review --grown-on FILE` grows the trees again and compares them. Rows that
+    lie there for this study are taken as they are.
 
     The command reads RESULT alone, so the choice of trees costs nothing. The new study costs
     epsilon (and delta) more: each owner's release is charged by itself.
@@ -98,6 +99,8 @@ def command(
     checked, published = verify_result(signed, KnownParties(read_authority(ca)))
     first, rows = checked.study, output.with_name(f"{output.stem}-rows.parquet")
     require_refinable(first, target, delta)
+    if output.exists():
+        raise SettingError(f"cannot write the new file {output}: it exists already")
     size = choose_size(first, epsilon=epsilon, delta=delta, n_rows=published.header.n_rows)
     with progress("Drawing rows and growing trees", enabled=not as_json):
         write_rows(rows, published, first, sha256=signed.sha256, mode=SHARED)

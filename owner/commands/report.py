@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dppca.common.attestation.signatures import make_signer
 from dppca.common.errors import ArtefactError, SettingError
-from dppca.common.transport.tls import load_credentials
 from dppca.common.verification.components import kept_components
-from dppca.owner.commands.synthesize import default_rows, draw_forms, forms_at, possible_forms
+from dppca.owner.commands.synthesize import forms_at, possible_forms, provide_forms
 from dppca.owner.ledger.file import read_history
 from dppca.owner.release.contribution import choose_data_set
 from dppca.owner.site.kept_studies import components_path, decoded_path, kept_result, kept_study
@@ -34,20 +32,12 @@ _SEED = 1  # of samples; it protects nothing
 
 
 def compare_kept(site: Site, study_name: str, *, progress: ShowProgress) -> Compared:
-    """Draw the synthetic rows that `synthesize` draws for a study, and compare them, for a page."""
+    """Compare synthetic rows with the site's own, for a page; draw them if there are none yet."""
     study = kept_study(site, study_name)
     result, components_sha256 = kept_result(site, study)
     folder = site.study_folder(study_name)
-    draw_forms(
-        site,
-        study,
-        result,
-        components_sha256,
-        make_signer(load_credentials(site)),
-        forms_at(folder, possible_forms(study)),
-        n_rows=default_rows(site.name, result),
-        quiet=True,
-    )
+    paths = forms_at(folder, possible_forms(study))
+    provide_forms(site, study, result, components_sha256, paths, n_rows=None, quiet=True)
     data_set = choose_data_set(study, read_history(site.ledger), load_policy(site), None)
     source, targets = decoded_path(site, study_name), choose_targets(study.table, ())
     relations = visible_relations(site, study)

@@ -1,49 +1,83 @@
 """What `synthesize` does.
 
 The generator is seeded with public values: the result file, this owner's name, the number of rows.
-So the command makes the same rows each time, publishing may be repeated after an interruption, and
-owners do not draw each other's rows. The rows may be predictable: they are post-processing of
-released data (docs/decisions/0032-synthetic-rows-repeat.md).
+So one processor draws the same rows each time, and owners do not draw each other's rows. The rows
+may be predictable: they are post-processing of released data. What was drawn and signed once is
+kept and sent again (`dppca.owner.synthesis.kept_rows`).
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dppca.common.attestation.results import Result
-from dppca.common.attestation.signatures import Signer
+from dppca.common.attestation.signatures import make_signer
+from dppca.common.attestation.verify import read_authority
 from dppca.common.documents.messages import Form
+from dppca.common.errors import ConflictError
 from dppca.common.shell.console import progress
 from dppca.common.study import Study
 from dppca.common.synthesis.rows import SyntheticRows, make_generator, synthesize
+from dppca.common.transport.tls import load_credentials
 from dppca.owner.client.calls import connect
 from dppca.owner.site.config import Site
+from dppca.owner.site.kept_studies import make_folder
+from dppca.owner.synthesis.kept_rows import WantedRows, discard, find_signed, give_name, unpublished
 from dppca.owner.synthesis.tables import publishable, write_released
 
 _FIT_ROWS = 1 << 16
 """Number of rows that the fit of a field counts for in the progress."""
 
 
-def draw_forms(
+@dataclass(frozen=True, slots=True)
+class FormTable:
+    """Signed table of one form: where it lies, and its claims.
+
+    ``drawn`` are the rows, or None if the table was there already.
+    """
+
+    path: Path
+    claims: Mapping[str, Any]
+    drawn: SyntheticRows | None
+
+
+def provide_forms(
     site: Site,
     study: Study,
     result: Result,
     components_sha256: bytes,
-    signer: Signer,
     paths: Mapping[Form, Path],
     *,
-    n_rows: int,
+    n_rows: int | None,
+    publish: bool = False,
     quiet: bool = False,
-) -> dict[Form, SyntheticRows]:
-    """Draw synthetic rows of each form and write them, signed, to its path."""
-    total = n_rows * len(paths) + (_FIT_ROWS if Form.DECODED in paths else 0)
-    rows_by_form: dict[Form, SyntheticRows] = {}
-    with progress("Drawing synthetic rows", total, enabled=not quiet) as bar:
-        for form, path in paths.items():
+) -> dict[Form, FormTable]:
+    """Return a signed table of each form, as it lies at its path or else drawn now.
 
-            def fitted(share: float, before: int = n_rows * len(rows_by_form)) -> None:
+    ``n_rows`` is the number of rows; None means any, or this owner's if they are drawn. Tables to
+    ``publish`` are drawn into a folder of their own (`kept_rows.unpublished`). Raise as
+    `kept_rows.find_signed` and `write_released`.
+    """
+    ca, signer = read_authority(site.ca), make_signer(load_credentials(site))
+    tables: dict[Form, FormTable] = {}
+    for form, path in paths.items():
+        wanted = WantedRows(study.digest, components_sha256, form, n_rows, ca)
+        found = find_signed(path, wanted, publish=publish)
+        if found is not None:
+            tables[form] = FormTable(found.path, found.claims, None)
+    missing = {form: path for form, path in paths.items() if form not in tables}
+    n_rows = n_rows or default_rows(site.name, result)
+    total = n_rows * len(missing) + (_FIT_ROWS if Form.DECODED in missing else 0)
+    with progress("Drawing synthetic rows", total, enabled=bool(missing) and not quiet) as bar:
+        for number, (form, named) in enumerate(missing.items()):
+            path = unpublished(named) if publish else named
+            make_folder(path.parent)
+
+            def fitted(share: float, before: int = n_rows * number) -> None:
                 bar.reach(before + round(_FIT_ROWS * share))
 
-            drawn = rows_by_form[form] = synthesize(
+            drawn = synthesize(
                 result,
                 study,
                 form,
@@ -59,7 +93,8 @@ def draw_forms(
                 claims=drawn.claims,
                 progress=bar.advance,
             )
-    return rows_by_form
+            tables[form] = FormTable(path, drawn.claims, drawn)
+    return {form: tables[form] for form in paths}
 
 
 def possible_forms(study: Study) -> list[Form]:
@@ -80,20 +115,34 @@ def forms_at(folder: Path, forms: Iterable[Form]) -> dict[Form, Path]:
 
 
 def publish_forms(
-    site: Site, study: Study, paths: dict[Form, Path], n_rows: int, components_sha256: bytes
+    site: Site,
+    study: Study,
+    tables: Mapping[Form, FormTable],
+    paths: Mapping[Form, Path],
+    components_sha256: bytes,
 ) -> dict[str, int]:
-    """Upload each form and return its size in bytes."""
+    """Upload each form, give it its path once it is accepted, and return its size in bytes.
+
+    Raise `ConflictError` if this owner has published other rows: those here stay as they are.
+    """
     sizes: dict[str, int] = {}
-    with connect(site) as client, progress("Publishing", len(paths)) as bar:
-        for form, path in paths.items():
-            with publishable(path) as stream:
-                client.publish(
-                    study.digest,
-                    form,
-                    stream,
-                    n_rows=n_rows,
-                    components_sha256=components_sha256,
-                )
+    with connect(site) as client, progress("Publishing", len(tables)) as bar:
+        for form, table in tables.items():
+            with publishable(table.path) as stream:
+                try:
+                    client.publish(
+                        study.digest,
+                        form,
+                        stream,
+                        n_rows=table.claims["n_rows"],
+                        components_sha256=components_sha256,
+                    )
+                except ConflictError:
+                    for each in paths.values():
+                        discard(each)
+                    raise
                 sizes[form.value] = stream.tell()
+            if table.path != paths[form]:
+                give_name(paths[form])
             bar.advance()
     return sizes

@@ -39,22 +39,22 @@ def command(
     """Draw synthetic rows from a study's components; they are released and cost nothing further.
 
     Coded rows are the model's own coordinates and are best for analyses; decoded rows look like the
-    data. Run `components` first. Published rows cannot be taken back or replaced. Rows of a study
-    that continues another are made of both results, and are decoded ones.
+    data. Run `components` first. Rows that lie there, signed, are not drawn again but sent as they
+    are. Published rows cannot be taken back or replaced. Rows of a study that continues another are
+    made of both results, and are decoded ones.
 
     \b
     Example:
       dppca-owner synthesize nltcs --rows 10000
       dppca-owner synthesize nltcs --publish
     """
-    from dppca.common.attestation.signatures import make_signer
     from dppca.common.documents.messages import Form
-    from dppca.common.transport.tls import load_credentials
+    from dppca.common.privacy.labels import Label
     from dppca.owner.commands.synthesize import (
         default_rows,
-        draw_forms,
         forms_at,
         possible_forms,
+        provide_forms,
         publish_forms,
     )
     from dppca.owner.render.outcomes import SynthesisDocument, synthesis_text
@@ -66,24 +66,27 @@ def command(
     site = load_site(folder)
     study = kept_study(site, study_name)
     result, components_sha256 = kept_result(site, study)
-    signer = make_signer(load_credentials(site))
     n_rows = rows or default_rows(site.name, result)
     forms = possible_forms(study) if form_name == "both" else [Form(form_name)]
     target = site.study_folder(study_name) if output is None else output
     make_folder(target)
     paths = forms_at(target, forms)
-    rows_by_form = draw_forms(site, study, result, components_sha256, signer, paths, n_rows=n_rows)
-    sizes = publish_forms(site, study, paths, n_rows, components_sha256) if publish else {}
-    last = rows_by_form[forms[-1]]
+    tables = provide_forms(
+        site, study, result, components_sha256, paths, n_rows=n_rows, publish=publish
+    )
+    sizes = publish_forms(site, study, tables, paths, components_sha256) if publish else {}
+    last = tables[forms[-1]]
+    drawn = last.drawn
     document = SynthesisDocument(
         study=study.name,
         digest=study.digest,
-        label=last.label,
+        label=Label.RELEASED,
         rows=n_rows,
-        trace_scale=last.trace_scale,
-        decoded_by=None if last.method is None else last.method.value,
-        misfit=last.misfit,
-        tables=last.tables,
+        kept=[form.value for form, table in tables.items() if table.drawn is None],
+        trace_scale=last.claims["trace_scale"],
+        decoded_by=None if drawn is None or drawn.method is None else drawn.method.value,
+        misfit=None if drawn is None else drawn.misfit,
+        tables=None if drawn is None else drawn.tables,
         relations=judge_result(result, study),
         forms=paths,
         published=list(sizes),

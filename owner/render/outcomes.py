@@ -66,12 +66,14 @@ class SynthesisDocument:
     study: Annotated[str, "name of the study"]
     digest: Annotated[DigestText, "digest of the study"]
     label: Annotated[Label, "where the files may go"]
-    rows: Annotated[int, "rows that were drawn"]
+    rows: Annotated[int, "rows of each table"]
+    kept: Annotated[list[str], "forms that lay there, signed, and were not drawn again"]
     trace_scale: Annotated[float, "factor that gives the model the trace of the covariance"]
-    decoded_by: Annotated[str | None, "how decoded rows were made; null without them"]
+    decoded_by: Annotated[str | None, "how decoded rows were made; null if none were drawn now"]
     misfit: Annotated[float | None, "what the fitted field leaves, in standard deviations"]
     tables: Annotated[
-        TiltQuality | None, "how decoded rows meet the study's tables; null without tables"
+        TiltQuality | None,
+        "how decoded rows meet the study's tables; null without tables, or if none were drawn now",
     ]
     relations: Annotated[
         VisibleRelations | None,
@@ -134,9 +136,12 @@ def components_text(document: ComponentsDocument) -> str:
 
 def synthesis_text(document: SynthesisDocument) -> str:
     """Return the files of the rows, and the relations that they show."""
-    lines = [f"Drew {document.rows} synthetic rows (released, may go anywhere):"]
-    lines += [f"  {form}: {path}" for form, path in document.forms.items()]
-    if "decoded" in document.forms:
+    lines = [f"{document.rows} synthetic rows (released, may go anywhere):"]
+    lines += [
+        f"  {form}: {path}" + (" (signed before, and not drawn again)" * (form in document.kept))
+        for form, path in document.forms.items()
+    ]
+    if document.decoded_by is not None:
         lines.append(f"Decoded rows were made by: {document.decoded_by}")
     if document.tables is not None:
         lines.append(

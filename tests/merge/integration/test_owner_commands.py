@@ -12,11 +12,13 @@ import pytest
 import dppca
 from dppca.common.errors import BudgetExceededError, ChainError, StudyStateError
 from dppca.common.study import Study
+from dppca.owner.commands import synthesize
 from dppca.owner.commands.consent import Terminal
 from dppca.owner.commands.contribute import contribute
 from dppca.owner.commands.preview import Asked
 from dppca.owner.site.config import load_site
 from tests.support.curator import Curator
+from tests.support.processors import another_processor
 from tests.support.sites import OwnerSite, error_of, make_enrolled_site
 
 
@@ -245,15 +247,17 @@ def finished(curator: Curator, site: OwnerSite) -> tuple[OwnerSite, Study]:
 
 
 def test_synthetic_rows_are_drawn_and_published_and_may_be_published_again(
-    finished: tuple[OwnerSite, Study],
+    finished: tuple[OwnerSite, Study], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site, study = finished
     code, made = site.run("synthesize", study.name, "--publish")
     assert (code, made["rows"], made["published"]) == (0, 200, ["coded", "decoded"])
     assert len(made["relations"]["attributes"]) == len(study.table.attributes)
     files = {form: Path(path).read_bytes() for form, path in made["forms"].items()}
+    another_processor(monkeypatch, synthesize)
     code, again = site.run("synthesize", study.name, "--publish")
-    assert (code, again["bytes"]) == (0, made["bytes"])
+    assert (code, again["bytes"], again["kept"]) == (0, made["bytes"], ["coded", "decoded"])
+    assert _fails(site.run("synthesize", study.name, "--publish", "--rows", "9"))[0] == 45
     assert {form: Path(path).read_bytes() for form, path in again["forms"].items()} == files
 
 

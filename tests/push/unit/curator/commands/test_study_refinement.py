@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from dppca.common.study import study_from_yaml
+from dppca.common.synthesis import refinement
 from dppca.common.synthesis.refinement import Regrown, compare_grown
 from dppca.curator.cli import cli
 from tests.support.commands import answer_of
+from tests.support.processors import another_processor
 from tests.support.sites import ProvedSite
 
 
@@ -58,3 +60,25 @@ def test_a_draft_is_never_written_over(proved: ProvedSite, tmp_path: Path) -> No
     assert code != 0
     assert "cannot write the new file" in refused["error"]["message"]
     assert output.read_text() == "kept"
+    assert not list(tmp_path.glob("*.parquet")), "nothing was drawn"
+
+
+def test_rows_that_lie_there_are_grown_on_again_and_never_replaced(
+    proved: ProvedSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output, small = tmp_path / "second.yaml", ("--trees", "2", "--leaves", "4")
+    code, said = _refine(proved, output, *small)
+    assert code == 0
+    rows = Path(said["rows"])
+    kept, draft = rows.read_bytes(), output.read_text()
+    output.unlink()  # as if the command had been cut off
+    another_processor(monkeypatch, refinement)
+    assert _refine(proved, output, *small)[0] == 0
+    assert (rows.read_bytes(), output.read_text()) == (kept, draft)
+    output.unlink()
+    for content in (kept[: len(kept) // 2], b"kept"):
+        rows.write_bytes(content)
+        code, refused = _refine(proved, output, *small)
+        assert code != 0
+        assert "is no file of rows for study" in refused["error"]["message"]
+        assert rows.read_bytes() == content
