@@ -38,9 +38,9 @@ schema, which is in [json-output.schema.json](json-output.schema.json).
 
 With `--json` a command prints one JSON document to standard output: what its section says or, where
 it fails, an [error](#error). Keys may be added in a later version; none changes its meaning. A
-decimal is text, because an amount of privacy is an exact number. A path is written as it was given,
-or below the site's folder. "Optional" says that a key is left out where it does not apply; a value
-that is not known is `null`.
+decimal is text, because an amount of privacy is an exact number; so is a whole number from 2^53 on.
+A path is written as it was given, or below the site's folder. "Optional" says that a key is left
+out where it does not apply; a value that is not known is `null`.
 
 """
 _KINDS = {each.__metadata__[0] for each in (DecimalText, DigestText, TimeText, PathText)}  # type: ignore[attr-defined]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
+from dppca.common.documents.amounts import Whole
 from dppca.common.documents.values import differing_keys
 from dppca.common.errors import AlteredError, ReceiptError, StudyError
 from dppca.common.privacy.composition import ComposedGuarantee, Round, compose_guarantee
@@ -28,10 +29,10 @@ class ProvedMechanism:
 
     name: Annotated[str, "noise: `laplace` or `gaussian`"]
     source: Annotated[str, "where its law is from"]
-    l1: Annotated[int, "sensitivity in the L1 norm, integer units"]
-    l2_squared: Annotated[int, "squared sensitivity in the L2 norm, integer units"]
+    l1: Annotated[Whole, "sensitivity in the L1 norm, integer units"]
+    l2_squared: Annotated[Whole, "squared sensitivity in the L2 norm, integer units"]
     parameters: Annotated[
-        dict[str, int],
+        dict[str, Whole],
         "the law's integers: `scale` of Laplace noise, in integer units; `variance` of Gaussian "
         "noise, in squared integer units",
     ]
@@ -48,7 +49,7 @@ class SumMechanism(ProvedMechanism):
     quorum: Annotated[int, "fewest owners in the sum"]
     honest: Annotated[int, "owners whose shares of the noise make all of it"]
     share_variance: Annotated[
-        int | None, "variance of one owner's share, where it is a whole number"
+        Whole | None, "variance of one owner's share, where it is a whole number"
     ]
 
 

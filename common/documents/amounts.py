@@ -2,14 +2,18 @@
 
 Every epsilon, delta and scale that a person or a file states is read by `parse_decimal`, whether it
 stands in a study, a policy, an option or a receipt. Who reads it decides what else it must be.
+Large whole numbers are text, too (`whole`).
 """
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
 from fractions import Fraction
 
+Whole = int | str
+"""A whole number in JSON, as `whole` writes it."""
 DECIMALS = 12  # of an epsilon or rho that is computed
 _MAX_DIGITS = 30
+_LEAST_TEXT = 1 << 53
 _MOST_DECIMALS = 6  # that people are shown
 
 
@@ -41,6 +45,14 @@ def parse_positive(value: object) -> Decimal:
     if len(number.as_tuple().digits) > _MAX_DIGITS or abs(number.adjusted()) > _MAX_DIGITS:
         raise ValueError(f"has more digits than a privacy parameter needs ({_MAX_DIGITS})")
     return number
+
+
+def whole(number: int) -> Whole:
+    """A whole number in JSON; from 2^53 on as text, as many readers take numbers for doubles.
+
+    Reference: RFC 7493, section 2.2.
+    """
+    return number if abs(number) < _LEAST_TEXT else str(number)
 
 
 def decimal_text(number: Decimal) -> str:

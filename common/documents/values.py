@@ -28,7 +28,7 @@ from typing import (
     get_type_hints,
 )
 
-from dppca.common.documents.amounts import decimal_text
+from dppca.common.documents.amounts import decimal_text, whole
 
 DecimalText = Annotated[str, "decimal as text"]
 DigestText = Annotated[str, "hexadecimal digits"]
@@ -81,7 +81,7 @@ def _is_left_out_where_none(kind: Any) -> bool:
 
 
 def to_document(value: Any) -> Any:
-    """JSON of a value: a dataclass by `keys`, times in ISO 8601, decimals exact, bytes in hex."""
+    """JSON of a value: a dataclass by `keys`, times in ISO 8601, numbers exact, bytes in hex."""
     kind = type(value)
     if is_dataclass(kind):
         return {
@@ -97,6 +97,8 @@ def to_document(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, Decimal):
         return decimal_text(value)
+    if kind is int:
+        return whole(value)
     if isinstance(value, Mapping):
         return {key: to_document(each) for key, each in value.items()}
     if isinstance(value, (Path, Fraction)):
@@ -131,13 +133,17 @@ Fault = TypedDict(
 def differing_keys(ours: Mapping[str, object], theirs: Mapping[str, object]) -> Iterator[str]:
     """Keys whose values differ in two documents, ascending; of an object within, as ``KEY.KEY``.
 
-    Values are compared as text: 1, 1.0 and true are equal numbers, but not one document.
+    Values are compared as text: 1, 1.0 and true are equal numbers, but not one document. Whole
+    numbers that are text today (`dppca.common.documents.amounts.whole`) were numbers in 0.1.0: both
+    are the same.
     """
     for key in sorted({*ours, *theirs}):
         mine, other = ours.get(key), theirs.get(key)
         if isinstance(mine, dict) and isinstance(other, dict):
             yield from (f"{key}.{place}" for place in differing_keys(mine, other))
-        elif (key in ours) is not (key in theirs) or json.dumps(mine, sort_keys=True) != json.dumps(
-            other, sort_keys=True
-        ):
+        elif (key in ours) is not (key in theirs) or _text(mine) != _text(other):
             yield key
+
+
+def _text(value: object) -> str:
+    return json.dumps(whole(value) if type(value) is int else value, sort_keys=True)

@@ -5,7 +5,8 @@ describe the noise and its cost (`NoiseSection`), and the rest are the kind's ow
 kind has one function that computes its receipt from public numbers: the owner calls it to write a
 receipt, a verifier calls it to compare.
 
-Decimals are text; digests are hexadecimal.
+Decimals are text, and whole numbers from 2^53 on, which 0.1.0 wrote as numbers; digests are
+hexadecimal.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from decimal import Decimal
 from importlib.metadata import version
 from typing import Any, Generic, Self, TypeVar
 
-from dppca.common.documents.amounts import decimal_text
+from dppca.common.documents.amounts import Whole, decimal_text, whole
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
@@ -36,9 +37,9 @@ class NoiseSection:
     mechanism: str
     source: str
     resolution_bits: int
-    l1: int
-    l2_squared: int
-    parameters: dict[str, int]
+    l1: Whole
+    l2_squared: Whole
+    parameters: dict[str, Whole]
     epsilon: str
     delta: str
     charged_epsilon: str
@@ -53,9 +54,9 @@ class NoiseSection:
             mechanism=noise.law.name,
             source=noise.law.source,
             resolution_bits=noise.sensitivity.resolution_bits,
-            l1=noise.sensitivity.l1,
-            l2_squared=noise.sensitivity.l2_squared,
-            parameters=noise.law.parameters(),
+            l1=whole(noise.sensitivity.l1),
+            l2_squared=whole(noise.sensitivity.l2_squared),
+            parameters={name: whole(each) for name, each in noise.law.parameters().items()},
             relation=noise.sensitivity.relation.value,
             max_rows_per_person=noise.max_rows_per_person,
             **cost_fields(noise.epsilon, noise.delta, noise.charge),

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.documents.amounts import decimal_text
+from dppca.common.documents.amounts import Whole, decimal_text, whole
 from dppca.common.errors import ArtefactError, SchemaMismatchError, SettingError, StudyError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.labels import Label
@@ -63,7 +63,7 @@ class MaskedClaims(MomentClaims):
     colluders: int
     quorum: int
     honest: int
-    share_variance: int | None
+    share_variance: Whole | None
     statement_sha256: str
 
 
@@ -273,6 +273,7 @@ def receipt_for(
     nominal = None if calibration.nominal is None else decimal_text(calibration.nominal)
     claims = MomentClaims(schema.layout.n_entries, payload_sha256, nominal)
     if study.n_honest_owners is not None:
+        variance = calibration.share_variance
         claims = MaskedClaims(
             n_entries=schema.layout.n_entries,
             payload_sha256=payload_sha256,
@@ -281,7 +282,7 @@ def receipt_for(
             colluders=study.required_contributions - study.n_honest_owners,
             quorum=study.required_contributions,
             honest=study.n_honest_owners,
-            share_variance=calibration.share_variance,
+            share_variance=None if variance is None else whole(variance),
             statement_sha256=statement_sha256 or "",
         )
     masked = study.n_honest_owners is not None

@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Annotated
 
-from dppca.common.documents.amounts import decimal_text, left_text
+from dppca.common.documents.amounts import Whole, decimal_text, left_text
 from dppca.common.documents.messages import StudyState
 from dppca.common.documents.names import one_line
 from dppca.common.documents.tables import text_table
@@ -116,7 +116,7 @@ class ReviewDocument(ChargedCost):
     aggregate: Annotated[ReviewedAggregate | None, "with trust: aggregate; null else"]
     relation: Annotated[str, "which tables are neighbours"]
     max_rows_per_person: Annotated[int, "most rows of one person that are protected"]
-    parameters: Annotated[dict[str, int], "integers of the noise's law, in integer units"]
+    parameters: Annotated[dict[str, Whole], "integers of the noise's law, in integer units"]
     resolution_bits: Annotated[int, "binary digits of a coded value"]
     budget: Annotated[BudgetStatus, "the population's lifetime budget"]
     next: Annotated[NextStep, "what `contribute` would do next, where it is not refused"]
@@ -214,7 +214,7 @@ class ContributionPreview:
             aggregate=None if self.agreement is None else _review_aggregate(found, self.agreement),
             relation=noise.sensitivity.relation.value,
             max_rows_per_person=noise.max_rows_per_person,
-            parameters=noise.law.parameters(),
+            parameters={**noise.law.parameters()},
             resolution_bits=noise.sensitivity.resolution_bits,
             budget=found.budget_status,
             next=found.step,
