@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     )
     from dppca.common.privacy.release import calibrate
     from dppca.common.schema import Binary, Categorical, Date, Numeric, Ordinal, Schema
-    from dppca.common.schema.frames import decode, encode
+    from dppca.common.schema.frames import CodingWarning, decode, encode
     from dppca.common.study import Study, study_from_yaml
     from dppca.common.verification.components import Components, read_result
     from dppca.common.verification.files import verify_file
@@ -49,6 +49,7 @@ __all__ = [
     "SVM",
     "Binary",
     "Categorical",
+    "CodingWarning",
     "Components",
     "Date",
     "Guarantee",
@@ -79,6 +80,7 @@ _ELSEWHERE = {
     **dict.fromkeys(
         ("Binary", "Categorical", "Date", "Numeric", "Ordinal", "Schema"), "dppca.common.schema"
     ),
+    "CodingWarning": "dppca.common.schema.frames",
     "Components": "dppca.common.verification.components",
     "NoiseWarning": "dppca.common.estimators.base.cautions",
     "PrivacyWarning": "dppca.common.estimators.base.cautions",

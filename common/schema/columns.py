@@ -85,7 +85,8 @@ def parse_column(
     """
     kind = cells.type
     if isinstance(kind, pa.BaseExtensionType):
-        return parse_column(attribute, cells.storage, distinguish_missing=distinguish_missing)
+        plain = of_extension(kind.extension_name, cells.storage)
+        return parse_column(attribute, plain, distinguish_missing=distinguish_missing)
     if pa.types.is_run_end_encoded(kind):
         return _run_ends(attribute, cells)
     if pa.types.is_dictionary(kind):
@@ -129,7 +130,7 @@ def plain_cells(cells: pa.Array) -> pa.Array:
     """
     kind = cells.type
     if isinstance(kind, pa.BaseExtensionType):
-        return plain_cells(cells.storage)
+        return plain_cells(of_extension(kind.extension_name, cells.storage))
     if pa.types.is_run_end_encoded(kind):
         values, runs = _runs(cells)
         return plain_cells(values).take(pa.array(runs))
@@ -138,6 +139,28 @@ def plain_cells(cells: pa.Array) -> pa.Array:
     if _is_text(kind):
         return cells.cast(pa.large_binary())
     return cells if pa.types.is_timestamp(kind) else pa.nulls(len(cells))
+
+
+def of_extension(name: str, storage: pa.Array) -> pa.Array:
+    """Return the cells of an extension type that are read; its texts are, and truth values.
+
+    The storage of another one need not be its value: a period of pandas is stored as the number of
+    periods since 1970. Its cells become lists, which are no number, date or label.
+    """
+    if name == "arrow.bool8":
+        return storage.cast(pa.bool_())
+    if _is_text(storage.type):
+        return storage
+    offsets = pa.array(np.zeros(len(storage) + 1, np.int32))
+    return pa.ListArray.from_arrays(offsets, pa.nulls(0), mask=storage.is_null())
+
+
+def of_field(field: pa.Field, cells: pa.Array) -> pa.Array:
+    """Return the cells of a file's field, whose extension type this process may not know."""
+    name = (field.metadata or {}).get(b"ARROW:extension:name")
+    if name is None or isinstance(cells.type, pa.BaseExtensionType):
+        return cells
+    return of_extension(name.decode("utf-8", "replace"), cells)
 
 
 def absent_column(attribute: Attribute, n_rows: int) -> Column:

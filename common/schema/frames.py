@@ -1,5 +1,6 @@
 """Coding of tables in memory, and decoding: for Python, by the same rules as for files."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -11,13 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from dppca.common.documents.names import nearest_name, one_line
 from dppca.common.errors import DataError, SchemaMismatchError
-from dppca.common.schema import Column, Layout, Schema, label_text
+from dppca.common.schema import Column, Layout, Numeric, Schema, find_attribute_faults, label_text
 from dppca.common.schema import encode as encode_columns
 from dppca.common.schema.arrow import decoded_array
 from dppca.common.schema.coding import row_norms
-from dppca.common.schema.columns import parse_column
+from dppca.common.schema.columns import of_field, parse_column
 from dppca.common.schema.decoding import decode_columns
 from dppca.common.schema.layout import ColumnKind
+
+
+class CodingWarning(UserWarning):
+    """Values of a table that cannot be read are coded by the schema's rules."""
+
 
 _NO_ONE_KIND = (
     pa.ArrowInvalid,
@@ -54,29 +60,39 @@ def encode(frame: Any, schema: Schema) -> NDArray[np.float64]:
         The frame is no table, a column is missing, or columns differ in length. No value is ever
         refused: `dppca.Schema`'s attributes have rules for missing and unknown ones.
 
+    Warns
+    -----
+    CodingWarning
+        Values cannot be read, or none of an attribute is sound: counts, by attribute.
+
     Examples
     --------
     >>> from dppca import Schema, encode
     >>> age = {"name": "age", "type": "numeric", "lower": 0, "upper": 100}
     >>> smokes = {"name": "smokes", "type": "binary", "values": ["no", "yes"]}
     >>> schema = Schema.from_document({"attributes": [age, smokes]})
-    >>> encode({"age": [0, 75, None], "smokes": ["no", "yes", "no"]}, schema).tolist()
+    >>> encode({"age": [0, 75, 50], "smokes": ["no", "yes", "no"]}, schema).tolist()
     [[-0.5, -0.5], [0.25, 0.5], [0.0, -0.5]]
     """
-    return encode_columns(schema, read_frame(frame, schema)) / float(1 << schema.resolution_bits)
+    columns = read_frame(frame, schema)
+    warn_of_rules(schema, columns, "the table", stacklevel=3)
+    return encode_columns(schema, columns) / float(1 << schema.resolution_bits)
 
 
 def read_frame(frame: Any, schema: Schema) -> list[Column]:
     """Return the columns of a table as `dppca.common.schema.encode` takes them, one per attribute.
 
     The rules are those for a site's file: no value is refused, and missing or unknown ones stay
-    marked. Parameters and errors are as for `encode`.
+    marked (`warn_of_rules` counts them). Parameters and errors are as for `encode`.
     """
     table = _choose_columns(frame, [attribute.name for attribute in schema.attributes])
-    columns = [
-        parse_column(attribute, _cells(attribute.name, table[attribute.name]))
-        for attribute in schema.attributes
-    ]
+    fields = frame.schema if isinstance(frame, pa.Table | pa.RecordBatch) else None
+    columns = []
+    for attribute in schema.attributes:
+        cells = _cells(attribute.name, table[attribute.name])
+        if fields is not None:
+            cells = of_field(fields.field(attribute.name), cells)
+        columns.append(parse_column(attribute, cells))
     lengths = {len(column) for column in columns}
     if len(lengths) != 1:
         raise DataError(f"the table's columns have {sorted(lengths)} rows: all need the same")
@@ -86,6 +102,32 @@ def read_frame(frame: Any, schema: Schema) -> list[Column]:
 def read_cells(frame: Any, name: str) -> pa.Array:
     """Return one column of a table in Arrow; errors are as for `encode`."""
     return _cells(name, _choose_columns(frame, [name])[name])
+
+
+def warn_of_rules(schema: Schema, columns: list[Column], what: str, *, stacklevel: int) -> None:
+    """Warn (`CodingWarning`) if values cannot be read, or none of an attribute is sound.
+
+    The warning counts all values that the schema does not provide for. ``what`` names the table.
+    """
+    found, warned = [], False
+    for attribute, column in zip(schema.attributes, columns, strict=True):
+        faults = find_attribute_faults(attribute, column)
+        provided = attribute.missing is not None or getattr(attribute, "unknown", None) is not None
+        kinds = {
+            "not read" if isinstance(attribute, Numeric) else "unknown": int(faults.invalid.sum()),
+            "out of bounds": int(faults.out.sum()),
+            "missing": 0 if provided else int(faults.missing.sum()),
+        }
+        warned |= bool(faults.invalid.any()) or 0 < len(column) == sum(kinds.values())
+        if told := ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count):
+            found.append(f"{attribute.name}: {told}")
+    if warned:
+        warnings.warn(
+            f"of {len(columns[0])} rows of {what}, values are coded by the schema's rules, not by "
+            f"what they are ({'; '.join(found)}). The counts are of raw rows: do not publish them",
+            CodingWarning,
+            stacklevel=stacklevel,
+        )
 
 
 def decode(rows: ArrayLike, schema: Schema) -> pa.Table:

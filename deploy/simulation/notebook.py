@@ -31,7 +31,13 @@ from dppca.common.privacy.composition import ComposedGuarantee, Round, compose_g
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema import Column, Schema, encode
-from dppca.common.schema.frames import find_library, read_cells, read_frame, table_for
+from dppca.common.schema.frames import (
+    find_library,
+    read_cells,
+    read_frame,
+    table_for,
+    warn_of_rules,
+)
 from dppca.common.shell.clock import utc_now
 from dppca.common.shell.pictures import biplot_figure, loadings_figure
 from dppca.common.study import Study
@@ -459,9 +465,11 @@ def _alarms(schema: Schema, rows: list[Column]) -> list[str]:
 
 def _read(frame: Any, schema: Schema, name: str) -> list[Column]:
     try:
-        return read_frame(frame, schema)
+        columns = read_frame(frame, schema)
     except DataError as error:
         raise DataError(f"{name}: {error}") from error
+    warn_of_rules(schema, columns, name, stacklevel=4)
+    return columns
 
 
 def _require_rows_of_people(name: str, frame: Any, key: str, allowed: int) -> None:

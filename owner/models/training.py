@@ -41,6 +41,7 @@ from dppca.owner.models.estimators import KINDS
 from dppca.owner.models.features import FeatureReader, FeatureSpace, find_target, list_features
 from dppca.owner.models.model import Fit, Model
 from dppca.owner.records.check import FaultCounts
+from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.table import Table, open_table
 from dppca.owner.synthesis.tables import open_writer
 
@@ -57,6 +58,7 @@ class Prediction:
     output: Annotated[Path, "file that holds them"]
     accuracy: Annotated[float | None, "share of right predictions, where the target is known"]
     majority: Annotated[float | None, "share of the commonest label there"]
+    coded_by_rule: Annotated[CheckReport, "values that coding replaced (site-only)"]
     seconds: Annotated[float, "time that it took"]
     label: Annotated[Label, "where the file may go"] = Label.SITE_ONLY
 
@@ -172,9 +174,10 @@ def predict_file(
         "study_digest": model.study_digest,
     }
     n_rows = n_right = 0
-    known = np.zeros(len(attribute.labels), np.int64)
+    known, tally = np.zeros(len(attribute.labels), np.int64), FaultCounts(schema)
     with open_writer(output, fields, metadata) as writer:
         for columns in table.batches():
+            tally.add(columns)
             codes = model.classify(columns)
             rows = np.arange(n_rows + 1, n_rows + 1 + len(codes))
             predicted = labels.take(pa.array(codes))
@@ -189,7 +192,8 @@ def predict_file(
     if n_known:
         accuracy, majority = n_right / n_known, int(known.max()) / n_known
     seconds = round(time.perf_counter() - started, 6)
-    return Prediction(model.target, n_rows, output, accuracy, majority, seconds)
+    report = tally.report(table)
+    return Prediction(model.target, n_rows, output, accuracy, majority, report, seconds)
 
 
 def require_rows(n_rows: int, n_components: int) -> None:

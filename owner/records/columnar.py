@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from dppca.common.attestation.file_headers import measure_dictionaries
 from dppca.common.errors import DataError
+from dppca.common.schema.columns import of_field
 from dppca.owner.records.sources import RowGroup, Rows, Wanted
 from dppca.owner.records.stored_files import StoredFile, reading
 
@@ -55,7 +56,7 @@ class ParquetRows(Rows):
                 ).iter_batches(
                     wanted.batch_rows, row_groups=groups, columns=fields, use_threads=False
                 ):
-                    arrays = [batch.column(field) for field in fields]
+                    arrays = [of_field(batch.schema.field(f), batch.column(f)) for f in fields]
                     for array in arrays:
                         _check_codes(array)
                     yield arrays
@@ -77,6 +78,10 @@ class ArrowRows(Rows):
                 arrays = [batch.column(position) for position in positions]
                 for array in arrays:
                     _check_structure(array)
+                arrays = [
+                    of_field(batch.schema.field(position), array)
+                    for position, array in zip(positions, arrays, strict=True)
+                ]
                 for start in range(0, batch.num_rows, wanted.batch_rows):
                     yield [array.slice(start, wanted.batch_rows) for array in arrays]
 

@@ -15,6 +15,7 @@ from dppca.owner.records.faults import CheckReport
 from dppca.owner.release.contribution import BudgetStatus, NextStep
 from dppca.owner.release.weights import WeightRelease
 from dppca.owner.render.charges import StoredCharge, charge_text, charged_text, standing_lines
+from dppca.owner.render.faults import with_counts
 
 if TYPE_CHECKING:
     from dppca.owner.models.training import Prediction
@@ -123,15 +124,16 @@ def released_model_text(document: ReleasedModelDocument) -> str:
 
 
 def prediction_text(prediction: Prediction) -> str:
-    """Return the number of classified rows, and their file."""
+    """Return the number of classified rows, their file, and the values that coding replaced."""
     known = ""
     if prediction.accuracy is not None:
         known = f", right on {prediction.accuracy:.1%} of those with a known target"
         known += _beside(prediction.majority)
-    return (
+    text = (
         f"Classified {prediction.rows} rows{known}\n"
         f"  saved (SITE-ONLY, it must not leave): {prediction.output}"
     )
+    return with_counts(text, prediction.coded_by_rule)
 
 
 def _beside(majority: float | None) -> str:

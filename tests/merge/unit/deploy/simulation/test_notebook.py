@@ -146,7 +146,8 @@ def test_with_a_target_a_fifth_is_held_out_and_tried() -> None:
 def test_a_table_of_ones_own_is_tried_in_the_place_of_held_out_rows() -> None:
     owners, test = two_owners(1000), make_rows(500, 7).to_pandas()
     test["x0"] = "much"
-    found = dppca.simulate(owners, STUDY, target="ill", test=test)
+    with pytest.warns(dppca.CodingWarning, match="500 rows of the test table.*x0: 500 not read"):
+        found = dppca.simulate(owners, STUDY, target="ill", test=test)
     assert [each.n_rows for each in found.owners] == [1000, 1000]
     assert found.utility is not None
     commonest = pa.concat_tables(owners.values())["ill"].to_pandas().mode()[0]
@@ -274,7 +275,8 @@ def test_what_coding_mends_is_counted_and_the_tables_stay_as_they_are() -> None:
     owners = two_owners(kind="pandas")
     owners["clinic"].loc[:9, "ill"] = "perhaps"
     before = {name: table.copy() for name, table in owners.items()}
-    found = dppca.simulate(owners, STUDY)
+    with pytest.warns(dppca.CodingWarning, match="the table of clinic.*ill: 10 unknown"):
+        found = dppca.simulate(owners, STUDY)
     assert found.faults.attributes["ill"].by_rule == 10
     for name, table in owners.items():
         pd.testing.assert_frame_equal(table, before[name])

@@ -121,7 +121,8 @@ def test_values_of_several_kinds_are_read_one_by_one() -> None:
             "colour": ["blue", pd.NA, 3.5, True],
         }
     )
-    coded = dppca.encode(odd, SCHEMA)
+    with pytest.warns(dppca.CodingWarning, match="x0: 1 not read, 1 missing.* ill: 1 unknown"):
+        coded = dppca.encode(odd, SCHEMA)
     assert coded[:, 0].tolist() == [0.25, 0.125, 0.0, 0.0]
     assert coded[:, 4].tolist() == [0.5, -0.5, -0.5, 0.5]
     assert coded[:, 5:].argmax(axis=1).tolist() == [2, 0, 0, 0]
@@ -210,9 +211,46 @@ def test_whole_numbers_truth_values_and_days_are_read_in_every_library() -> None
 
 def test_text_that_is_no_utf_8_is_no_label_and_no_number() -> None:
     odd = {**ROWS.to_pydict(), "ill": ["\ud800"] * 50, "x0": ["\ud800"] * 50}
-    coded = dppca.encode(odd, SCHEMA)
+    with pytest.warns(dppca.CodingWarning, match="x0: 50 not read; .*ill: 50 unknown"):
+        coded = dppca.encode(odd, SCHEMA)
     assert not coded[:, 0].any()
     assert (coded[:, 4] == -0.5).all()
+
+
+YEARS = make_schema([numeric_of("year", 1990, 2030), binary_of("ill", ["no", "yes"], missing="no")])
+
+
+@pytest.mark.parametrize(
+    ("year", "ill", "said"),
+    [
+        (["1999,0", "2010", "2020"], None, r"of 3 rows of the table.*\(year: 1 not read\)"),
+        ([1999, 2010, 2020], [True, False, None], r"\(ill: 2 unknown\)"),
+        ([None, 2010, 99], ["x", "no", "no"], "year: 1 out of bounds, 1 missing; ill: 1 unknown"),
+        ([1, 2, 3], None, r"\(year: 3 out of bounds\)"),
+        ([None] * 3, None, r"\(year: 3 missing\)"),
+        (pd.period_range("1999", periods=3, freq="Y"), None, r"\(year: 3 not read\)"),
+        (pd.interval_range(1999, 2002), None, r"\(year: 3 not read\)"),
+        ([datetime(2010, 1, 1, tzinfo=UTC)] * 3, None, r"\(year: 3 not read\)"),
+    ],
+)
+def test_what_cannot_be_read_is_counted_in_a_warning(year: Any, ill: Any, said: str) -> None:
+    frame = pd.DataFrame({"year": year, "ill": ["no", "yes", None] if ill is None else ill})
+    with pytest.warns(dppca.CodingWarning, match=said) as heard:
+        dppca.encode(frame, YEARS)
+    assert heard[0].filename == __file__
+
+
+@pytest.mark.parametrize("year", [[1990, None, 2030], [1990, 2040, 2000]])
+def test_values_that_are_read_give_no_warning(year: Any) -> None:
+    assert len(dppca.encode({"year": year, "ill": ["no", "yes", None]}, YEARS)) == 3
+
+
+def test_a_type_that_only_a_field_names_is_not_taken_for_its_storage() -> None:
+    named = {"ARROW:extension:name": "elsewhere.period", "ARROW:extension:metadata": ""}
+    fields = pa.schema([pa.field("year", pa.int64(), metadata=named), ("ill", pa.string())])
+    table = pa.table({"year": [1999, 2000, None], "ill": ["no"] * 3}, schema=fields)
+    with pytest.warns(dppca.CodingWarning, match="year: 2 not read, 1 missing"):
+        assert not dppca.encode(table, YEARS)[:, 0].any()
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from dppca.common.attestation.results import Result
+from dppca.common.documents.values import to_document
 from dppca.common.errors import ArtefactError, DataError, SchemaMismatchError, SettingError
 from dppca.common.numerics.spectrum.pca import decompose
 from dppca.common.privacy.labels import Label
@@ -24,7 +25,9 @@ from dppca.owner.models import training
 from dppca.owner.models.loader import load_model
 from dppca.owner.models.model import Fit, Model, pack_model, write_model
 from dppca.owner.models.training import feature_space, predict_file, train
+from dppca.owner.records.faults import FaultKind
 from dppca.owner.records.table import open_table
+from dppca.owner.render.models import prediction_text
 from dppca.owner.synthesis.tables import read_metadata
 from tests.support.latent_rows import make_result, make_rows, save_rows
 from tests.support.studies import (
@@ -248,6 +251,22 @@ def test_file_that_is_no_model_of_ours_is_refused(
     path.unlink()
     with pytest.raises(ArtefactError, match="cannot be read"):
         load_model(path)
+
+
+def test_values_that_a_prediction_replaces_are_counted_as_for_training(
+    model: Model, tmp_path: Path
+) -> None:
+    rows = make_rows(N_ROWS).to_pydict()
+    rows["x0"] = [str(value).replace(".", ",") for value in rows["x0"]]
+    rows["colour"][:7] = ["?"] * 7
+    odd = save_rows(pa.table(rows), tmp_path / "odd.parquet")
+    found = predict_file(model, odd, tmp_path / "out.parquet")
+    counted = found.coded_by_rule.attributes
+    assert (counted["x0"].count(FaultKind.TEXT), counted["colour"].by_rule) == (N_ROWS, 7)
+    text = prediction_text(found)
+    assert text.startswith("NOT READ: no value of x0 is a number")
+    assert f"colour: 7 of {N_ROWS}" in text
+    assert to_document(found)["coded_by_rule"]["attributes"]["x0"]["by_rule"] == N_ROWS
 
 
 def test_predictions_do_not_need_the_target(model: Model, rows_path: Path, tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from dppca.owner.models.training import Prediction
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.render.models import TrainedDocument, prediction_text, training_text
 
-PREDICTED = Prediction("ill", 400, Path("found.csv"), 0.79, 0.553, 0.1)
+COUNTED = CheckReport(400, 0, {}, {}, ())
+PREDICTED = Prediction("ill", 400, Path("found.csv"), 0.79, 0.553, COUNTED, 0.1)
 TRAINED = TrainedDocument(
     study="s",
     target="ill",
