@@ -110,6 +110,14 @@ def read_content(path: Path) -> bytes:
         raise SettingError(f"cannot read {path}: {error.strerror}") from error
 
 
+def require_absent(path: Path, error: Exception) -> None:
+    """Raise `SettingError` if ``error``, which reading a text raised, does not mean: no file."""
+    if isinstance(error, UnicodeDecodeError):
+        raise SettingError(f"{path} is not text in UTF-8: save it again, in UTF-8") from error
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise SettingError(f"cannot read {path}: {getattr(error, 'strerror', error)}") from error
+
+
 def read_text(path: Path) -> str:
     """Return the text of a file that a user named; `SettingError` if it cannot be read."""
     try:

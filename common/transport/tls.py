@@ -12,6 +12,7 @@ information.
 from __future__ import annotations
 
 import hashlib
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -66,7 +67,7 @@ class Credentials:
 
 
 def load_credentials(folder: CredentialFolder) -> Credentials:
-    """Read three PEM files; `IdentityError` names a missing one and its origin."""
+    """Read three PEM files, byte order marks aside; `IdentityError` names a missing one."""
     origins = {
         folder.ca: "the curator's operator hands out ca.pem",
         folder.certificate: "the operator makes it from your request: dppca-curator pki sign",
@@ -77,7 +78,7 @@ def load_credentials(folder: CredentialFolder) -> Credentials:
         raise IdentityError(f"no folder {folder.folder} holds certificate.pem and key.pem")
     for path, origin in origins.items():
         try:
-            contents.append(path.read_bytes())
+            contents.append(path.read_bytes().removeprefix(BOM_UTF8))  # gRPC takes none
         except OSError as error:
             reason = error.strerror or "unreadable"
             raise IdentityError(f"cannot read {path} ({reason}): {origin}") from error

@@ -14,6 +14,7 @@ from typing import Any, Final, Self
 
 import pyarrow as pa
 
+from dppca.common.documents.file_kinds import kind_of
 from dppca.common.errors import DataError
 from dppca.owner.records.columnar import open_arrow, open_parquet
 from dppca.owner.records.delimited import open_csv
@@ -150,8 +151,14 @@ def read_by_suffix(stored: StoredFile) -> Rows:
     name = stored.path.lower()
     read = next((FORMATS[suffix] for suffix in FORMATS if name.endswith(suffix)), None)
     if read is None:
+        kind = kind_of(name)
+        advice = (
+            "name it by the format that it has, or export it"
+            if kind is None
+            else f"it is {kind.what}, under any name: {kind.advice}"
+        )
         raise DataError(
-            f"the format of {stored.title} is not known by its suffix: rename or export it "
+            f"the format of {stored.title} is not known by its suffix: {advice} "
             f"({' '.join(FORMATS)})"
         )
     return read(stored)

@@ -25,7 +25,7 @@ from pydantic import AfterValidator
 from dppca.common.aggregation.terms import Terms, key_bytes
 from dppca.common.documents.names import require_party_name
 from dppca.common.errors import IdentityError, NoPolicyError, SchemaMismatchError, SettingError
-from dppca.common.shell.files import KEY, write_file, writing
+from dppca.common.shell.files import KEY, require_absent, write_file, writing
 from dppca.common.study import Base64, Study, Trust
 from dppca.owner.site.config import POLICY_FILE, Site
 from dppca.owner.site.file_forms import parse_document
@@ -179,10 +179,9 @@ def read_peers(site: Site) -> dict[str, bytes]:
     """Verified keys by owner; raise `SettingError` if ``peers.yaml`` is not valid."""
     try:
         text = site.peers.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingError(f"{PEERS_FILE} cannot be read: correct its permissions") from error
+        require_absent(site.peers, error)
+        return {}
     return parse_document(text, PeersDocument, PEERS_FILE).peers
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dppca.common.documents.names import is_party_name
 from dppca.common.errors import SettingError
-from dppca.common.shell.files import KEY, REVOKED, CredentialFolder, shut
+from dppca.common.shell.files import KEY, REVOKED, CredentialFolder, require_absent, shut
 from dppca.owner.engines.addresses import CLUSTER
 from dppca.owner.records.locations import Secret
 from dppca.owner.site.file_forms import SiteDocument, parse_document
@@ -106,6 +106,7 @@ def load_site(folder: Path) -> Site:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
+        require_absent(path, error)
         raise SettingError(
             f"no {SITE_FILE} can be read in {folder}: run `dppca-owner --site "
             f"{shlex.quote(str(folder))} init "

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from dppca.common.errors import NoPolicyError, SettingError
 from dppca.common.privacy.accounting import Budget
+from dppca.common.shell.files import require_absent
 from dppca.owner.engines.addresses import LOCAL
 from dppca.owner.ledger.populations import Account, Population
 from dppca.owner.records.locations import Location, digest_location, find_shared_rows
@@ -81,6 +82,7 @@ def load_policy(site: Site) -> Policy:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
+        require_absent(path, error)
         raise NoPolicyError(
             f"no {POLICY_FILE} can be read in {site.folder}: enter the data sets and the lifetime "
             "budgets of their populations; without a policy nothing is released"

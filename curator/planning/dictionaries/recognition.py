@@ -3,24 +3,16 @@
 import json
 from pathlib import Path
 
+from dppca.common.documents.file_kinds import kind_of
 from dppca.common.documents.yaml_text import MAX_DOCUMENT_BYTES
 from dppca.common.errors import SettingError
 from dppca.curator.planning.dictionaries.dictionary import Dictionary
 from dppca.curator.planning.dictionaries.json_forms import read_json
 from dppca.curator.planning.dictionaries.table_forms import read_table
 
-_ROWS = [
-    ".parquet",
-    ".pq",
-    ".arrow",
-    ".feather",
-    ".gz",
-    ".xlsx",
-    ".xls",
-    ".sav",
-    ".dta",
-    ".sas7bdat",
-]
+_ROWS = (".parquet", ".pq", ".arrow", ".feather", ".gz")
+_TEXTS = (".json", ".jsonl", ".ndjson", ".xml", ".html")
+"""Judged by what they hold."""
 
 
 def read_dictionary(path: Path) -> Dictionary:
@@ -29,7 +21,8 @@ def read_dictionary(path: Path) -> Dictionary:
     Raise `SettingError` if the file cannot be read, is too large, or is no dictionary; the message
     begins with its name and quotes none of its content.
     """
-    if path.suffix.lower() in _ROWS:
+    name = path.name.lower()
+    if name.endswith(_ROWS) or (kind_of(name) is not None and not name.endswith(_TEXTS)):
         raise SettingError(
             f"{path}: this is a file of rows, not a data dictionary: give the dictionary as CSV or "
             "JSON"

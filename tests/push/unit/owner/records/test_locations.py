@@ -98,6 +98,30 @@ def test_a_file_that_may_not_be_found_is_said_before_anything_is_read(tmp_path: 
             _locate(name, tmp_path).examine()
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("rows.sav", "it is a file of SPSS, under any name: export it there as CSV in UTF-8"),
+        ("ROWS.DTA", "it is a file of Stata"),
+        ("rows.v8xpt", "it is a file of SAS"),
+        ("rows.por", "it is a file of SPSS"),
+        ("rows.ods", "it is a spreadsheet, under any name: save the sheet as CSV in UTF-8"),
+        ("rows.RData", "it is a file of R, under any name"),
+        ("rows.ndjson", "it is JSON, under any name"),
+        ("rows.csv.zip", "it is packed, under any name: unpack it"),
+        ("rows", "name it by the format that it has, or export it"),
+    ],
+)
+def test_a_kind_of_file_that_is_not_read_is_not_to_be_renamed(
+    tmp_path: Path, name: str, said: str
+) -> None:
+    (tmp_path / name).write_bytes(b"x")
+    with pytest.raises(DataError) as refused:
+        _locate(name, tmp_path).examine()
+    assert said in str(refused.value)
+    assert "rename" not in str(refused.value)
+
+
 def test_a_file_that_cannot_be_shown_to_be_private_keeps_no_secret(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
