@@ -95,6 +95,11 @@ SUITES: Mapping[str, Suite] = {
         command=("-m", "tests.fuzz", "--minutes", os.environ.get("MINUTES", "5")),
         missing=_fuzzer,
     ),
+    "floors": Suite(
+        "the lowest versions that are declared, installed: the demo, the verifier",
+        prepare="build/tools/.installed",
+        parallel=False,
+    ),
     "faults": Suite("whole studies by processes, with every fault at every step"),
     "containers": Suite("studies in containers", prepare="image", missing=_engine, parallel=False),
     "spark": Suite(
@@ -124,7 +129,7 @@ TOUCHES: Mapping[str, str] = {
     "requirements/docs.lock": "",
     "requirements/site.lock": "",
     "requirements/verify.lock": "",
-    "requirements/tools.lock": "",
+    "requirements/tools.lock": "floors",
     # Files that one suite tests by itself.
     "README.md": "guides",
     "mkdocs.yml": "guides",
