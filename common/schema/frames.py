@@ -116,6 +116,7 @@ def warn_of_rules(schema: Schema, columns: list[Column], what: str, *, stackleve
         kinds = {
             "not read" if isinstance(attribute, Numeric) else "unknown": int(faults.invalid.sum()),
             "out of bounds": int(faults.out.sum()),
+            "not whole": int(faults.not_whole.sum()),
             "missing": 0 if provided else int(faults.missing.sum()),
         }
         warned |= bool(faults.invalid.any()) or 0 < len(column) == sum(kinds.values())
