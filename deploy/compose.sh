@@ -91,13 +91,15 @@ base() {
 
 build() {
     docker build --network "$BUILD_NETWORK" --build-arg BASE_IMAGE="$BASE_IMAGE" \
-        --file deploy/Dockerfile --target "$1" --tag "$2" .
+        --build-arg REVISION="$REVISION" --file deploy/Dockerfile --target "$1" --tag "$2" .
 }
 
 images() {
     base
     collect_pip
     trap 'rm -rf build/pip' EXIT
+    REVISION=$(sh deploy/revision.sh)
+    export REVISION
     echo "building from $BASE_IMAGE; the first time takes some minutes" >&2
     # The classic builder keeps stages as images. Names for them keep its cache in sight; BuildKit
     # has a cache of its own.

@@ -111,7 +111,7 @@ def test_the_proxy_has_the_configuration_that_is_shipped_and_is_where_owners_dia
     assert {"name": mount["name"], "configMap": {"name": "dppca-proxy"}} in POD["volumes"]
     assert PROXY["command"] == ["haproxy", "-f", f"{mount['mountPath']}/{CONFIGURATION.name}"]
     (port,) = PROXY["ports"]
-    assert ADDRESSES["OWNERS"] == f":{port['containerPort']}"
+    assert ADDRESSES["OWNERS"] == f":::{port['containerPort']}"
     (served,) = at(only("Service"), "spec.ports")
     assert (served["port"], served["targetPort"]) == (port["containerPort"], port["name"])
 

@@ -92,3 +92,19 @@ def test_every_setting_of_the_example_is_one_that_is_read() -> None:
     read = {str(option.envvar) for option in options if option.envvar}
     read |= {"DPPCA_LISTEN", "DPPCA_METRICS_PORT", "OPENBLAS_NUM_THREADS"}
     assert shown <= read
+
+
+def test_the_proxy_reloads_by_another_worker_and_drains_at_a_stop() -> None:
+    proxy = read_unit(PROXY.read_text())["Service"]
+    assert proxy["Type"] == ["notify"]
+    (start,) = proxy["ExecStart"]
+    assert "-Ws" in shlex.split(start), "a master that tells systemd"
+    checks, asks = proxy["ExecReload"]
+    assert shlex.split(checks)[1:] == ["-c", "-q", "-f", shlex.split(start)[-1]]
+    assert (shlex.split(asks)[1:], proxy["KillSignal"]) == (["-USR2", "$MAINPID"], ["SIGUSR1"])
+    (drains_s,) = re.findall(r"^    hard-stop-after (\d+)s", CONFIGURATION.read_text(), re.M)
+    assert int(proxy["TimeoutStopSec"][0]) > int(drains_s)
+
+
+def test_a_reload_of_the_curator_reads_its_certificates(service: dict[str, list[str]]) -> None:
+    assert service["ExecReload"] == ["/bin/kill -HUP $MAINPID"]
