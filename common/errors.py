@@ -216,8 +216,12 @@ class BusyError(CallError):
 
 
 class UnreachableError(CallError):
-    """No connection, or no answer in time; trying again is safe."""
+    """No connection, or no answer in time; trying again is safe.
 
+    ``may_pass`` is False if something on the way has refused, and waiting does not help.
+    """
+
+    may_pass = True
     public = "The service cannot be reached; try again."
     exit_code = 40
 

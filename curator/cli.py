@@ -3,6 +3,8 @@
 This module imports only `click` and the settings; a command imports the rest when it runs.
 """
 
+import os
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -139,16 +141,19 @@ def serve(
     """Serve until SIGTERM or SIGINT; running calls are finished before the daemon ends.
 
     The daemon reads new files in the credentials folder (a certificate with its key, crl.pem) while
-    it runs.
+    it runs, and at once after SIGHUP.
 
     \b
     Example:
       dppca-curator serve --state state --listen 0.0.0.0:7443 --credentials hub
     """
     from dppca.curator.config import DaemonConfig, parse_address
+    from dppca.curator.observability.handshakes import log_refused_handshakes
     from dppca.curator.observability.log import configure
 
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the daemon takes it as a request
     configure(log_format)
+    log_refused_handshakes(core_lines="GRPC_VERBOSITY" in os.environ)
     require_package("prometheus_client", purpose="the curator's daemon")
     from dppca.curator import daemon
 

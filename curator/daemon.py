@@ -2,15 +2,17 @@
 
 On SIGTERM or SIGINT, the health service reports NOT_SERVING, waiting calls are answered, new ones
 are refused, running ones may finish within the grace period, and the store is closed. SIGKILL loses
-nothing either (`dppca.curator.store`): the next start settles what was due.
+nothing either (`dppca.curator.store`): the next start settles what was due. SIGHUP ends nothing, at
+the start neither: certificates and the revocation list are read again.
 """
 
 import asyncio
 import resource
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -58,6 +60,8 @@ def serve(config: DaemonConfig) -> None:
 
 
 async def _serve(config: DaemonConfig) -> None:
+    asked_to_read = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, asked_to_read.set)
     provide_descriptors(config.limits)
     authenticator = Authenticator(config.credentials)
     store = SqliteStore(config.state)
@@ -106,9 +110,8 @@ async def _serve(config: DaemonConfig) -> None:
         log_event("serving", address=f"{config.host}:{port}", orphans_removed=store.orphans_removed)
         with _metrics_server(config, metrics, coordinator) as heartbeat:
             address = f"{config.host}:{port}"
-            await _until_stopped(
-                config, coordinator, authenticator, health_service, heartbeat, address
-            )
+            watching = partial(_watch_credentials, authenticator, asked_to_read, config.tick_s)
+            await _until_stopped(config, coordinator, watching, health_service, heartbeat, address)
             log_event("draining", grace_s=config.grace_s)
             await health_service.enter_graceful_shutdown()
             await coordinator.drain()
@@ -179,7 +182,7 @@ def _metrics_server(
 async def _until_stopped(
     config: DaemonConfig,
     coordinator: StudyCoordinator,
-    authenticator: Authenticator,
+    watch_credentials: Callable[[], Coroutine[None, None, None]],
     health_service: health.aio.HealthServicer,
     heartbeat: _Heartbeat,
     address: str,
@@ -195,7 +198,7 @@ async def _until_stopped(
         reporting = tasks.create_task(
             _report_health(coordinator, health_service, heartbeat, config.tick_s)
         )
-        watching = tasks.create_task(_watch_credentials(authenticator, config.tick_s))
+        watching = tasks.create_task(watch_credentials())
         notify("READY=1")
         await stop.wait()
         notify("STOPPING=1")
@@ -219,10 +222,17 @@ async def _report_health(
         await asyncio.sleep(tick_s)
 
 
-async def _watch_credentials(authenticator: Authenticator, tick_s: float) -> None:
+async def _watch_credentials(
+    authenticator: Authenticator, asked: asyncio.Event, tick_s: float
+) -> None:
     while True:
+        if asked.is_set():
+            asked.clear()
+            await asyncio.to_thread(authenticator.reload)
+            log_event("credentials read again", revoked=len(authenticator.revoked.serials))
         await asyncio.to_thread(authenticator.refresh)
-        await asyncio.sleep(tick_s)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asked.wait(), tick_s)
 
 
 def _write_port_file(path: Path, address: str) -> None:

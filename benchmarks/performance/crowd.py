@@ -27,7 +27,7 @@ from dppca.common.transport.channels import open_channel, with_retries
 from dppca.common.transport.codec import contribution_parts
 from dppca.common.transport.tls import Credentials
 from dppca.common.wire import federation_pb2 as pb
-from dppca.owner.client.calls import CuratorClient, StudyProgress
+from dppca.owner.client.calls import CuratorClient, StudyProgress, countdown
 
 CONTRIBUTE = "/dppca.v1.Federation/Contribute"
 _WAVE = 100
@@ -98,7 +98,7 @@ def await_components(address: str, study: Study, sender: Sender) -> tuple[StudyP
     """What a sender sees once there are components, and the seconds until then."""
     begin = time.perf_counter()
     with CuratorClient(address, sender.credentials) as client:
-        return client.wait(study, wait_s=_SEND_S), time.perf_counter() - begin
+        return client.wait(study, left=countdown(_SEND_S)), time.perf_counter() - begin
 
 
 def _all(

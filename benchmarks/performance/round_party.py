@@ -36,7 +36,7 @@ from dppca.common.shell.files import write_file
 from dppca.common.study import Study, Trust, study_from_canonical
 from dppca.common.transport.channels import SERVER_OPTIONS, reloading_server_credentials
 from dppca.common.transport.testbed import START_TIMEOUT_S, await_address
-from dppca.owner.client.calls import CuratorClient
+from dppca.owner.client.calls import CuratorClient, countdown
 from dppca.owner.site.agreement import own_key
 from dppca.owner.site.config import load_site
 
@@ -63,7 +63,7 @@ def owner(
         client.require_serving()
         await_go()
         send(client)
-        progress = client.wait(study, wait_s=_WAIT_S)
+        progress = client.wait(study, left=countdown(_WAIT_S))
         signed = client.download(study, progress)
         print("done", flush=True)
     if not signed.content:

@@ -209,6 +209,11 @@ def say(text: str, *, err: bool = False) -> None:
     click.echo(shown(text), err=err)
 
 
+def tell(text: str) -> None:
+    """Print a text for people to standard error."""
+    say(text, err=True)
+
+
 def terminal_width(*, err: bool = False) -> int | None:
     """Columns of the terminal at standard output or error; None if there is no terminal."""
     stream = sys.stderr if err else sys.stdout

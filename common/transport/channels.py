@@ -1,13 +1,19 @@
 """Channels: mutual TLS, keepalive and message sizes common to both ends; a client's calls on one.
 
-Every call has a deadline. Retries are bounded in number and time, wait exponentially with full
-jitter (Brooker, "Exponential backoff and jitter", 2015), and happen only after statuses that mean
-"the same call may succeed". Every call of the protocol may be repeated, so a retry never does harm.
+Every call has a deadline. Retries are bounded in time, wait exponentially with full jitter
+(Brooker, "Exponential backoff and jitter", 2015), and happen only after statuses that mean "the
+same call may succeed". Every call of the protocol may be repeated, so a retry never does harm.
+
+Whoever has time to wait for a curator that is away has `Patience`; a call without it ends after a
+few seconds. Pings find a connection that has gone silent within `SILENT_S`, whatever the call; gRPC
+then dials anew, at least every ten seconds, and asks again where a name leads.
 """
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Protocol, Self, TypeVar
 
 import grpc
@@ -15,47 +21,88 @@ import tenacity
 from google.protobuf.message import Message
 
 from dppca.common.documents.names import nearest_name
-from dppca.common.errors import DppcaError, IdentityError, UnknownStudyError, UnreachableError
+from dppca.common.errors import (
+    DppcaError,
+    IdentityError,
+    LimitError,
+    PeerError,
+    UnknownStudyError,
+    UnreachableError,
+)
 from dppca.common.transport import require_tls_13
-from dppca.common.transport.hosts import DialTarget, other_host_error, parse_host
+from dppca.common.transport.hosts import (
+    LOOK_S,
+    DialTarget,
+    Reach,
+    Sight,
+    look,
+    other_host_error,
+    parse_host,
+)
 from dppca.common.transport.proxies import HttpProxy
-from dppca.common.transport.status import from_rpc_error, is_busy, is_other_host, may_retry
+from dppca.common.transport.status import (
+    from_rpc_error,
+    is_busy,
+    is_closed_after_tls,
+    is_late,
+    is_other_host,
+    is_unanswered,
+    may_retry,
+    with_hint,
+)
 from dppca.common.transport.tls import Credentials
+from dppca.common.wire import federation_pb2 as pb
 
 MAX_MESSAGE_BYTES = 8 << 20
 MAX_STREAMS = 64
 CHUNK_BYTES = 1 << 20
-KEEPALIVE_S = 30
+KEEPALIVE_S = 10
+"""Time without a byte after which a client pings, and a server three times later."""
+PONG_S = 10
+SILENT_S = KEEPALIVE_S + PONG_S
+"""Time after which a client knows that a connection is silent."""
 IDLE_S = 300
 CONNECT_TIMEOUT_S = 10.0
 CALL_TIMEOUT_S = 30.0
 ATTEMPTS = 8
-"""Largest number of attempts, not counting those that find the other side busy."""
+"""Largest number of attempts without patience, not counting those that find the other side busy."""
+
+_GLANCE_S = 2.0
+"""Longest second look while a call goes on."""
+STUDIES_PAGE = 1000
+"""Studies of a list in one message; each has less than 2 KiB, and a message 8 MiB."""
+STUDIES_BYTES = 64 << 20
+"""Most bytes of a list in all."""
 
 _T = TypeVar("_T")
 
 _COMMON_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.keepalive_time_ms", KEEPALIVE_S * 1000),
-    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", PONG_S * 1000),
+    # Without it gRPC 1.85 closes a silent connection after the default of 60 s.
+    ("grpc.http2.ping_timeout_ms", PONG_S * 1000),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.keepalive_permit_without_calls", 1),
 )
 
 CLIENT_OPTIONS: tuple[tuple[str, int | str], ...] = (
     *_COMMON_OPTIONS,
+    ("grpc.keepalive_time_ms", KEEPALIVE_S * 1000),
     ("grpc.enable_retries", 0),  # our own retries are bounded and visible
     ("grpc.enable_http_proxy", 0),  # only the site file decides about a proxy
     ("grpc.use_local_subchannel_pool", 1),
-    # A curator that refused or closed a connection is called again soon.
+    # A curator that refused or closed a connection, or did not answer, is dialled again soon.
     ("grpc.max_reconnect_backoff_ms", 5_000),
+    ("grpc.min_reconnect_backoff_ms", int(1000 * CONNECT_TIMEOUT_S)),
+    ("grpc.dns_min_time_between_resolutions_ms", 5_000),
 )
 
 SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     *_COMMON_OPTIONS,
-    # Clients ping every KEEPALIVE_S; the server accepts pings slightly sooner.
-    ("grpc.http2.min_ping_interval_without_data_ms", KEEPALIVE_S * 1000 - 5_000),
+    ("grpc.keepalive_time_ms", 3 * KEEPALIVE_S * 1000),
+    # Clients ping every KEEPALIVE_S; the server accepts pings sooner.
+    ("grpc.http2.min_ping_interval_without_data_ms", KEEPALIVE_S * 1000 // 2),
     ("grpc.so_reuseport", 0),  # a second daemon on the port is an error
     ("grpc.max_metadata_size", 16 << 10),
     ("grpc.max_concurrent_streams", MAX_STREAMS),  # of one connection
@@ -147,30 +194,59 @@ def reloading_server_credentials(current: Callable[[], Credentials]) -> grpc.Ser
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long calls go on to a curator that is away.
+
+    ``left`` returns the seconds that a call which begins now has for it; ``told`` is called with a
+    text for people, once in a call that has failed for longer than one without patience would.
+    """
+
+    left: Callable[[], float] = lambda: 0.0
+    told: Callable[[str], None] = lambda _: None
+
+
 def with_retries(
     call: Callable[[float], _T],
     *,
     deadline_s: float,
     attempts: int = ATTEMPTS,
+    patience: Patience | None = None,
     dialled: DialTarget | None = None,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> _T:
-    """Run a call until it succeeds, fails permanently, or the deadline has passed.
+    """Run a call until it succeeds, fails permanently, or its time is over.
 
-    ``call`` receives the seconds that are left, as the RPC's timeout, and is called again from the
-    start after a temporary failure. ``deadline_s`` is for all attempts together; ``attempts`` does
-    not count those that find the other side busy; ``dialled`` is the target for error messages,
-    None in tests and tools. Raise the `DppcaError` of the last attempt.
+    ``call`` receives the seconds that it may take, as the RPC's timeout, and is called again from
+    the start after a temporary failure. Each attempt, and all of them without ``patience``, may
+    take ``deadline_s``. ``attempts`` limits those that are not covered by patience; it does not
+    count those that find the other side busy, and counts those that are refused after a handshake,
+    whatever the patience. ``dialled`` is the target for error messages, None in tests and tools.
+    Raise the `DppcaError` of the last attempt.
     """
-    end = clock() + deadline_s
-    counted = 0
+    patience, began = patience or Patience(), clock()
+    waits_until = began + patience.left()
+    end = max(began + deadline_s, waits_until)
+    counted, closed, told = 0, 0, False
 
     def ended(state: tenacity.RetryCallState) -> bool:
-        nonlocal counted
+        nonlocal counted, closed, told
         error = state.outcome.exception() if state.outcome is not None else None
-        counted += not (isinstance(error, grpc.RpcError) and is_busy(error))
-        return counted >= attempts or clock() >= end
+        if not isinstance(error, grpc.RpcError):
+            return True
+        counted += not is_busy(error)
+        closed = closed + 1 if is_closed_after_tls(error) else 0
+        long = counted >= attempts or clock() - began >= CONNECT_TIMEOUT_S
+        if long and not told and clock() < waits_until and closed < attempts:
+            told, failed = True, explain_failure(error, dialled, limit_s=_GLANCE_S, hinted=False)
+            if isinstance(failed, UnreachableError) and not failed.may_pass:
+                return True
+            until = datetime.now(UTC) + timedelta(seconds=waits_until - clock())
+            reason = str(failed).rstrip(".")
+            patience.told(f"{reason}. Trying again until {until:%H:%M:%S} UTC; Ctrl-C ends it.")
+        spent = counted >= attempts and (clock() >= waits_until or closed >= attempts)
+        return spent or clock() >= end
 
     retrying = tenacity.Retrying(
         retry=tenacity.retry_if_exception(
@@ -182,31 +258,81 @@ def with_retries(
         reraise=True,
     )
     try:
-        return retrying(lambda: call(max(end - clock(), 0.001)))
+        return retrying(lambda: call(max(min(deadline_s, end - clock()), 0.001)))
     except grpc.RpcError as error:
-        raise explain_failure(error, dialled) from error
+        raise explain_failure(
+            error, dialled, limit_s=deadline_s, refused=closed >= attempts
+        ) from error
 
 
-def explain_failure(error: grpc.RpcError, dialled: DialTarget | None) -> DppcaError:
-    """Return the error of a failed call, with a message for the calling party."""
+def explain_failure(
+    error: grpc.RpcError,
+    dialled: DialTarget | None,
+    *,
+    limit_s: float = LOOK_S,
+    refused: bool = False,
+    hinted: bool = True,
+) -> DppcaError:
+    """Return the error of a failed call, with a message for the calling party.
+
+    Without an answer from the other side's software, each address is looked at again, for at most
+    ``limit_s``. ``refused`` is True if it closed each of many new connections after the handshake;
+    without ``hinted`` the message does not say what to do.
+    """
     if dialled is None:
-        return from_rpc_error(error)
+        return from_rpc_error(error, hinted=hinted)
+    if not is_unanswered(error):
+        return from_rpc_error(error, role=dialled.role, hinted=hinted)
     if is_other_host(error):
         return other_host_error(dialled)
-    failed = from_rpc_error(error, role=dialled.role, address=dialled.address)
-    if dialled.proxy is not None and isinstance(failed, UnreachableError):
-        try:
-            dialled.proxy.open_tunnel(dialled.address).close()
-        except UnreachableError as reason:
-            return reason
-    return failed
+    try:
+        kind, reason = _explain(error, dialled, look(dialled, limit_s=limit_s), refused=refused)
+    except UnreachableError as failed:  # by the proxy on the way
+        return failed
+    return kind(reason) if refused or not hinted else with_hint(kind, reason, dialled.role)
+
+
+def _explain(
+    error: grpc.RpcError, dialled: DialTarget, sight: Sight, *, refused: bool
+) -> tuple[type[DppcaError], str]:
+    where, reach = f"the curator at {dialled.address}", sight.reach
+    unreached = f"{where} cannot be reached"
+    if reach is Reach.CLOSED:
+        return UnreachableError, (
+            f"{unreached}: what listens there closes connections before TLS begins. It may be "
+            "full (the curator, or the proxy in front of it, has all connections that it takes, in "
+            "all or of this network address), or the curator behind the proxy is not running"
+        )
+    if reach is Reach.NO_TLS:
+        return IdentityError, f"what listens at {dialled.address} refuses TLS ({sight.detail})"
+    if reach is Reach.UNTRUSTED:
+        return IdentityError, (
+            f"the certificate of {where} is refused here ({sight.detail}); this machine's clock "
+            f"says {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+        )
+    if reach is not Reach.SECURED:
+        unknown = "no address of this name is known here"
+        return UnreachableError, f"{unreached} ({sight.detail or unknown})"
+    if is_late(error):
+        return UnreachableError, f"{where} takes connections, but did not answer in time"
+    kind = IdentityError if refused else UnreachableError
+    return kind, (
+        f"{where} takes connections, but closed this one without a reason. It may "
+        "refuse this party's certificate: of another authority, or out of date by the curator's "
+        "clock, which may be wrong, as this machine's may. Or it, or the proxy in front of it, was "
+        "full or has just been stopped. The operator finds it in the curator's log, as `handshake "
+        "refused`"
+    )
 
 
 class CuratorConnection:
     """Base of a curator's clients: a channel, and calls on it with retries."""
 
-    def __init__(self, dialled: DialTarget, credentials: Credentials) -> None:
+    def __init__(
+        self, dialled: DialTarget, credentials: Credentials, *, patience: Patience | None = None
+    ) -> None:
         self._dialled = dialled
+        self._patience = patience
         self._ca = dialled.ca
         self._channel = open_channel(
             dialled.address, credentials, server_name=dialled.server_name, proxy=dialled.proxy
@@ -226,12 +352,42 @@ class CuratorConnection:
         attempts: int = ATTEMPTS,
     ) -> _T:
         left = CALL_TIMEOUT_S if deadline_s is None else deadline_s
-        return with_retries(call, deadline_s=left, attempts=attempts, dialled=self._dialled)
+        return with_retries(
+            call,
+            deadline_s=left,
+            attempts=attempts,
+            patience=self._patience,
+            dialled=self._dialled,
+        )
 
     def _ask(
         self, method: Callable[..., _T], request: Message, *, deadline_s: float | None = None
     ) -> _T:
         return self._call(lambda left: method(request, timeout=left), deadline_s=deadline_s)
+
+    def _list_studies(
+        self,
+        method: Callable[..., pb.ListStudiesResponse],
+        *,
+        deadline_s: float | None = None,
+    ) -> Iterator[pb.ListStudiesResponse]:
+        """Yield all pages; an earlier version of the curator sends everything as one.
+
+        Raise `PeerError` if a page does not lead to the next, `LimitError` if there is no end.
+        """
+        request, n_bytes = pb.ListStudiesRequest(most=STUDIES_PAGE), 0
+        while True:
+            page = self._ask(method, request, deadline_s=deadline_s)
+            n_bytes += page.ByteSize()
+            if n_bytes > STUDIES_BYTES:
+                raise LimitError(f"the curator's list of studies exceeds {STUDIES_BYTES} bytes")
+            yield page
+            if not page.has_more:
+                return
+            last = page.studies[-1].digest if page.studies else b""
+            if not last or last == request.after:
+                raise PeerError("the curator's list of studies does not go on: tell the operator")
+            request.after = last
 
 
 class _NamedStudy(Protocol):

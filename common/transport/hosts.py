@@ -1,19 +1,33 @@
-"""The dialled host, and the hosts in the certificate there.
+"""The dialled host, and a second look at it after a connection failed.
 
-gRPC reports that a host name was refused, but not the valid names. A second handshake reads them
-from the certificate itself. Everything except the name is checked as before: the party's own
-authority must have signed it, so no one else can influence the message.
+gRPC says little about a failure. It tries all addresses of a host and quotes one of them; it says
+that a certificate does not name the host, but not which hosts it names. Under TLS 1.3 a server
+refuses a client's certificate after the client's own handshake, and gRPC's server then closes
+without an alert: the client is told "Socket closed", as by a curator that ends. So `look` dials
+each address again, by Python's own TLS and without this party's certificate, and says how far it
+got at best. Everything but the name is checked as before: the party's own authority must have
+signed the certificate, so no one else can influence the message.
 """
 
 import socket
 import ssl
+import time
+from collections.abc import Generator
+from contextlib import closing
 from dataclasses import dataclass
+from enum import IntEnum
 
-from dppca.common.errors import IdentityError, UnreachableError
+from dppca.common.errors import IdentityError
 from dppca.common.transport.proxies import HttpProxy
 from dppca.common.transport.tls import Role
 
-_TIMEOUT_S = 10.0
+LOOK_S = 10.0
+"""Longest second look, at all addresses together."""
+
+_TAKEN = (
+    "the connection is taken, and nobody answers: the curator, or the proxy in front of it, may be "
+    "full or stopped"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +51,60 @@ class DialTarget:
         return self.server_name or parse_host(self.address)
 
 
+class Reach(IntEnum):
+    """How far a connection got."""
+
+    UNKNOWN_NAME = 0
+    REFUSED = 1
+    SILENT = 2
+    CLOSED = 3
+    """Taken, and closed before TLS was agreed on."""
+    NO_TLS = 4
+    """Something else than TLS 1.3 is spoken."""
+    UNTRUSTED = 5
+    """The certificate is of another authority, or out of date by this machine's clock."""
+    SECURED = 6
+    """The handshake is complete on this side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What a second look found at the address that got furthest.
+
+    ``detail`` is what the system or the TLS library says; ``certificate`` the other side's (DER),
+    empty if it was not trusted.
+    """
+
+    reach: Reach
+    detail: str = ""
+    certificate: bytes = b""
+
+
 def parse_host(address: str) -> str:
     """Return the host in a ``HOST:PORT``."""
     return address.rpartition(":")[0].strip("[]")
 
 
+def look(dialled: DialTarget, *, limit_s: float = LOOK_S) -> Sight:
+    """Dial each address once more, for at most ``limit_s`` in all.
+
+    Raise `UnreachableError` if the site's HTTP proxy does not let the connection through.
+    """
+    end = time.monotonic() + min(limit_s, LOOK_S)
+    best = Sight(Reach.UNKNOWN_NAME)
+    connections = _connect(dialled, end)
+    with closing(connections):
+        for found in connections:
+            seen = found if isinstance(found, Sight) else _secure(found, dialled.ca, end)
+            best = max(best, seen, key=lambda sight: sight.reach)
+            if best.reach is Reach.SECURED:
+                break
+    return best
+
+
 def other_host_error(dialled: DialTarget) -> IdentityError:
     """Return the error for a certificate that is not for the dialled host; names both."""
-    names = ", ".join(_fetch_names(dialled)) or "other hosts"
+    names = ", ".join(_names_in(look(dialled).certificate)) or "other hosts"
     where = (
         "with --curator"
         if dialled.role is Role.OPERATOR
@@ -57,34 +117,60 @@ def other_host_error(dialled: DialTarget) -> IdentityError:
     )
 
 
-def _fetch_names(dialled: DialTarget) -> tuple[str, ...]:
-    """Return host names and addresses in the certificate at an address; none if unreadable."""
+def _names_in(certificate: bytes) -> tuple[str, ...]:
+    """Return host names and addresses in a certificate (DER); none if unreadable."""
     from cryptography import x509
 
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.check_hostname = False  # it failed before; the signature is still required
-    context.set_alpn_protocols(["h2"])
     try:
-        context.load_verify_locations(cadata=dialled.ca.decode("ascii"))
-        with (
-            _connect(dialled) as raw,
-            context.wrap_socket(raw) as secured,
-        ):
-            content = secured.getpeercert(binary_form=True) or b""
         names = (
-            x509.load_der_x509_certificate(content)
+            x509.load_der_x509_certificate(certificate)
             .extensions.get_extension_for_class(x509.SubjectAlternativeName)
             .value
         )
-    except (OSError, ValueError, UnreachableError, x509.ExtensionNotFound):
+    except (ValueError, x509.ExtensionNotFound):
         return ()
     addresses = (str(each) for each in names.get_values_for_type(x509.IPAddress))
     return (*names.get_values_for_type(x509.DNSName), *addresses)
 
 
-def _connect(dialled: DialTarget) -> socket.socket:
+def _connect(dialled: DialTarget, end: float) -> Generator[socket.socket | Sight]:
+    """Yield a connection to each address, or what became of it."""
     if dialled.proxy is not None:
-        return dialled.proxy.open_tunnel(dialled.address)
-    port = int(dialled.address.rpartition(":")[2])
-    return socket.create_connection((parse_host(dialled.address), port), timeout=_TIMEOUT_S)
+        yield dialled.proxy.open_tunnel(dialled.address)
+        return
+    host, port = parse_host(dialled.address), int(dialled.address.rpartition(":")[2])
+    try:
+        places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        yield Sight(Reach.UNKNOWN_NAME, error.strerror or "")
+        return
+    for *_, place in places:
+        try:
+            left_s = max(end - time.monotonic(), 0.1)
+            yield socket.create_connection((str(place[0]), port), timeout=left_s)
+        except TimeoutError:
+            yield Sight(Reach.SILENT, "no answer")
+        except (ConnectionResetError, ConnectionAbortedError):
+            yield Sight(Reach.CLOSED)
+        except OSError as error:
+            yield Sight(Reach.REFUSED, error.strerror or str(error))
+
+
+def _secure(raw: socket.socket, ca: bytes, end: float) -> Sight:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname = False  # names are shown, not compared; the signature is required
+    context.set_alpn_protocols(["h2"])
+    try:
+        context.load_verify_locations(cadata=ca.decode("ascii"))
+        raw.settimeout(max(end - time.monotonic(), 0.1))
+        with raw, context.wrap_socket(raw) as secured:
+            return Sight(Reach.SECURED, "", secured.getpeercert(binary_form=True) or b"")
+    except TimeoutError:
+        return Sight(Reach.SILENT, _TAKEN)
+    except ssl.SSLCertVerificationError as error:
+        return Sight(Reach.UNTRUSTED, error.verify_message)
+    except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError):
+        return Sight(Reach.CLOSED)
+    except (OSError, ValueError) as error:
+        return Sight(Reach.NO_TLS, str(getattr(error, "reason", None) or error))

@@ -84,7 +84,9 @@ class HttpProxy:
             ) from error
         if status != HTTPStatus.OK:
             tunnel.close()
-            raise UnreachableError(self._refusal(target, status))
+            refused = UnreachableError(self._refusal(target, status))
+            refused.may_pass = status in _NOT_REACHED
+            raise refused
         return tunnel
 
     def _refusal(self, target: str, status: int) -> str:

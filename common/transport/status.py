@@ -8,6 +8,7 @@ to do.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NoReturn, Protocol, runtime_checkable
 
@@ -105,10 +106,14 @@ class _FailedCall(Protocol):
 
 # gRPC's own answer above the server's total limit of calls; it has no trailer.
 _TOO_MANY_CALLS = "concurrent rpc limit"
-# Not "handshake" alone: a broken or slow one ("Handshake read failed", "Handshake timed out")
-# does not indicate a bad certificate, and the same call may succeed.
-_OTHER_HOST = ("hostname verification", "peer name")
-_HANDSHAKE = ("certificate", "handshake failed", "ssl", *_OTHER_HOST)
+# gRPC's own words, without which UNAVAILABLE is no matter of certificates. Not "handshake" alone: a
+# broken or slow one ("Handshake read failed") may succeed when tried again; no single word that the
+# name of a host may have.
+_OTHER_HOST = ("hostname verification check failed", " is not in peer certificate")
+_HANDSHAKE = ("ssl_error_ssl", "tls handshake failed", "custom verification check", *_OTHER_HOST)
+_CLOSED = re.compile(
+    r"failed to connect to all addresses; last error: \w+: \S+: (Socket closed|recvmsg:[^()]*reset)"
+)
 
 
 def choose_status(error: DppcaError) -> grpc.StatusCode:
@@ -124,23 +129,48 @@ async def abort(context: ServicerContext[object, object], error: DppcaError) -> 
 
 
 def from_rpc_error(
-    error: grpc.RpcError, *, role: Role = Role.OWNER, address: str | None = None
+    error: grpc.RpcError, *, role: Role = Role.OWNER, hinted: bool = True
 ) -> DppcaError:
     """Return the error of a failed call for a client of some role.
 
-    ``address`` is the dialled one; a message about it then comes before gRPC's own text.
+    Without ``hinted`` the message does not say what to do.
     """
     code, details, trailers = _status_parts(error)
     error_class = _by_name(str(trailers.get(TRAILER, ""))) or _by_status(code, details)
     reason = (
         error_class.public if not details or error_class.public == details else one_line(details)
     )
-    if error_class is errors.UnreachableError and TRAILER not in trailers and address is not None:
-        reason = f"the curator at {address} cannot be reached ({reason})"
+    return with_hint(error_class, reason, role) if hinted else error_class(reason)
+
+
+def with_hint(error_class: type[DppcaError], reason: str, role: Role) -> DppcaError:
+    """Return an error with its reason, and what a client of some role can do."""
     hint = WHAT_TO_DO.get(error_class)
     if role is Role.OPERATOR:
         hint = OPERATOR_WHAT_TO_DO.get(error_class, hint)
     return error_class(f"{reason.rstrip('.')}: {hint}" if hint else reason)
+
+
+def is_unanswered(error: grpc.RpcError) -> bool:
+    """Return True if the other side's software said nothing: it is away, or was not let talk."""
+    code, details, trailers = _status_parts(error)
+    kind = _by_status(code, details)
+    return (
+        TRAILER not in trailers
+        and kind in (errors.UnreachableError, errors.IdentityError)
+        and (code in RETRIED)
+    )
+
+
+def is_late(error: grpc.RpcError) -> bool:
+    """Return True if the time of a call was over."""
+    return _status_parts(error)[0] is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+def is_closed_after_tls(error: grpc.RpcError) -> bool:
+    """Return True if a new connection was closed after this side's handshake, without a word."""
+    code, details, _ = _status_parts(error)
+    return code is grpc.StatusCode.UNAVAILABLE and _CLOSED.search(details) is not None
 
 
 def may_retry(error: grpc.RpcError) -> bool:

@@ -99,7 +99,8 @@ class FederationServicer:
     """
 
     def ListStudies(self, request, context):
-        """Studies that the caller is named in, newest first. An operator sees all.
+        """Studies that the caller is named in, newest first, by pages. An operator sees all.
+        INVALID_ARGUMENT     no study of the caller's has the digest `after`   InputError
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -6,7 +6,6 @@ they are released, but logs are often copied to unexpected places.
 
 import json
 import logging
-import os
 import sys
 import time
 from collections import Counter
@@ -65,12 +64,10 @@ _LIMITER = LineLimiter(60, clock=time.monotonic)
 def configure(form: Format | None) -> None:
     """Send the log to standard error; by default text on a terminal and JSON elsewhere.
 
-    Call it before gRPC is imported: gRPC's own lines, for example about failed handshakes, are not
-    JSON and name no caller, so they are left out unless ``GRPC_VERBOSITY`` asks for them.
+    What gRPC's core writes there is for `dppca.curator.observability.handshakes`.
     """
     if form is None:
         form = "text" if sys.stderr.isatty() else "json"
-    os.environ.setdefault("GRPC_VERBOSITY", "none")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if form == "json" else _Text())
     LOGGER.handlers[:] = [handler]

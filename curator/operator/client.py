@@ -58,11 +58,9 @@ class OperatorClient(CuratorConnection):
             ) from error
 
     def studies(self, *, deadline_s: float | None = None) -> tuple[ListedStudy, ...]:
-        """Return all studies, newest first."""
-        answer = self._ask(
-            self._federation.ListStudies, pb.ListStudiesRequest(), deadline_s=deadline_s
-        )
-        return tuple(read_message(ListedStudy, study) for study in answer.studies)
+        """Return all studies, newest first; ``deadline_s`` is for each page of them."""
+        pages = self._list_studies(self._federation.ListStudies, deadline_s=deadline_s)
+        return tuple(read_message(ListedStudy, each) for page in pages for each in page.studies)
 
     def show(self, name: str) -> StudyDetails:
         """Return one study with its owners."""

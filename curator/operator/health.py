@@ -33,9 +33,8 @@ def ask_health(
         try:
             answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=timeout_s)
         except grpc.RpcError as error:
-            raise explain_failure(
-                error, DialTarget(address, credentials.ca, Role.OPERATOR)
-            ) from error
+            dialled = DialTarget(address, credentials.ca, Role.OPERATOR)
+            raise explain_failure(error, dialled, limit_s=timeout_s) from error
     status = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
     if not live and answer.status != health_pb2.HealthCheckResponse.SERVING:
         raise UnreachableError(f"the curator at {address} answers {status}: see its log")

@@ -5,7 +5,8 @@ from dataclasses import asdict
 
 from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.messages import Form, StudyState
-from dppca.common.errors import UnknownStudyError
+from dppca.common.errors import InputError, UnknownStudyError
+from dppca.common.transport.channels import STUDIES_PAGE
 from dppca.common.transport.codec import state_to_wire
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.service.calls import Caller
@@ -16,7 +17,7 @@ from dppca.curator.study.study_record import LedgerHead, OwnerHistory, Settlemen
 MOST_NAMES = 8
 """Names of a list in a summary: a study may have 10,000 owners, and operators list all studies."""
 PAGE = 1000
-"""Entries of a list in one message; each has less than 2 KiB, and a message 8 MiB."""
+"""Entries of an owner's record in one message; each has less than 2 KiB, and a message 8 MiB."""
 
 
 def is_visible(caller: Caller, record: StudyRecord) -> bool:
@@ -84,6 +85,24 @@ def _add_for_operators(
 def _own_release(record: StudyRecord, caller: Caller) -> bytes:
     own = record.find_contribution(caller.name) if caller.is_owner else None
     return b"" if own is None else own.release_id
+
+
+def study_page(
+    records: list[StudyRecord], *, most: int, after: bytes
+) -> tuple[list[StudyRecord], bool]:
+    """Return the studies that follow digest ``after``, and True if more come after them.
+
+    ``most`` is the caller's wish; 0 for all, as earlier versions ask. Raise `InputError` if no
+    study of ``records`` has the digest.
+    """
+    begin = 0
+    if after:
+        places = (place for place, each in enumerate(records, 1) if each.digest == after)
+        begin = next(places, 0)
+        if not begin:
+            raise InputError("no study in the caller's list has the digest `after`")
+    end = begin + min(most, STUDIES_PAGE) if most else len(records)
+    return records[begin:end], end < len(records)
 
 
 def chain_to_wire(chain: LedgerHead | None) -> tuple[int, bytes]:

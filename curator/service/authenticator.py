@@ -6,11 +6,12 @@ long. It must name one party, be in date, and not be revoked.
 The credentials folder is polled, so a change in it needs no restart: a new certificate and key are
 presented to later connections, and a new revocation list applies from the next message. Changed
 files are read once they have been stable for a tick, because three files are not replaced at one
-moment. An unusable file is logged, and the previous state stays in force; in particular, a
-revocation list that is missing, damaged, or older than the one in force revokes nothing less.
+moment; `reload` reads them at once. An unusable file is logged, and the previous state stays in
+force; in particular, a revocation list that is missing, damaged, or older than the one in force
+revokes nothing less.
 
-Certificates that expire soon (the daemon's own, its authority's and its callers') are logged at
-the start and once a day.
+Certificates that expire soon or have expired (the daemon's own, its authority's and its callers')
+are logged at the start and once a day.
 """
 
 import logging
@@ -96,11 +97,12 @@ class Authenticator:
         if states != self._last_seen:
             self._last_seen = states
         elif states != self._loaded:
-            self._loaded = states
-            self._reload()
+            self.reload()
         self._warn_own_expiry()
 
-    def _reload(self) -> None:
+    def reload(self) -> None:
+        """Read the folder now, changed or not; not at the same time as `refresh`."""
+        self._loaded = self._last_seen = self._file_states()
         before = self.credentials
         try:
             credentials, expires = self._read_credentials()
@@ -167,11 +169,10 @@ class Authenticator:
         if now < term.warn_from or self._warned.get(serial) == now.date():
             return
         self._warned[serial] = now.date()
-        log_event(
-            "certificate ends soon",
-            level=logging.WARNING,
-            party=party,
-            serial=f"{serial:x}",
-            days=(term.ends - now).days,
-            expires=f"{term.ends:%Y-%m-%d}",
-        )
+        more = {"party": party, "serial": f"{serial:x}", "expires": f"{term.ends:%Y-%m-%d}"}
+        if now >= term.ends:
+            days = (now - term.ends).days
+            log_event("certificate has ended", level=logging.ERROR, days_ago=days, **more)
+        else:
+            days = (term.ends - now).days
+            log_event("certificate ends soon", level=logging.WARNING, days=days, **more)

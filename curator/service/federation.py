@@ -38,6 +38,7 @@ from dppca.curator.service.answers import (
     heard_by,
     is_visible,
     require_visible,
+    study_page,
     study_summary,
 )
 from dppca.curator.service.calls import Caller, server_stream, unary
@@ -89,16 +90,18 @@ class FederationService(rpc.FederationServicer):
 
     @unary(Role.OWNER, Role.OPERATOR)
     async def ListStudies(  # noqa: N802 - the names of RPCs are the .proto's
-        self, _: pb.ListStudiesRequest, caller: Caller
+        self, request: pb.ListStudiesRequest, caller: Caller
     ) -> pb.ListStudiesResponse:
-        """Return the studies that name the caller; an operator gets all."""
+        """Return a page of the studies that name the caller; an operator gets all."""
         records = [record for record in self._studies.store.studies() if is_visible(caller, record)]
+        records, has_more = study_page(records, most=request.most, after=request.after)
         seen = self._studies.store.history(caller.name).chain if caller.is_owner else None
         length, head = chain_to_wire(seen)
         return pb.ListStudiesResponse(
             studies=[study_summary(record, caller, self._is_heard) for record in records],
             ledger_length=length,
             ledger_head=head,
+            has_more=has_more,
         )
 
     @unary(Role.OWNER, Role.OPERATOR)

@@ -45,6 +45,7 @@ from dppca.common.transport.channels import (
     CHUNK_BYTES,
     CONNECT_TIMEOUT_S,
     CuratorConnection,
+    Patience,
     guess_study,
 )
 from dppca.common.transport.codec import (
@@ -171,9 +172,10 @@ class CuratorClient(CuratorConnection):
         *,
         server_name: str | None = None,
         proxy: HttpProxy | None = None,
+        patience: Patience | None = None,
     ) -> None:
         dialled = DialTarget(address, credentials.ca, Role.OWNER, server_name, proxy)
-        super().__init__(dialled, credentials)
+        super().__init__(dialled, credentials, patience=patience)
         self._signer = make_signer(credentials)
         self._name = parse_identity(parse_certificate(credentials.certificate)).name
         self._federation = rpc.FederationStub(self._channel)
@@ -193,23 +195,22 @@ class CuratorClient(CuratorConnection):
             )
 
     def studies(self, *, deadline_s: float | None = None) -> tuple[StudySummary, ...]:
-        """Studies that name this owner, newest first."""
-        answer = self._ask(
-            self._federation.ListStudies, pb.ListStudiesRequest(), deadline_s=deadline_s
-        )
-        return tuple(read_message(StudySummary, study) for study in answer.studies)
+        """Studies that name this owner, newest first; ``deadline_s`` is for each page of them."""
+        pages = self._list_studies(self._federation.ListStudies, deadline_s=deadline_s)
+        return tuple(read_message(StudySummary, each) for page in pages for each in page.studies)
 
     def held(self) -> CuratorView:
         """The curator's record of this owner's contributions and of its ledger's chain."""
-        answer = self._ask(self._federation.ListStudies, pb.ListStudiesRequest())
+        pages = tuple(self._list_studies(self._federation.ListStudies))
         return CuratorView(
             tuple(
                 ListedContribution(each.name, each.digest.hex(), each.release_id)
-                for each in answer.studies
+                for page in pages
+                for each in page.studies
                 if each.contributed
             ),
-            answer.ledger_length,
-            answer.ledger_head,
+            pages[-1].ledger_length,
+            pages[-1].ledger_head,
         )
 
     def contributions(self) -> tuple[HeldContribution, ...]:
@@ -247,26 +248,24 @@ class CuratorClient(CuratorConnection):
         self,
         study: Study,
         *,
-        wait_s: float,
-        clock: Callable[[], float] = time.monotonic,
+        left: Callable[[], float] = lambda: 0.0,
         polled: Callable[[], None] = lambda: None,
     ) -> StudyProgress:
         """Wait until there is a result, by polls of bounded length.
 
-        Wait for ``wait_s`` in all; 0 asks once. ``polled`` is called after each poll that found the
-        study still open or sealed, except the last. Raise `NotReadyError`, with the missing owners
-        or openers, if it was still so at the end, and `StudyStateError` if the study was aborted.
+        Wait while ``left`` returns seconds; 0 asks once. ``polled`` is called after each poll that
+        found the study still open or sealed, except the last. Raise `NotReadyError`, with the
+        missing owners or openers, if it was still so at the end, and `StudyStateError` if the study
+        was aborted.
         """
-        end = clock() + wait_s
         while True:
-            left = max(0.0, end - clock())
             checkpoint("wait")
-            progress = self.progress(study.digest, wait_s=min(left, POLL_S))
+            progress = self.progress(study.digest, wait_s=min(left(), POLL_S))
             if progress.state is StudyState.ABORTED:
                 raise StudyStateError(f"study {study.name} was aborted: {progress.reason}")
             if progress.state not in (StudyState.OPEN, StudyState.SEALED):
                 return progress
-            if clock() >= end:
+            if not left():
                 awaited = ", ".join(progress.missing) or "its components"
                 if progress.state is StudyState.SEALED:
                     awaited = f"its openers ({', '.join(progress.missing_openers)})"
@@ -446,22 +445,34 @@ class CuratorClient(CuratorConnection):
         return answer.already_stored
 
 
-def connect(site: Site) -> CuratorClient:
+def connect(site: Site, patience: Patience | None = None) -> CuratorClient:
     """Return a client with the site's credentials, which are checked before use.
 
-    Raise `IdentityError` if they are missing or will not be accepted; the message says why and what
-    to do (a failed TLS handshake would not).
+    ``patience`` is for a curator that is away. Raise `IdentityError` if the credentials are missing
+    or will not be accepted; the message says why and what to do (a failed TLS handshake would not).
     """
     credentials = load_credentials(site)
     check_credentials(credentials, role=Role.OWNER, name=site.name, now=utc_now())
-    return open_client(site, credentials)
+    return open_client(site, credentials, patience)
 
 
-def open_client(site: Site, credentials: Credentials) -> CuratorClient:
+def open_client(
+    site: Site, credentials: Credentials, patience: Patience | None = None
+) -> CuratorClient:
     """Return a client with checked credentials; raise `SettingError` as `read_proxy` does."""
     return CuratorClient(
-        site.curator, credentials, server_name=site.server_name, proxy=read_proxy(site)
+        site.curator,
+        credentials,
+        server_name=site.server_name,
+        proxy=read_proxy(site),
+        patience=patience,
     )
+
+
+def countdown(seconds: float) -> Callable[[], float]:
+    """Return a function that returns the remaining seconds, 0 at the end."""
+    end = time.monotonic() + seconds
+    return lambda: max(0.0, end - time.monotonic())
 
 
 def read_proxy(site: Site) -> HttpProxy | None:

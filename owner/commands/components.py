@@ -15,9 +15,10 @@ from dppca.common.errors import (
     ReceiptError,
     SignatureError,
 )
-from dppca.common.shell.console import progress
+from dppca.common.shell.console import progress, tell
 from dppca.common.study import Study
-from dppca.owner.client.calls import CuratorClient, StudyProgress, agreed_study, connect
+from dppca.common.transport.channels import Patience
+from dppca.owner.client.calls import CuratorClient, StudyProgress, agreed_study, connect, countdown
 from dppca.owner.ledger.file import read_history
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import (
@@ -53,10 +54,11 @@ def fetch(site: Site, study_name: str, *, wait_s: float, quiet: bool = False) ->
     verify: nothing is kept; `ContradictionError` if they leave out this site's contribution: they
     are kept as evidence, under another name.
     """
-    with connect(site) as client:
+    left = countdown(wait_s)
+    with connect(site, Patience(left, tell)) as client:
         study, _ = agreed_study(site, client, study_name, study_file=None)
         with progress(f"Waiting for study {study.name}", enabled=not quiet) as bar:
-            at_curator = client.wait(study, wait_s=wait_s, polled=bar.advance)
+            at_curator = client.wait(study, left=left, polled=bar.advance)
         signed, result = _obtain(site, client, study, at_curator, quiet=quiet)
     path = components_path(site, study.name)
     try:

@@ -16,7 +16,7 @@ from dppca.owner.commands.options import study_argument
     type=click.FloatRange(min=0),
     default=0.0,
     metavar="SECONDS",
-    help="Longest time to wait.",
+    help="Longest time to wait, also for a curator that is away.",
 )
 @click.option("--output", type=FILE, help="Also write a copy of the result file here.")
 @click.option(

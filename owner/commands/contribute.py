@@ -12,6 +12,7 @@ from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.shell.clock import utc_now
 from dppca.common.study import Study
+from dppca.common.transport.channels import Patience
 from dppca.owner.client.calls import (
     Acknowledgement,
     CuratorClient,
@@ -55,11 +56,20 @@ from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import acknowledgement_path, save
 from dppca.owner.site.policy import load_policy
 
+AWAY_S = 600.0
+"""How long a contribution waits for a curator that is away: its start may take ten minutes."""
 
-def contribute(site: Site, asked: Asked, dialogue: Dialogue) -> ContributionDocument:
-    """Carry out `contribute`, on a terminal or on a page."""
+
+def contribute(
+    site: Site, asked: Asked, dialogue: Dialogue, *, wait_s: float = AWAY_S
+) -> ContributionDocument:
+    """Carry out `contribute`, on a terminal or on a page.
+
+    ``wait_s`` is how long each call goes on to a curator that is away: rows may take hours to be
+    read, and a steward to answer.
+    """
     seconds = {"read": 0.0, "draw": 0.0, "send": 0.0}
-    with connect(site) as client:
+    with connect(site, Patience(lambda: wait_s, dialogue.tell)) as client:
         study, state = agreed_study(site, client, asked.study_name, study_file=asked.study_file)
         require_digest(study, asked.digest)
         view = compare_ledger(site, client)

@@ -21,10 +21,18 @@ from dppca.owner.commands.options import (
 @study_file_option
 @digest_option
 @engine_option
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Longest time to wait for a curator that is away, in each call.",
+)
 @click.option("--yes", is_flag=True, help="Consent without being asked.")
 @prints("dppca.owner.render.outcomes:ContributionDocument")
 @click.pass_obj
-def command(folder: Path, /, *, yes: bool, as_json: bool, **given: Any) -> None:
+def command(folder: Path, /, *, wait: float, yes: bool, as_json: bool, **given: Any) -> None:
     """Release noised moments of a data set to a study, once.
 
     Shows what would leave, and how many values are coded by rule (these counts stay here), and asks
@@ -51,5 +59,5 @@ def command(folder: Path, /, *, yes: bool, as_json: bool, **given: Any) -> None:
 
     site, asked = load_site(folder), Asked(**given)
     with report_charges_on_interrupt(site, asked.study_name):
-        document = contribute(site, asked, Terminal(yes=yes, quiet=as_json))
+        document = contribute(site, asked, Terminal(yes=yes, quiet=as_json), wait_s=wait)
         emit(document, contribution_text(document), as_json=as_json)

@@ -16,7 +16,7 @@ from dppca.owner.commands.options import digest_option, study_argument
     type=click.FloatRange(min=0),
     default=0.0,
     metavar="SECONDS",
-    help="Longest time to wait, for owners and for votes.",
+    help="Longest time to wait: for owners, for votes, and for a curator that is away.",
 )
 @prints("dppca.owner.commands.opening:OpenDocument")
 @click.pass_obj

@@ -12,7 +12,9 @@ from dppca.common.documents.values import DigestText
 from dppca.common.errors import NotReadyError, PeerError, SettingError, StudyStateError
 from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.shell.clock import utc_now
+from dppca.common.shell.console import tell
 from dppca.common.study import Study, Trust
+from dppca.common.transport.channels import Patience
 from dppca.owner.client.calls import (
     CuratorClient,
     OpenAnswer,
@@ -20,6 +22,7 @@ from dppca.owner.client.calls import (
     agreed_study,
     compare_ledger,
     connect,
+    countdown,
 )
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.file import read_history
@@ -63,8 +66,8 @@ def open_sum(
     or opened, and with None before the opener key is destroyed or the sum of an earlier opening is
     sent; it raises to stop the command.
     """
-    left = _countdown(wait_s)
-    with connect(site) as client:
+    left = countdown(wait_s)
+    with connect(site, Patience(left, tell)) as client:
         study, _ = agreed_study(site, client, study_name, study_file=None)
         opener = find_opener(site, study, _agreed_terms(site, study, digest))
         opener.record(read_history(site.ledger))
@@ -238,12 +241,6 @@ def _send(opener: Opener, client: CuratorClient) -> tuple[OpenAnswer, tuple[int,
         )
     checkpoint("acknowledge")
     return answer, sent
-
-
-def _countdown(seconds: float) -> Callable[[], float]:
-    """Return a function that returns the remaining seconds, 0 at the end."""
-    end = time.monotonic() + seconds
-    return lambda: max(0.0, end - time.monotonic())
 
 
 def opening_text(document: OpenDocument) -> str:

@@ -12,8 +12,10 @@ from dppca.common.errors import (
     BusyError,
     DppcaError,
     NoPolicyError,
+    PeerError,
     PrivacyError,
     SettingError,
+    StoreError,
     StudyError,
     UnreachableError,
     UploadError,
@@ -144,14 +146,14 @@ def _fetch(client: CuratorClient, found: StudySummary, known: dict[str, Study]) 
 
 
 def watch_studies(site: Site, client: CuratorClient, known: dict[str, Study]) -> None:
-    """Show the list again and again; retry if the curator cannot be reached."""
+    """Show the list again and again, also while the curator is away or cannot answer."""
     shown: object = None
     while True:
         try:
             found = list_studies(site, client, known)
             text = studies_text(found)
             state: object = [replace(each, seconds_left=None) for each in found.studies]
-        except (UnreachableError, BusyError) as error:
+        except (UnreachableError, BusyError, StoreError, PeerError) as error:
             text = state = f"not known now: {error}"
         if sys.stdout.isatty():
             click.clear()

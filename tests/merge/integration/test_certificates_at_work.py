@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 import ssl
 import threading
 from collections.abc import Callable, Iterator
@@ -33,6 +34,16 @@ from tests.support.studies import make_study
 from tests.support.tls import shake_hands
 
 NOW = datetime.now(UTC)
+HUNG_UP = (
+    "import os, signal; from dppca.curator import cli\n"
+    "from dppca.curator.store import SqliteStore\n"
+    "opened = SqliteStore.__init__\n"
+    "def hang_up(*how):\n"
+    "    os.kill(os.getpid(), signal.SIGHUP)\n"
+    "    opened(*how)\n"
+    "SqliteStore.__init__ = hang_up; cli.main()"
+)
+"""A curator whose terminal is closed while it opens its store."""
 
 
 class Federation(Curator):
@@ -274,6 +285,40 @@ def test_certificates_that_end_soon_are_logged_once(curator: Federation, tmp_pat
     days = [(event["party"], str(event["time"])[:10]) for event in warned]
     assert len(days) == len(set(days)), "once a day each"
     assert all(event["level"] == "warning" for event in warned)
+
+
+def test_a_hangup_makes_the_daemon_read_its_certificates_and_go_on(
+    curator: Federation, tmp_path: Path
+) -> None:
+    owner = curator.connect(curator.enrol(tmp_path / "owner-10"))
+    for _ in range(2):
+        seen = len(curator.events())
+        curator.process.send_signal(signal.SIGHUP)
+        wait_until(
+            lambda: any(e["event"] == "credentials read again" for e in curator.events()[seen:])  # noqa: B023
+        )
+    assert refusal(owner.list_studies) == ""
+    assert curator.process.poll() is None
+
+
+def test_a_refused_handshake_is_logged_with_its_reason(curator: Federation, tmp_path: Path) -> None:
+    stranger = new_authority("other").issue(Role.OWNER, "owner-11")
+    known = curator.enrol(tmp_path / "owner-11")
+    credentials = Credentials(known.ca, stranger.certificate, stranger.key)
+    assert refusal(curator.connect(credentials).list_studies) == "UnreachableError"
+    wait_until(
+        lambda: any(
+            event["event"] == "handshake refused" and "another authority" in str(event["reason"])
+            for event in curator.events()
+        )
+    )
+
+
+def test_a_hangup_while_a_daemon_starts_does_not_end_it(tmp_path: Path) -> None:
+    curator = Curator(tmp_path)
+    curator.start("-P", "-c", HUNG_UP, "serve")
+    assert curator.process.poll() is None
+    assert curator.terminate() == 0
 
 
 def test_a_daemon_does_not_start_with_a_list_it_cannot_read(tmp_path: Path) -> None:

@@ -94,6 +94,21 @@ print("loaded:", *sorted({"pandas", "pyarrow", "scipy", "sklearn"} & sys.modules
     assert not loaded.strip()
 
 
+def test_a_list_comes_by_pages_to_both_sides(
+    curator: Curator, site: OwnerSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dppca.common.transport.channels.STUDIES_PAGE", 2)
+    names = [curator.begin(site.name).name for _ in range(5)]
+    assert list(listed(site)) == names[::-1]
+    assert site.run("doctor")[0] in (0, 1), "it compares the ledger with all pages"
+    code, document = curator.operate("study", "list")
+    assert code == 0
+    assert [each["name"] for each in document["studies"]][:5] == names[::-1]
+    everything = curator.operator().list_studies()  # as a client of 0.1.0 asks
+    assert [each.name for each in everything.studies][:5] == names[::-1]
+    assert not everything.has_more
+
+
 def watched(
     site: OwnerSite, monkeypatch: pytest.MonkeyPatch, steps: list[Any]
 ) -> tuple[str, list[float]]:

@@ -58,7 +58,7 @@ def test_a_curator_that_is_down_costs_one_charge_and_the_same_bytes_later(tmp_pa
         assert site.run("contribute", "down", "--yes", die_at="commit")[0] == KILLED
         kept = site.history.commitment_for(study.digest)
         curator.kill()
-        code, failed = site.run("contribute", "down")
+        code, failed = site.run("contribute", "down", "--wait", "0")
         assert (code, failed["error"]["class"]) == (40, "UnreachableError")
         curator.start()
         settings = site.folder / "site.yaml"

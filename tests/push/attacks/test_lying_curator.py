@@ -71,9 +71,10 @@ class Curator(rpc.FederationServicer):
     announced: int | None = None
     signs: Callable[[Any], bytes] = lambda _: b""
     taken: list[tuple[Any, bytes]] = field(default_factory=list)
+    lists: Callable[[Any], pb.ListStudiesResponse] = lambda _: pb.ListStudiesResponse()
 
-    def ListStudies(self, _: Any, context: Any) -> pb.ListStudiesResponse:  # noqa: N802
-        return pb.ListStudiesResponse()
+    def ListStudies(self, request: Any, context: Any) -> pb.ListStudiesResponse:  # noqa: N802
+        return self.lists(request)
 
     def GetStudy(self, _: Any, context: Any) -> pb.GetStudyResponse:  # noqa: N802
         state = pb.STUDY_STATE_DECOMPOSED if self.told.content else pb.STUDY_STATE_OPEN
@@ -187,6 +188,36 @@ def room(tmp_path: Path) -> Iterator[Room]:
     )
     yield Room(site, study, authority, curator, releases)
     server.stop(None).wait()
+
+
+def _without_end(request: Any) -> pb.ListStudiesResponse:
+    after = (int.from_bytes(request.after) + 1).to_bytes(32)
+    study = pb.StudySummary(name="n" * 60_000, digest=after, state=pb.STUDY_STATE_OPEN)
+    return pb.ListStudiesResponse(studies=[study] * 100, has_more=True)
+
+
+@pytest.mark.parametrize(
+    ("lists", "error", "words"),
+    [
+        (_without_end, "LimitError", "exceeds"),
+        (lambda _: pb.ListStudiesResponse(has_more=True), "PeerError", "does not go on"),
+        (
+            lambda _: pb.ListStudiesResponse(
+                has_more=True, studies=[pb.StudySummary(name="s", digest=b"d" * 32, state=1)]
+            ),
+            "PeerError",
+            "does not go on",
+        ),
+    ],
+    ids=["without end", "no study", "the same page"],
+)
+def test_a_list_that_never_ends_is_refused(
+    room: Room, lists: Callable[[Any], pb.ListStudiesResponse], error: str, words: str
+) -> None:
+    room.curator.lists = lists
+    _, said = room.site.run("studies")
+    assert said["error"]["class"] == error
+    assert words in said["error"]["message"]
 
 
 def _changed(result: Result, **header: Any) -> Result:

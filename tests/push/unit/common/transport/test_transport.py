@@ -24,9 +24,10 @@ from dppca.common.errors import (
     UploadError,
 )
 from dppca.common.transport.channels import (
+    ATTEMPTS,
     CHUNK_BYTES,
     CLIENT_OPTIONS,
-    explain_failure,
+    Patience,
     open_channel,
     server_options,
     with_retries,
@@ -272,11 +273,77 @@ def test_what_cannot_pass_is_not_repeated_and_a_status_without_our_trailer_is_un
         assert call.n_calls == 1
 
 
-def test_who_cannot_be_reached_is_named() -> None:
-    failed = _Failure(grpc.StatusCode.UNAVAILABLE, "Connection refused")
-    dialled = DialTarget("hub.example:7443", b"", Role.OPERATOR)
-    said = str(explain_failure(failed, dialled))
-    assert said.startswith("the curator at hub.example:7443 cannot be reached (Connection refused)")
+@pytest.mark.parametrize("waits_s", [60.0, 600.0, 3600.0])
+def test_who_has_patience_comes_again_until_it_is_over_and_says_so_once(waits_s: float) -> None:
+    clock, told = _Clock(), list[str]()
+    left = _Left(clock, waits_s)
+    patience = Patience(left, told.append)
+    away = _Failure(grpc.StatusCode.UNAVAILABLE, "Socket closed")
+
+    def call(timeout: float) -> str:
+        assert 0 < timeout <= 30
+        if clock.now < waits_s - 10:
+            clock.now += 0.01
+            raise away
+        return "done"
+
+    how = {"patience": patience, "clock": clock.time, "sleep": clock.sleep}
+    assert with_retries(call, deadline_s=30, **how) == "done"
+    assert waits_s - 10 <= clock.now < waits_s
+    assert len(told) == 1
+    assert "Trying again until" in told[0]
+
+    clock.now = 0.0
+    lost = _Call(away)
+    with pytest.raises(UnreachableError):
+        with_retries(lost, deadline_s=30, **how)
+    assert waits_s <= clock.now < waits_s + 5
+    assert lost.n_calls > waits_s / 5, "at least every five seconds"
+
+
+def test_patience_that_is_over_changes_nothing_and_a_call_has_its_whole_time_at_its_end() -> None:
+    clock, lost = _Clock(), _Call(_Failure(grpc.StatusCode.UNAVAILABLE))
+    how = {"clock": clock.time, "sleep": clock.sleep}
+    with pytest.raises(UnreachableError):
+        with_retries(lost, deadline_s=600, patience=Patience(lambda: 0.0), **how)
+    assert lost.n_calls == ATTEMPTS
+    times: list[float] = []
+    with_retries(times.append, deadline_s=600, patience=Patience(lambda: 1.0), **how)
+    assert times == [600]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        _Failure(grpc.StatusCode.UNAUTHENTICATED, IdentityError.public, "IdentityError"),
+        _Failure(grpc.StatusCode.NOT_FOUND, "x", "UnknownStudyError"),
+        _Failure(grpc.StatusCode.UNAVAILABLE, "Tls handshake failed: SSL_ERROR_SSL: x"),
+    ],
+)
+def test_patience_is_not_for_what_cannot_pass(failure: _Failure) -> None:
+    call = _Call(failure)
+    with pytest.raises((IdentityError, UnknownStudyError)):
+        with_retries(call, deadline_s=30, patience=Patience(lambda: 3600.0))
+    assert call.n_calls == 1
+
+
+def test_who_closes_many_connections_after_the_handshake_refuses_whatever_the_patience() -> None:
+    clock, told = _Clock(), list[str]()
+    closed = "failed to connect to all addresses; last error: UNAVAILABLE: ipv4:127.0.0.1:1: "
+    call = _Call(_Failure(grpc.StatusCode.UNAVAILABLE, f"{closed}Socket closed"))
+    patience = Patience(lambda: 3600.0, told.append)
+    with pytest.raises(UnreachableError):
+        with_retries(call, deadline_s=30, patience=patience, clock=clock.time, sleep=clock.sleep)
+    assert (call.n_calls, told) == (ATTEMPTS, [])
+
+
+@dataclass(slots=True)
+class _Left:
+    clock: _Clock
+    seconds: float
+
+    def __call__(self) -> float:
+        return max(0.0, self.seconds - self.clock.now)
 
 
 @given(st.binary(max_size=100), st.integers(1, 40))

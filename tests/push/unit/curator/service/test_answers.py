@@ -7,9 +7,11 @@ from typing import Any, cast
 import pytest
 
 from dppca.common.documents.messages import StudyState
+from dppca.common.errors import InputError
+from dppca.common.transport.channels import STUDIES_PAGE
 from dppca.common.transport.tls import Identity, Role
 from dppca.common.wire import federation_pb2 as pb
-from dppca.curator.service.answers import MOST_NAMES, heard_by, study_summary
+from dppca.curator.service.answers import MOST_NAMES, heard_by, study_page, study_summary
 from dppca.curator.service.calls import Caller
 from dppca.curator.service.recent_refusals import RecentRefusals
 from dppca.curator.study.study_record import LedgerHead, OwnerHistory, StudyRecord
@@ -56,3 +58,32 @@ def test_an_owner_is_heard_if_it_has_called_or_contributed() -> None:
     store = SimpleNamespace(history=lambda owner: histories.get(owner, OwnerHistory()))
     is_heard = heard_by(cast("Any", store), refusals)
     assert [is_heard(owner) for owner in ("called", "sent", "stranger")] == [True, True, False]
+
+
+def _open(name: str) -> StudyRecord:
+    return StudyRecord(study=make_study(name=name), state=StudyState.OPEN, created_s=0)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 7, 8, STUDIES_PAGE, 10**9])
+def test_pages_of_studies_together_are_the_list(most: int) -> None:
+    records = [_open(f"s{n}") for n in range(7)]
+    seen: list[StudyRecord] = []
+    has_more, after = True, b""
+    while has_more:
+        page, has_more = study_page(records, most=most, after=after)
+        assert 0 < len(page) <= most
+        seen += page
+        after = page[-1].digest
+        records = [_open(f"new-{len(seen)}"), *records]
+    assert [each.study.name for each in seen] == [f"s{n}" for n in range(7)]
+
+
+def test_an_earlier_version_gets_the_whole_list_and_no_page_is_larger_than_ours() -> None:
+    record = _open("one")
+    many = [record] * (2 * STUDIES_PAGE)
+    assert study_page(many, most=0, after=b"") == (many, False)
+    page, has_more = study_page(many, most=2 * STUDIES_PAGE, after=b"")
+    assert (len(page), has_more) == (STUDIES_PAGE, True)
+    assert study_page([], most=5, after=b"") == ([], False)
+    with pytest.raises(InputError, match="no study"):
+        study_page(many, most=5, after=b"x" * 32)

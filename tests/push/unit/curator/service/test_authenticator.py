@@ -1,0 +1,48 @@
+"""The daemon's own certificate, as time goes by."""
+
+import logging
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from dppca.common.transport.tls import Role
+from dppca.curator.observability.log import LOGGER
+from dppca.curator.service.authenticator import Authenticator
+from tests.support.certificates import Authority, write_credentials
+
+NOW = datetime.now(UTC).replace(microsecond=0)
+
+
+class _Kept(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[tuple[str, str, dict[str, object]]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append((record.getMessage(), record.levelname, vars(record)["fields"]))
+
+
+@pytest.mark.parametrize("days_later", [0, 19, 20, 21, 56])
+def test_a_certificate_ends_soon_until_it_has_ended(
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days_later: int
+) -> None:
+    end = NOW + timedelta(days=20)
+    issued = authority.issue(Role.CURATOR, "hub", start=NOW - timedelta(days=100), end=end)
+    now = [NOW]
+    authenticator = Authenticator(write_credentials(tmp_path, issued), clock=lambda: now[0])
+    kept = _Kept()
+    monkeypatch.setattr(LOGGER, "handlers", [kept])
+    now[0] = NOW + timedelta(days=days_later)
+    for _ in range(3):
+        authenticator.refresh()
+    said = [line for line in kept.lines if line[2]["party"] == "curator"]
+    if not days_later:
+        assert said == [], "it was said at the start"
+        return
+    ((event, level, fields),) = said
+    if days_later < 20:
+        assert (event, level, fields["days"]) == ("certificate ends soon", "WARNING", 1)
+    else:
+        assert (event, level) == ("certificate has ended", "ERROR")
+        assert fields["days_ago"] == days_later - 20
