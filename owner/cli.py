@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 import click
+from click.core import ParameterSource
 
 from dppca.common.documents.names import nearest_name
 from dppca.common.shell.console import FOLDER, run_and_end, telling_interrupts
+from dppca.common.shell.pasting import repeat_options
 
 COMMANDS = {
     "init": ("setup", "Make a site: a key, a signing request, settings, a policy."),
@@ -128,6 +130,8 @@ def cli(ctx: click.Context, site: Path) -> None:
       dppca-owner --site hospital contribute nltcs
     """
     ctx.obj = site
+    given = ctx.get_parameter_source("site") is ParameterSource.COMMANDLINE
+    repeat_options("dppca-owner", ["--site", str(site)] if given else [], commands=COMMANDS)
 
 
 def _interrupted(command: str | None) -> str:

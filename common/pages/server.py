@@ -20,6 +20,7 @@ from dppca.common.pages.rendering import STATIC as STATIC_FOLDER
 from dppca.common.pages.rendering import render
 from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import defect_text, say, terminable
+from dppca.common.shell.pasting import pasted_page
 
 HOST = "127.0.0.1"
 _DEFECT = "This is a defect in this software. Please report it with the lines in the terminal."
@@ -58,7 +59,7 @@ class PageApp:
         return LocalSessionMiddleware(app, self.session, self._refuse)
 
     def _render(self, template: str, **values: Any) -> str:
-        return render(
+        page = render(
             self._folders,
             template,
             who=self._who,
@@ -69,6 +70,7 @@ class PageApp:
             now=utc_now(),
             **values,
         )
+        return pasted_page(page)
 
     def _refuse(self, request: Request, status: HTTPStatus, message: str) -> Response:
         del request

@@ -18,7 +18,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import is_dataclass
 from importlib import import_module
@@ -30,6 +30,7 @@ import click
 from dppca.common.documents.names import escaped_json, shown
 from dppca.common.documents.values import ErrorDocument, to_document
 from dppca.common.errors import DppcaError, SettingError
+from dppca.common.shell.pasting import pasted, repeat_options
 from dppca.common.shell.shutdown import run_exit_hooks
 
 USAGE_EXIT_CODE = 2
@@ -99,6 +100,13 @@ def prints(*documents: type | str) -> Callable[[_Command], _Command]:
 
 def run(group: click.Command, arguments: list[str] | None = None) -> NoReturn:
     """Run a command line to its end and leave the process with its exit code."""
+    try:
+        _run(group, arguments)
+    finally:
+        repeat_options("", [])
+
+
+def _run(group: click.Command, arguments: list[str] | None) -> NoReturn:
     argv = sys.argv[1:] if arguments is None else arguments
     as_json = "--json" in argv
     try:
@@ -205,8 +213,15 @@ def _command_name() -> str:
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print text for people; invisible characters are written as escapes."""
-    click.echo(shown(text), err=err)
+    """Print text for people: commands in it can be pasted, invisible characters are escapes."""
+    click.echo(shown(pasted(text)), err=err)
+
+
+def steps_lines(steps: Sequence[str]) -> list[str]:
+    """Return the lines that say what to do next; several steps have numbers."""
+    if len(steps) == 1:
+        return [f"next: {steps[0]}"]
+    return ["next:", *(f"  {number}. {step}" for number, step in enumerate(steps, start=1))]
 
 
 def tell(text: str) -> None:

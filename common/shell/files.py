@@ -126,12 +126,22 @@ def read_text(path: Path) -> str:
         raise SettingError(f"cannot read {path}: it is not text in UTF-8") from error
 
 
+def require_no_file(path: Path) -> None:
+    """Raise `SettingError` if there is something at the path of a new file that a user named."""
+    if path.exists() or path.is_symlink():
+        raise SettingError(
+            f"cannot write the new file {path}: it exists and is not overwritten: give another "
+            "--output"
+        )
+
+
 def write_new(path: Path, text: str) -> None:
     """Write a new text file that a user named; `SettingError` if there is one, or none can be."""
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
+        require_no_file(path)
         raise SettingError(f"cannot write the new file {path}: {error.strerror}") from error
 
 

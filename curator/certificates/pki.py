@@ -36,7 +36,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from dppca.common.documents.names import is_party_name
 from dppca.common.documents.values import DigestText
 from dppca.common.errors import IdentityError, SettingError
-from dppca.common.shell.files import CA, CERTIFICATE, KEY, create_file
+from dppca.common.shell.files import CA, CERTIFICATE, KEY, create_file, require_no_file
 from dppca.common.transport.tls import (
     Identity,
     Role,
@@ -103,7 +103,7 @@ def issue(
             + ("an operator's takes none" if hosts else "give at least one")
         )
     for name in (CA, KEY, CERTIFICATE):
-        _require_new(output / name)
+        require_no_file(output / name)
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = _certify(folder, key.public_key(), identity, hosts, days, now)
     # ca.pem first, then the key, then its certificate: a reader that finds the certificate finds
@@ -142,7 +142,7 @@ def sign_request(
     identity = _read_request(document)
     if name is not None and identity.name != name:
         raise IdentityError(f"the request is for owner {identity.name}, not for {name}")
-    _require_new(output)
+    require_no_file(output)
     certificate = _certify(folder, key, identity, (), days, now)
     _write_new(output, certificate.public_bytes(Encoding.PEM), mode=0o644)
     return _made(certificate, key, output, identity.name, identity.role)
@@ -279,11 +279,6 @@ def _host(host: str) -> x509.GeneralName:
 def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     """Encode a key as unencrypted PEM (PKCS 8)."""
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-
-
-def _require_new(path: Path) -> None:
-    if path.exists():
-        raise SettingError(f"{path} exists and is not overwritten: give another --output")
 
 
 def _write_new(path: Path, content: bytes, *, mode: int) -> None:

@@ -100,8 +100,7 @@ def plan(
     "works" is not.
 
     It also says what choices of the schema (sum_weight, histograms, products of bins, targets) cost
-    and gain. It warns where noise would hide relations between attributes from synthetic rows, and
-    where bins of whole numbers would lose heaps.
+    and gain. It warns where noise would hide relations between attributes from synthetic rows.
 
     \b
     Example:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import click
@@ -112,7 +113,9 @@ def template(output: Path | None, *, as_json: bool) -> None:
         emit(TemplateDocument(TEMPLATE), TEMPLATE.rstrip("\n"), as_json=as_json)
         return
     write_new(output, TEMPLATE)
-    text = f"{output}: change the placeholders, then look with `dppca-curator plan {output}`"
+    text = (
+        f"{output}: change the placeholders.\nnext: dppca-curator study check {quote(str(output))}"
+    )
     emit(TemplateDocument(TEMPLATE, output), text, as_json=as_json)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import click
@@ -28,10 +29,46 @@ class AssembledStudyDocument:
 
 
 def read_study(file: Path) -> Study:
-    """Return the study that a YAML file describes; `SettingError` if it cannot be read."""
-    from dppca.common.study import study_from_yaml
+    """Return the study that a YAML file describes, its owners' keys included.
 
-    return study_from_yaml(read_text(file))
+    Raise `SettingError` if the file cannot be read, `StudyError` if it is no study, or has no keys.
+    """
+    from dppca.common.errors import StudyError
+
+    study, lacks_keys = read_draft_or_study(file)
+    if lacks_keys:
+        steps = "; ".join(
+            f"{number}. `{step}`" for number, step in enumerate(key_steps(file, study), start=1)
+        )
+        raise StudyError(f"{file} lacks the owners' keys, which trust: aggregate needs: {steps}")
+    return study
+
+
+def read_draft_or_study(file: Path) -> tuple[Study, bool]:
+    """Return the study that a YAML file describes, and whether it lacks only its owners' keys.
+
+    The digest of one that lacks them means nothing. Raise as `read_study`.
+    """
+    from dppca.common.study import study_from_yaml
+    from dppca.curator.study.assembly import read_draft
+
+    text = read_text(file)
+    draft = read_draft(text)
+    return (study_from_yaml(text), False) if draft is None else (draft, True)
+
+
+def key_steps(file: Path, study: Study) -> list[str]:
+    """Return the steps from a draft without its owners' keys to a study that has begun."""
+    from dppca.curator.study.assembly import fewest_openers
+
+    whole = file.with_name(f"{file.stem}-with-keys{file.suffix}")
+    return [
+        f"dppca-owner identity {study.name} --opener  # every steward, who sends you what it "
+        f"prints; {fewest_openers(study)} at least with --opener",
+        f"dppca-curator study assemble {quote(str(file))} keys/* --output {quote(str(whole))}  # "
+        "what they sent is in keys/",
+        f"dppca-curator study create {quote(str(whole))}",
+    ]
 
 
 @click.command("assemble")
@@ -63,8 +100,8 @@ def command(study_file: Path, identities: tuple[Path, ...], output: Path, *, as_
         openers=openers,
     )
     text = (
-        f"{output}: {len(study.owners)} owners; openers: {', '.join(openers)}\nnext: dppca-curator "
-        f"study create {output}\nThe stewards compare the study's digest among themselves, not "
-        "with you."
+        f"{output}: {len(study.owners)} owners; openers: {', '.join(openers)}\n"
+        "The stewards compare the study's digest among themselves, not with you.\n"
+        f"next: dppca-curator study create {quote(str(output))}"
     )
     emit(assembled, text, as_json=as_json)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import click
@@ -10,7 +11,7 @@ from dppca.common.documents.amounts import parse_positive
 from dppca.common.documents.names import require_party_name
 from dppca.common.documents.values import DigestText
 from dppca.common.errors import SettingError
-from dppca.common.shell.console import FILE, KNOWN_FILE, emit, prints
+from dppca.common.shell.console import FILE, KNOWN_FILE, emit, prints, steps_lines
 from dppca.common.shell.files import write_new
 from dppca.curator.planning.dictionaries.dictionary import Omission
 
@@ -31,7 +32,7 @@ class CheckedStudyDocument:
     """Study file that is valid."""
 
     study: Annotated[str, "name of the study"]
-    digest: Annotated[DigestText, "digest of the study"]
+    digest: Annotated[DigestText | None, "digest of the study; null before it has all keys"]
     owners: Annotated[tuple[str, ...], "owners of the study"]
     attributes: Annotated[list[str], "names of the attributes"]
     coded_columns: Annotated[int, "columns of a coded row"]
@@ -45,6 +46,7 @@ class CheckedStudyDocument:
         "attributes of whose labels several are one number, and these labels: a file of numbers "
         "cannot tell them apart",
     ]
+    next: Annotated[list[str], "commands for what to do now, with remarks as a shell has them"]
 
 
 @click.command("new")
@@ -114,7 +116,8 @@ def new(columns: Path, output: Path, *, as_json: bool, **given: Any) -> None:
         f"{output}: from a {dictionary.form}, attributes: {len(names)}.",
         *(f"  left out: {each.name}, {each.reason}" for each in dictionary.omitted),
         *(f"  decide: {place}" for place in blank),
-        f"next: {'fill these in, then ' if blank else ''}dppca-curator study check {output}",
+        *(["Fill these in."] if blank else []),
+        f"next: dppca-curator study check {quote(str(output))}",
     ]
     emit(drafted, "\n".join(lines), as_json=as_json)
 
@@ -125,8 +128,9 @@ def new(columns: Path, output: Path, *, as_json: bool, **given: Any) -> None:
 def check(file: Path, *, as_json: bool) -> None:
     """Say whether the study FILE is valid, and what is wrong; needs no curator, reads no rows.
 
-    It also warns where bins of whole numbers would lose heaps, such as 40 hours: see spikes; and
-    where labels such as 1.1 and 1.10 are one number.
+    With trust: aggregate FILE may lack the owners' keys: then it says how they get into it. It also
+    warns where bins of whole numbers would lose heaps, such as 40 hours (see
+    spikes), and where labels such as 1.1 and 1.10 are one number.
 
     \b
     Example:
@@ -135,12 +139,19 @@ def check(file: Path, *, as_json: bool) -> None:
     from dppca.common.numerics.synthesis.heaps import find_wide_bins, wide_bins_lines
     from dppca.common.schema.attributes import list_labels
     from dppca.common.schema.texts import labels_of_one_number
-    from dppca.curator.commands.study_assembly import read_study
+    from dppca.curator.commands.study_assembly import key_steps, read_draft_or_study
 
-    study = read_study(file)
+    study, lacks_keys = read_draft_or_study(file)
+    place = quote(str(file))
+    if lacks_keys:
+        steps = key_steps(file, study)
+    elif study.continues is not None:
+        steps = [f"dppca-curator study create {place}"]
+    else:
+        steps = [f"dppca-curator plan {place} --rows 1000  # or as many as an owner has"]
     checked = CheckedStudyDocument(
         study=study.name,
-        digest=study.digest,
+        digest=None if lacks_keys else study.digest,
         owners=study.owners,
         attributes=[attribute.name for attribute in study.table.attributes],
         coded_columns=study.table.layout.n_columns,
@@ -150,18 +161,19 @@ def check(file: Path, *, as_json: bool) -> None:
             for attribute in study.table.attributes
             if (groups := labels_of_one_number(list_labels(attribute) or ()))
         },
+        next=steps,
     )
     lines = [
         f"{file} is a valid study: {study.name}, {len(study.owners)} owners, "
         f"{len(checked.attributes)} attributes, {checked.coded_columns} coded columns.",
-        f"Digest: {study.digest}",
-        *wide_bins_lines(checked.wide_bins),
+        "The owners' keys are still missing." if lacks_keys else f"Digest: {study.digest}",
+        *wide_bins_lines(study.table, checked.wide_bins),
         *(
             f"ONE NUMBER: the labels {' and '.join(group)} of {name} are one number, so a program "
             "that takes them for numbers writes them alike: the column must be text in every file"
             for name, groups in checked.one_number.items()
             for group in groups
         ),
-        f"next: dppca-curator plan {file} --rows N, with the rows that an owner has",
+        *steps_lines(steps),
     ]
     emit(checked, "\n".join(lines), as_json=as_json)

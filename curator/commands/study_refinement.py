@@ -1,16 +1,22 @@
 """``dppca-curator study refine``."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from dppca.common.errors import SettingError
-from dppca.common.shell.console import FILE, KNOWN_FILE, emit, prints, progress
+from dppca.common.shell.console import FILE, KNOWN_FILE, emit, prints, progress, steps_lines
 from dppca.common.shell.files import write_new
 from dppca.curator.commands.options import Positive
+
+if TYPE_CHECKING:
+    from dppca.common.study import Study
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +34,7 @@ class RefinedStudyDocument:
     rows_per_leaf: Annotated[float, "rows of all owners in a leaf, by the rule, on average"]
     noise: Annotated[float, "standard deviation of the noise of a count, in rows, by the rule"]
     hidden: Annotated[bool, "whether the noise hides the counts: the budget is too small"]
+    next: Annotated[list[str], "commands for what to do now, with remarks as a shell has them"]
 
 
 @click.command("refine")
@@ -44,7 +51,10 @@ class RefinedStudyDocument:
 @click.option("--trees", type=click.IntRange(1), help="Number of trees; by default by a rule.")
 @click.option("--leaves", type=click.IntRange(2), help="Most leaves of each, with --trees.")
 @click.option("--deadline", help="When the new study stops waiting, such as 2030-01-31T12:00Z.")
-@click.option("--open-by", help="With trust: aggregate: when it stops waiting for openers.")
+@click.option(
+    "--open-by",
+    help="With trust: aggregate, needed: when it stops waiting for openers, such as 2030-02-28.",
+)
 @click.option("--ca", type=KNOWN_FILE, help="PEM of the authority that certified the parties.")
 @click.option("--output", type=FILE, required=True, help="The draft.")
 @prints(RefinedStudyDocument)
@@ -72,7 +82,8 @@ def command(
     lie there for this study are taken as they are.
 
     The command reads RESULT alone, so the choice of trees costs nothing. The new study costs
-    epsilon (and delta) more: each owner's release is charged by itself.
+    epsilon (and delta) more: each owner's release is charged by itself. With trust: aggregate the
+    owners' keys are new, too: the command prints how they get into the draft.
 
     \b
     Example:
@@ -82,7 +93,8 @@ def command(
     from dppca.common.attestation.envelopes import read_signed
     from dppca.common.attestation.parties import KnownParties
     from dppca.common.attestation.verify import read_authority, verify_result
-    from dppca.common.shell.files import SHARED
+    from dppca.common.shell.files import SHARED, require_no_file
+    from dppca.common.study import study_from_yaml
     from dppca.common.synthesis.refinement import (
         choose_size,
         draft_text,
@@ -90,6 +102,8 @@ def command(
         require_refinable,
         write_rows,
     )
+    from dppca.curator.commands.study_assembly import key_steps
+    from dppca.curator.study.assembly import read_draft
 
     if (trees is None) != (leaves is None):
         raise SettingError("--trees and --leaves belong together")
@@ -99,8 +113,8 @@ def command(
     checked, published = verify_result(signed, KnownParties(read_authority(ca)))
     first, rows = checked.study, output.with_name(f"{output.stem}-rows.parquet")
     require_refinable(first, target, delta)
-    if output.exists():
-        raise SettingError(f"cannot write the new file {output}: it exists already")
+    _require_times(first, deadline, open_by)
+    require_no_file(output)
     size = choose_size(first, epsilon=epsilon, delta=delta, n_rows=published.header.n_rows)
     with progress("Drawing rows and growing trees", enabled=not as_json):
         write_rows(rows, published, first, sha256=signed.sha256, mode=SHARED)
@@ -114,7 +128,12 @@ def command(
             delta=delta,
             changes={"name": name, **times},
         )
-    write_new(output, draft_text(document))
+    text = draft_text(document)
+    draft = read_draft(text)
+    if draft is None:
+        study_from_yaml(text)  # refused here, not later
+    write_new(output, text)
+    begin = [f"dppca-curator study create {quote(str(output))}"]
     drafted = RefinedStudyDocument(
         study=name,
         continues=first.name,
@@ -127,8 +146,28 @@ def command(
         rows_per_leaf=size.rows_per_leaf,
         noise=size.noise,
         hidden=not size.is_clear,
+        next=[
+            f"dppca-curator study check {quote(str(output))}",
+            *(begin if draft is None else key_steps(output, draft)),
+            f"dppca-owner review {name} --grown-on {quote(rows.name)}  # every steward, whom you "
+            "send that file: are they the same trees?",
+        ],
     )
     emit(drafted, _text(drafted), as_json=as_json)
+
+
+def _require_times(first: Study, deadline: str | None, open_by: str | None) -> None:
+    """Raise `SettingError` where the new study lacks a time that the first one had."""
+    if first.privacy.colluders is not None and open_by is None:
+        raise SettingError(
+            f"study {first.name} has trust: aggregate, and so will the new one: give --open-by, "
+            "when it stops waiting for its openers"
+        )
+    if first.required_contributions < len(first.owners) and deadline is None:
+        raise SettingError(
+            f"study {first.name} needs {first.required_contributions} of its {len(first.owners)} "
+            "owners, and so will the new one: give --deadline, when it stops waiting for the others"
+        )
 
 
 def _text(drafted: RefinedStudyDocument) -> str:
@@ -137,9 +176,8 @@ def _text(drafted: RefinedStudyDocument) -> str:
         f"{drafted.leaves} leaves, by {drafted.target}.",
         f"  the rule for this budget: {drafted.rule[0]} trees of {drafted.rule[1]} leaves. A leaf "
         f"has {drafted.rows_per_leaf:.0f} rows on average, a count noise of {drafted.noise:.0f}",
-        f"  the rows that the trees were grown on: {drafted.rows}. Send it to the owners with the "
-        "draft: `dppca-owner review --grown-on` compares",
-        f"next: dppca-curator study check {drafted.path}",
+        f"  the rows that the trees were grown on: {drafted.rows}",
+        *steps_lines(drafted.next),
     ]
     if drafted.hidden:
         lines.insert(2, "  THE NOISE HIDES THE COUNTS: this budget is too small for a second study")

@@ -6,7 +6,6 @@ from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.tables import text_table
 from dppca.common.estimators.relations import relations_lines
 from dppca.common.numerics.forecast import UtilityForecast
-from dppca.common.numerics.synthesis.heaps import wide_bins_lines
 from dppca.common.synthesis.refinement import PlannedRounds
 from dppca.curator.planning.choices import PooledNoise
 from dppca.curator.planning.forecaster import GOOD, Feasibility, PlanNeed
@@ -26,7 +25,6 @@ def plan_text(plan: StudyPlan, *, width: int | None = None) -> str:
         _trusts(plan, width),
         relations_lines(plan.relations),
         [] if plan.rounds is None else _rounds(plan, plan.rounds),
-        wide_bins_lines(plan.wide_bins),
         _choices(plan, width),
         _costs(plan),
     ]

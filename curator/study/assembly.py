@@ -12,9 +12,34 @@ from dppca.common.aggregation.terms import Terms
 from dppca.common.documents.names import one_line
 from dppca.common.documents.yaml_text import NotYamlError, load_yaml
 from dppca.common.errors import StudyError
-from dppca.common.study import Study, study_from_yaml
+from dppca.common.study import Study, Trust, load_study_file, study_from_mapping, study_from_yaml
 
 _SECTIONS = ("identities", "openers")
+_STAND_IN = {"key": "AAAA", "signature": "AAAA"}
+
+
+def read_draft(text: str) -> Study | None:
+    """Return the study of a draft with ``trust: aggregate`` that lacks its owners' keys alone.
+
+    Keys that are none stand in for them, so its digest means nothing.
+    None if the file has keys, or another trust. Raise `StudyError` where anything else is wrong.
+    """
+    document, text = load_study_file(text)
+    privacy, owners = document.get("privacy"), document.get("owners")
+    masked = isinstance(privacy, dict) and privacy.get("trust") == Trust.AGGREGATE.value
+    if not masked or any(document.get(name) for name in _SECTIONS):
+        return None
+    names = [each for each in owners if isinstance(each, str)] if isinstance(owners, list) else []
+    keys = {
+        "identities": dict.fromkeys(names, _STAND_IN["key"]),
+        "openers": dict.fromkeys(names, _STAND_IN),
+    }
+    return study_from_mapping({**document, **keys}, text=text)
+
+
+def fewest_openers(study: Study) -> int:
+    """Return how many openers a study with ``trust: aggregate`` needs at least."""
+    return (study.privacy.colluders or 0) + 1 + 2 * study.spares
 
 
 def assemble_study(text: str, parts: Iterable[tuple[str, str]]) -> tuple[str, Study]:
@@ -38,6 +63,8 @@ def assemble_study(text: str, parts: Iterable[tuple[str, str]]) -> tuple[str, St
             keys[name] |= entries
     ending = "" if text.endswith("\n") else "\n"
     whole = text + ending + yaml.safe_dump(keys, width=10_000, default_flow_style=False)
+    if text.lstrip().startswith("{"):  # JSON, say: nothing can follow it
+        whole = yaml.safe_dump({**base, **keys}, sort_keys=False, allow_unicode=True, width=10_000)
     study = study_from_yaml(whole)
     Terms.from_study(study)
     return whole, study

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -356,7 +357,7 @@ def compose_command(
     lines = [
         *holdings.alarms,
         f"wrote {output}; rows: {rows}",
-        f"next: cd {output} && docker compose up && dppca-simulate report .",
+        f"next: cd {quote(str(output))} && docker compose up && dppca-simulate report .",
     ]
     emit(composed_folder, "\n".join(lines), as_json=as_json)
 

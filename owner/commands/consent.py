@@ -9,7 +9,7 @@ import click
 from dppca.common.errors import ConsentError
 from dppca.common.shell.console import Progress, progress, say
 from dppca.owner.release.contribution import Review
-from dppca.owner.render.faults import counts_text
+from dppca.owner.render.faults import counts_line, counts_text
 from dppca.owner.render.review import ContributionPreview
 
 
@@ -58,14 +58,13 @@ class Terminal:
 
     def require_consent(self, preview: ContributionPreview) -> bool:
         """See `Dialogue`."""
-        text = f"{preview.text(with_forecast=not self._yes)}\n{counts_text(preview.counted)}"
+        asked = preview.document(with_forecast=not self._yes)
+        question = f"{asked.question}\nYou assert: {' '.join(asked.asserted)}"
         if self._yes:
             if not self._quiet:
-                say(text, err=True)
+                say(f"{question}\n{counts_line(preview.counted, asked.study)}", err=True)
             return False
-        asked = preview.document()
-        asserted = " ".join(asked.asserted)
-        ask(text, f"{asked.question}\nYou assert: {asserted}\nContribute this?")
+        ask(f"{preview.text()}\n{counts_text(preview.counted)}", f"{question}\nContribute this?")
         return True
 
     def tell(self, text: str) -> None:

@@ -38,7 +38,7 @@ from dppca.owner.release.contribution import (
 )
 from dppca.owner.release.path import store_release
 from dppca.owner.release.weights import WeightRequest, plan_release, request_weights
-from dppca.owner.render.faults import with_counts
+from dppca.owner.render.faults import with_counts, with_counts_line
 from dppca.owner.render.models import ReleasedModelDocument, model_offer_text
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import kept_result, make_folder, model_path
@@ -122,11 +122,10 @@ def _release(
         keys = table.count_keys(data_set.key, allowed=study.max_rows_per_person)
         counted = replace(counted, key=keys)
     require_rows_of_people(counted)
-    text = with_counts(text, counted)
     if not options.yes:
-        ask(text, "Make this model?")
+        ask(with_counts(text, counted), "Make this model?")
     elif not quiet:
-        say(text, err=True)
+        say(with_counts_line(text, counted, study.name), err=True)
     with progress("Reading rows", table.n_rows, enabled=not quiet) as bar:
         prepared = release.prepare(table, progress=bar.advance)
     with open_ledger(site.ledger, lock=site.lock) as ledger:

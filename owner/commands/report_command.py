@@ -62,7 +62,7 @@ def command(
     from dppca.owner.commands.report import choose_targets, compare_tables, visible_relations
     from dppca.owner.ledger.file import read_history
     from dppca.owner.release.contribution import choose_data_set
-    from dppca.owner.render.faults import with_counts
+    from dppca.owner.render.faults import with_counts_line
     from dppca.owner.render.quality import QualityReport, quality_text
     from dppca.owner.site.config import load_site
     from dppca.owner.site.kept_studies import decoded_path, kept_study, save
@@ -102,5 +102,5 @@ def command(
             relations=relations,
             seconds=round(time.perf_counter() - started, 6),
         )
-        text = with_counts(quality_text(report), compared.faults)
+        text = with_counts_line(quality_text(report), compared.faults, study.name)
         emit(report, text, as_json=as_json)

@@ -50,18 +50,27 @@ def command(folder: Path, /, grown_on: Path | None, *, as_json: bool, **given: A
       dppca-owner review nltcs --data-set survey --study-file nltcs.yaml --json
     """
     from functools import partial
+    from shlex import join
 
     from dppca.common.errors import TooManyFaultsError
     from dppca.common.shell.console import progress
     from dppca.owner.commands.preview import Asked, preview_contribution
+    from dppca.owner.release.contribution import NextStep
     from dppca.owner.render.faults import with_counts
     from dppca.owner.site.config import load_site
 
+    study = given["study_name"]
     show = partial(progress, enabled=not as_json)
     preview = preview_contribution(
         load_site(folder), Asked(**given), grown_on=grown_on, progress=show
     )
     text = with_counts(preview.text(), preview.counted)
+    if not preview.refusals:
+        named = given["data_set_name"]
+        line = ["contribute", study, *([] if named is None else ["--data-set", named])]
+        if preview.review.step is NextStep.NOTHING:
+            line = ["components", study]
+        text = f"{text}\nNext: {join(['dppca-owner', *line])}"
     emit(preview.document(), text, as_json=as_json)
     if preview.refusals:
         return preview.refusals[0].exit_code

@@ -131,7 +131,7 @@ def _train_site_only(
     from dppca.owner.records.check import FaultCounts
     from dppca.owner.records.table import open_table
     from dppca.owner.release.contribution import choose_data_set
-    from dppca.owner.render.faults import counts_text
+    from dppca.owner.render.faults import with_counts_line
     from dppca.owner.render.models import TrainedDocument, training_text
     from dppca.owner.site.kept_studies import kept_result, make_folder, model_path
     from dppca.owner.site.policy import load_policy
@@ -176,4 +176,4 @@ def _train_site_only(
         coded_by_rule=counts,
         seconds=round(time.perf_counter() - started, 6),
     )
-    return document, f"{training_text(document)}\n{counts_text(counts)}"
+    return document, with_counts_line(training_text(document), counts, study.name)

@@ -11,6 +11,8 @@ from dppca.owner.ledger.entries import ReleaseRequest
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.release.contribution import BudgetStatus
 
+_ROUNDING = Decimal("1e-9")  # of costs that are computed
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChargedCost:
@@ -63,8 +65,22 @@ def charge_text(charge: PrivacyCost) -> str:
     return " and ".join(words.format(spent_text(each)) for words, each in parts if each)
 
 
-def standing_lines(status: BudgetStatus) -> list[str]:
-    """Return lines on a population's lifetime budget before and after a release."""
+def explain_fall(status: BudgetStatus, epsilon: Decimal) -> str | None:
+    """Say why a budget falls by another amount than a release's epsilon; None where it does not."""
+    before, after = status.remaining_before, status.remaining_after
+    if not status.admitted or before is None or after is None or before == after:
+        return None
+    fall = before - after
+    if abs(fall - epsilon) <= _ROUNDING:
+        return None
+    why = "costs of Gaussian noise add up to less than their sum"
+    if fall > epsilon:
+        why = f"the same noise costs more at the budget's delta, {decimal_text(status.delta)}"
+    return f"It falls by {spent_text(fall)}, not by {decimal_text(epsilon)}: {why}."
+
+
+def standing_lines(status: BudgetStatus, epsilon: Decimal) -> list[str]:
+    """Return lines on a population's lifetime budget before and after a release of this epsilon."""
     whole = f"epsilon {decimal_text(status.epsilon)} at delta {decimal_text(status.delta)}"
     lines = [
         f"  it counts for population {name} too, which shares charges" for name in status.tied_to
@@ -79,18 +95,21 @@ def standing_lines(status: BudgetStatus) -> list[str]:
     population = f"{status.population} ({status.who})" if status.who else status.population
     return [
         f"  budget of population {population}, {whole}: {left[0]} left before, {left[1]} after",
+        *([] if (why := explain_fall(status, epsilon)) is None else [f"  {why}"]),
         *lines,
     ]
 
 
 def charged_text(stored: StoredCharge) -> str:
-    """Return the population that was charged, the rest of its budget, and the charge."""
+    """Return the charge as the study states it, the population, and the rest of its budget."""
     known = (
         "policy.yaml does not state its budget now"
         if stored.remaining is None
         else f"{left_text(stored.remaining)} is left"
     )
-    return f"charged once to population {stored.population} ({known}): {charge_text(stored.charge)}"
+    cost = f"epsilon {decimal_text(stored.epsilon)}"
+    cost += f", delta {decimal_text(stored.delta)}" if stored.delta else ""
+    return f"charged once to population {stored.population}: {cost}; {known}"
 
 
 def other_owners(count: int) -> str:

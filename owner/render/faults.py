@@ -137,6 +137,26 @@ def with_counts(text: str, report: CheckReport) -> str:
     return "\n".join([*alarm_lines(report), text, counts_text(report)])
 
 
+def with_counts_line(text: str, report: CheckReport, study: str) -> str:
+    """Return a text on rows between the lines of `alarm_lines` and `counts_line`."""
+    return "\n".join([*alarm_lines(report), text, counts_line(report, study)])
+
+
+def counts_line(report: CheckReport, study: str) -> str:
+    """Return how many attributes have values coded by rule, where the counts were shown before."""
+    coded = [
+        f"{n} {what}"
+        for n, what in (
+            (sum(bool(each.by_rule) for each in report.attributes.values()), "attributes"),
+            (sum(each.count for each in report.malformed_rows.values()), "malformed lines"),
+        )
+        if n
+    ]
+    line = f"Coded by rule: {' and '.join(coded) or 'nothing'}"
+    more = [f"{line}; `dppca-owner check {study}` lists them"] if coded else [line]
+    return "\n".join(map(one_line, [*more, *_above_lines(report)]))
+
+
 def counts_text(report: CheckReport) -> str:
     """Return the values coded by rule, by attribute, with their share of the rows."""
     keys = [] if report.key is None else [one_line(f"{key_line(report.key)} (site-only)")]

@@ -174,7 +174,7 @@ def budget_text(document: SiteBudgets, *, width: int | None = None) -> str:
     ledger = document.ledger
     lines = [f"Ledger: {ledger.entries} entries, the chain verifies."]
     lines += _table(
-        ["population", "data sets", "epsilon", "delta", "spent", "left", "pure epsilon", "rho"],
+        ["population", "data sets", "epsilon", "delta", "spent", "left"],
         [
             [
                 each.name,
@@ -183,8 +183,6 @@ def budget_text(document: SiteBudgets, *, width: int | None = None) -> str:
                 _exact(each.delta),
                 spent_text(each.spent),
                 left_text(each.remaining),
-                spent_text(each.charged_epsilon),
-                spent_text(each.charged_rho),
             ]
             for each in document.populations
         ],
@@ -201,7 +199,7 @@ def budget_text(document: SiteBudgets, *, width: int | None = None) -> str:
         ),
     ]
     lines += _table(
-        ["time", "population", "data set", "study", "epsilon", "delta", "rho", "rows", "state"],
+        ["time", "population", "data set", "study", "epsilon", "delta", "rows", "state"],
         [
             [
                 each.time,
@@ -210,7 +208,6 @@ def budget_text(document: SiteBudgets, *, width: int | None = None) -> str:
                 each.study if not each.model else f"{each.study}: {each.model}",
                 decimal_text(each.epsilon),
                 decimal_text(each.delta),
-                spent_text(each.charged_rho),
                 "-" if each.rows is None else str(each.rows),
                 each.state,
             ]

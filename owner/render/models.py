@@ -14,7 +14,7 @@ from dppca.owner.ledger.entries import ReleaseRequest
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.release.contribution import BudgetStatus, NextStep
 from dppca.owner.release.weights import WeightRelease
-from dppca.owner.render.charges import StoredCharge, charge_text, charged_text, standing_lines
+from dppca.owner.render.charges import StoredCharge, charged_text, standing_lines
 from dppca.owner.render.faults import with_counts
 
 if TYPE_CHECKING:
@@ -95,12 +95,12 @@ def model_offer_text(
         f"  the number of rows, {n_rows}, exactly, and a receipt of the guarantee",
         "What it costs, in addition to the components:",
         f"  {request.mechanism} noise: epsilon {decimal_text(request.epsilon)}, delta "
-        f"{decimal_text(request.delta)}; charged: {charge_text(request.charge)}",
+        f"{decimal_text(request.delta)}",
         *([f"  epsilon is split: {split}"] if split else []),
-        *standing_lines(status),
+        *standing_lines(status, request.epsilon),
         "The guarantee holds if:",
         f"  no person has more than {person} row{'s' if person > 1 else ''} in this data set",
-        f"Next: train, charge, draw the noise, and store the model{again}",
+        f"It would then train, charge, draw the noise, and store the model{again}",
     ]
     return "\n".join(lines)
 

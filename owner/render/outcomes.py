@@ -90,7 +90,7 @@ def contribution_text(document: ContributionDocument) -> str:
     again = " (the curator already had it)" if document.already_stored else ""
     return (
         f"Sent {document.bytes} bytes on {document.rows} rows to study {document.study}"
-        f"{again}.\nIt was {charged_text(document)}. The study is {document.state}.\n"
+        f"{again}.\nIt was {charged_text(document)}.\nThe study is {document.state}.\n"
         f"The curator's signed acknowledgement: {document.acknowledgement}.\n"
         f"Next: dppca-owner {'open' if document.opens else 'components'} {document.study}"
     )

@@ -28,8 +28,8 @@ from dppca.owner.records.faults import CheckReport, KeyReport
 from dppca.owner.release.contribution import BudgetStatus, Forecast, NextStep, Review, forecast
 from dppca.owner.render.charges import (
     ChargedCost,
-    charge_text,
     charged_cost,
+    explain_fall,
     other_owners,
     standing_lines,
 )
@@ -41,7 +41,7 @@ _NEXT = {
     NextStep.RESERVE: "charge it, draw the noise, and send",
     NextStep.DRAW: "charged already; an earlier attempt stopped before it sent anything: draw "
     "and send, at no further charge",
-    NextStep.NOTHING: "nothing: the curator holds a release, which was recovered or disowned",
+    NextStep.NOTHING: "do nothing: the curator holds a release, which was recovered or disowned",
     NextStep.SEND: "charged and stored already: send the same bytes again, at no further charge",
 }
 
@@ -119,6 +119,9 @@ class ReviewDocument(ChargedCost):
     parameters: Annotated[dict[str, Whole], "integers of the noise's law, in integer units"]
     resolution_bits: Annotated[int, "binary digits of a coded value"]
     budget: Annotated[BudgetStatus, "the population's lifetime budget"]
+    budget_why: Annotated[
+        str | None, "why the budget falls by another amount than epsilon; null where it does not"
+    ]
     next: Annotated[NextStep, "what `contribute` would do next, where it is not refused"]
     continues: Annotated[bool, "whether it continues a study that was published"]
     forecast: Annotated[
@@ -217,6 +220,7 @@ class ContributionPreview:
             parameters={**noise.law.parameters()},
             resolution_bits=noise.sensitivity.resolution_bits,
             budget=found.budget_status,
+            budget_why=explain_fall(found.budget_status, found.request.epsilon),
             next=found.step,
             continues=study.continues is not None,
             forecast=self.forecast if with_forecast else None,
@@ -342,8 +346,8 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
         f"goes to {owners}.",
         "What it costs:",
         f"  {found.mechanism} noise: epsilon {decimal_text(found.epsilon)}, "
-        f"delta {decimal_text(found.delta)}; charged: {charge_text(found.charge)}",
-        *standing_lines(found.budget),
+        f"delta {decimal_text(found.delta)}",
+        *standing_lines(found.budget, found.epsilon),
         "You assert this, because no software can check it:",
         *(f"  {each}" for each in found.asserted),
         f"Over all owners together, one person's privacy loss is then at most epsilon "
@@ -356,7 +360,7 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
     if refusals:
         lines += ["Next: nothing. `contribute` would refuse:", *(f"  {each}" for each in refusals)]
     else:
-        lines.append(f"Next: {_NEXT[found.next]}")
+        lines.append(f"`contribute` would: {_NEXT[found.next]}")
     return "\n".join(map(one_line, lines))
 
 

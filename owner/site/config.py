@@ -7,6 +7,7 @@ where it can (`dppca.common.shell.files`).
 """
 
 import shlex
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from dppca.owner.site.file_forms import SiteDocument, parse_document
 SITE_FILE = "site.yaml"
 POLICY_FILE = "policy.yaml"
 STUDIES = "studies"
+_MOST_NAMED = 5  # sites in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +109,7 @@ def load_site(folder: Path) -> Site:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         require_absent(path, error)
-        raise SettingError(
-            f"no {SITE_FILE} can be read in {folder}: run `dppca-owner --site "
-            f"{shlex.quote(str(folder))} init "
-            "--name NAME --curator HOST:PORT`, or name another folder with --site"
-        ) from error
+        raise SettingError(_no_site(folder)) from error
     document = parse_document(text, SiteDocument, SITE_FILE)
     site = Site(
         folder=folder.resolve(),
@@ -127,3 +125,17 @@ def load_site(folder: Path) -> Site:
 
         sweep_opener_keys(site.openers, site.ledger)
     return site
+
+
+def _no_site(folder: Path) -> str:
+    """Ask for the site's folder, with those near by; only then say how a site is made."""
+    near: list[str] = []
+    with suppress(OSError):
+        found = [*folder.glob(f"*/{SITE_FILE}"), *folder.parent.glob(f"*/{SITE_FILE}")]
+        near = sorted({shlex.quote(str(each.parent)) for each in found})[:_MOST_NAMED]
+    return (
+        f"no {SITE_FILE} in {folder}: name your site's folder with --site"
+        + (f", such as {', '.join(near)}" if near else "")
+        + f". Only for a new site: `dppca-owner --site {shlex.quote(str(folder))} init "
+        "--name NAME --curator HOST:PORT`"
+    )

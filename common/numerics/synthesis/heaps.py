@@ -6,6 +6,7 @@ about a subject, not from the rows; so the schema alone decides here.
 """
 
 from collections.abc import Sequence
+from math import ceil, floor
 
 from dppca.common.schema import Schema
 from dppca.common.schema.attributes import Date, Numeric, Ordinal
@@ -26,12 +27,28 @@ def find_wide_bins(schema: Schema) -> tuple[str, ...]:
     )
 
 
-def wide_bins_lines(names: Sequence[str]) -> list[str]:
-    """Return the lines of the warning about these numerics; none without names."""
+def wide_bins_lines(schema: Schema, names: Sequence[str]) -> list[str]:
+    """Return the remark about these numerics of a schema, with an example; none without names."""
     if not names:
         return []
+    first = schema.attributes[schema.find_index(names[0])]
+    assert isinstance(first, Numeric)  # noqa: S101 - they have bins
+    lower, upper = first.bounds
+    example = round_number(ceil(lower), floor(upper))
     return [
-        f"HEAPS ARE LOST: bins of {', '.join(names)} hold several whole numbers, and a number that "
-        "many rows have, such as 40 hours of work, is spread over its bin in synthetic rows. If "
-        "such numbers are known without the rows, name them: spikes: [40]"
+        f"note: a bin of {', '.join(names)} holds several whole numbers. If it is known, without "
+        f"looking at the rows, that very many rows have one certain number, such as {example} for "
+        f"{names[0]}, synthetic rows keep that heap with spikes: [{example}]"
     ]
+
+
+def round_number(lower: int, upper: int) -> int:
+    """Return the roundest whole number between bounds; of several the one nearest the middle."""
+    middle, step = (lower + upper) // 2, 1
+    best = middle
+    while abs(step) <= max(abs(lower), abs(upper)):
+        step *= 10
+        near = (middle + step // 2) // step * step
+        if lower < near < upper:
+            best = near
+    return best

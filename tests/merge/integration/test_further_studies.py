@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from dppca.common.errors import StudyError
+from dppca.common.errors import SettingError, StudyError
 from dppca.common.pages.guard import COOKIE
 from dppca.common.study import study_from_yaml
 from dppca.common.transport.testbed import CURATOR, LocalFederation, Processes
@@ -47,15 +47,28 @@ def test_a_study_is_refined_from_its_result_alone(trust: str, tmp_path: Path) ->
         live.each(drivers, lambda each: each.use_result(first, None))
         result, draft = tmp_path / "first.npz", tmp_path / "second.yaml"
         federation.operate("study", "components", first.name, "--output", result)
-        drafted = live.call(
+        asked = (
             *("operator", CURATOR, "study", "refine", result, "--target", "sex"),
             *("--name", "second", "--epsilon", "4", "--trees", 2, "--leaves", 8),
             *("--ca", tmp_path / "authority" / "ca.pem", "--output", draft),
-            *(("--delta", "1e-6", "--open-by", OPEN_BY) if masked else ()),
-        ).document
+            *(("--delta", "1e-6") if masked else ()),
+        )
+        if masked:
+            with pytest.raises(SettingError, match="give --open-by"):
+                live.call(*asked)
+            assert not [*tmp_path.glob("second*")]
+        drafted = live.call(*asked, *(("--open-by", OPEN_BY) if masked else ())).document
+        checked = live.call("operator", CURATOR, "study", "check", draft).document
+        assert (checked["digest"] is None) == masked
+        first_step, *later, last_step = drafted["next"]
+        assert first_step == f"dppca-curator study check {draft}"
+        assert last_step.startswith("dppca-owner review second --grown-on second-rows.parquet  #")
+        assert later == checked["next"]
         rows = Path(drafted["rows"])
         assert (drafted["continues"], drafted["hidden"]) == (first.name, False)
         if masked:
+            with pytest.raises(StudyError, match="lacks the owners' keys"):
+                federation.operate("study", "create", draft)
             said = [tmp_path / f"{each.name}.json" for each in drivers]
             for place, (each, file) in enumerate(zip(drivers, said, strict=True)):
                 answer = each.identify("second", opener=place < 2)

@@ -1,6 +1,7 @@
 """``study new`` and ``study check``, as somebody at a shell sees them."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,9 @@ from click.testing import CliRunner, Result
 
 from dppca.common.errors import SettingError, StudyError
 from dppca.curator.cli import cli
+from tests.support.commands import answer_of
 from tests.support.documents import require_documented
+from tests.support.masked import make_masked_study, masked_document
 from tests.support.studies import binary_of, categorical_of, numeric_of, study_document
 
 COLUMNS = "name,type,lower,upper,labels\nage,integer,0,110,\nsex,label,,,f|m\nnote,label,,,\n"
@@ -29,7 +32,11 @@ def test_a_draft_says_what_is_left_to_decide_and_what_to_do_next(
     columns: Path, tmp_path: Path
 ) -> None:
     done = invoke("new", "--columns", columns, "--output", tmp_path / "s.yaml")
-    for said in ("decide: epsilon", "decide: categories of note", "next: fill these in, then"):
+    for said in (
+        "decide: epsilon",
+        "decide: categories of note",
+        "Fill these in.\nnext: dppca-curator study check",
+    ):
         assert said in done.output
     with pytest.raises(StudyError, match="attribute note, categories: is blank"):
         invoke("check", tmp_path / "s.yaml")
@@ -53,7 +60,7 @@ def test_a_study_whose_bins_would_lose_heaps_is_valid_and_check_says_so(tmp_path
         path.write_text(json.dumps(study_document([fields, binary_of("sex", ["f", "m"])])))
         checked = json.loads(invoke("check", path, "--json").output)
         assert require_documented("dppca-curator", checked)["wide_bins"] == wide
-        assert ("HEAPS ARE LOST: bins of hours" in invoke("check", path).output) == bool(wide)
+        assert ("such as 50 for hours" in invoke("check", path).output) == bool(wide)
 
 
 def test_labels_that_are_one_number_are_said(tmp_path: Path) -> None:
@@ -88,3 +95,37 @@ def test_a_file_that_is_there_is_not_written_over(columns: Path, tmp_path: Path)
     with pytest.raises(SettingError, match="cannot write the new file"):
         invoke("new", "--columns", columns, "--output", tmp_path / "s.yaml")
     assert (tmp_path / "s.yaml").read_text() == "mine"
+
+
+def test_a_masked_draft_is_checked_and_begins_once_it_has_keys(tmp_path: Path) -> None:
+    whole = masked_document((made := make_masked_study(3, 2)).keys, made.secrets)
+    keys = {name: whole.pop(name) for name in ("identities", "openers")}
+    draft, complete = tmp_path / "my draft.yaml", tmp_path / "my draft-with-keys.yaml"
+    draft.write_text(json.dumps(whole))
+    checked = json.loads(invoke("check", draft, "--json").output)
+    assert require_documented("dppca-curator", checked)["digest"] is None
+    asked, assembled, created = (shlex.split(each, comments=True) for each in checked["next"])
+    assert asked == ["dppca-owner", "identity", "study", "--opener"]
+    assert assembled == [
+        "dppca-curator",
+        "study",
+        "assemble",
+        str(draft),
+        "keys/*",
+        "--output",
+        str(complete),
+    ]
+    assert created == ["dppca-curator", "study", "create", str(complete)]
+    assert (
+        "The owners' keys are still missing.\nnext:\n  1. dppca-owner identity"
+        in invoke("check", draft).output
+    )
+    reached = ["--curator", "localhost:1", "--credentials", str(tmp_path)]
+    code, refused = answer_of("dppca-curator", cli, "study", "create", draft, *reached)
+    assert code == StudyError.exit_code
+    assert (
+        "lacks the owners' keys, which trust: aggregate needs: 1. `dppca-owner identity study"
+        in refused["error"]["message"]
+    )
+    complete.write_text(json.dumps({**whole, **keys}))
+    assert json.loads(invoke("check", complete, "--json").output)["digest"] == made.study.digest

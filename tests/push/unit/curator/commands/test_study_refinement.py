@@ -58,7 +58,8 @@ def test_a_draft_is_never_written_over(proved: ProvedSite, tmp_path: Path) -> No
     output.write_text("kept")
     code, refused = _refine(proved, output)
     assert code != 0
-    assert "cannot write the new file" in refused["error"]["message"]
+    assert "exists and is not overwritten: give another --output" in refused["error"]["message"]
+    assert [*tmp_path.iterdir()] == [output, tmp_path / "authority.pem"], "no rows beside it either"
     assert output.read_text() == "kept"
     assert not list(tmp_path.glob("*.parquet")), "nothing was drawn"
 

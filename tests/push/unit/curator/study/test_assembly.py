@@ -7,8 +7,9 @@ import pytest
 import yaml
 
 from dppca.common.errors import StudyError
-from dppca.curator.study.assembly import assemble_study
+from dppca.curator.study.assembly import assemble_study, fewest_openers, read_draft
 from tests.support.masked import make_masked_study, masked_document
+from tests.support.studies import study_document
 
 MADE = make_masked_study(3, 2)
 WHOLE = masked_document(MADE.keys, MADE.secrets)
@@ -36,6 +37,7 @@ def answer(owner: str, **changes: Any) -> tuple[str, str]:
     return f"{owner}.json", json.dumps(document)
 
 
+MADE_OF = WHOLE["schema"]["attributes"]
 PARTS = [part("owner-1"), answer("owner-2"), part("owner-3")]
 
 
@@ -44,6 +46,36 @@ def test_lines_and_json_make_the_study_and_a_persons_words_stay() -> None:
     assert study == MADE.study
     assert whole.startswith(DRAFT)
     assert assemble_study(DRAFT.rstrip("\n"), PARTS)[1] == study
+    assert assemble_study(json.dumps(yaml.safe_load(DRAFT)), PARTS)[1] == study, "JSON is YAML, too"
+
+
+def test_a_draft_without_keys_is_a_study_but_for_them() -> None:
+    for text in (DRAFT, json.dumps(yaml.safe_load(DRAFT))):
+        draft = read_draft(text)
+        assert draft is not None
+        left = {"identities": MADE.study.identities, "openers": MADE.study.openers}
+        assert draft.model_copy(update=left) == MADE.study
+        assert fewest_openers(draft) == len(WHOLE["openers"])
+    assert read_draft(yaml.safe_dump(WHOLE)) is None
+    assert read_draft(yaml.safe_dump(study_document(MADE_OF))) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"open_by": None}, "needs open_by"),
+        ({"privacy": {**WHOLE["privacy"], "colluders": 2}}, "less colluders 2 must be 2 or more"),
+        ({"spares": 9}, "1 colluders and 9 spares need 20"),
+        ({"owners": ["owner-1", "owner-1", "owner-3"]}, "owners must differ"),
+        ({"owners": ["owner-1", ["a"]]}, "owners"),
+        ({"owners": None}, "owners"),
+    ],
+)
+def test_whatever_else_is_wrong_with_a_draft_is_said_at_once(
+    changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(StudyError, match=message):
+        read_draft(yaml.safe_dump({**yaml.safe_load(DRAFT), **changes}))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,14 @@ from dppca.common.study import FaultRule, Study, study_from_canonical, study_fro
 from dppca.owner.records.check import FaultCounts, check_table
 from dppca.owner.records.faults import MALFORMED, CheckReport, FaultCount, FaultKind, LineFault
 from dppca.owner.records.table import open_table
-from dppca.owner.render.faults import alarm_lines, check_text, counts_text, with_counts
+from dppca.owner.render.faults import (
+    alarm_lines,
+    check_text,
+    counts_line,
+    counts_text,
+    with_counts,
+    with_counts_line,
+)
 from tests.support.examples import examples
 from tests.support.sites import make_trained_site
 from tests.support.studies import binary_of, categorical_of, make_schema, make_study, numeric_of
@@ -86,6 +93,9 @@ def test_every_value_coded_by_rule_is_counted_with_what_it_became(tmp_path: Path
     assert "work: 3 of 10 (30.00%)" in text
     assert "1 out-of-bounds, coded as the nearest bound" in text
     assert "choice made from data" in text
+    line = "Coded by rule: 2 attributes; `dppca-owner check census` lists them"
+    assert counts_line(report, "census") == line
+    assert with_counts_line("Sent.", report, "census").endswith(f"\nSent.\n{line}")
 
 
 CELLS = st.lists(
@@ -130,6 +140,8 @@ def test_a_rule_compares_each_attribute_and_malformed_rows(tmp_path: Path) -> No
     assert above.above == {MALFORMED: 0.5}
     assert "TOO MANY FAULTS" in check_text(above)
     assert "50.0%. Correct" in counts_text(above)
+    assert "Coded by rule: 1 malformed lines; `" in counts_line(above, "s")
+    assert "50.0%. Correct" in counts_line(above, "s"), "what is too much is always said"
     assert "TOO MANY FAULTS" not in check_text(broken.under(FaultRule(refuse_if_above=0.5)))
 
 

@@ -14,11 +14,12 @@ from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import study_from_mapping
 from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.entries import Reservation
 from dppca.owner.records.faults import CheckReport
-from dppca.owner.release.contribution import forecast, review
+from dppca.owner.release.contribution import forecast, request_contribution, review
 from dppca.owner.render.review import ContributionPreview, ReviewDocument, review_text
 from dppca.owner.site.config import Site
-from tests.support.ledgers import BUDGET, account_of
+from tests.support.ledgers import BUDGET, account_of, history_of
 from tests.support.studies import binary_of, categorical_of, make_study, numeric_of
 
 EMPTY = History()
@@ -119,6 +120,48 @@ def test_a_review_warns_where_the_noise_hides_relations() -> None:
     assert "\n".join(few.relations.warning) in texts[0]
     assert "THE NOISE HIDES RELATIONS" in texts[0]
     assert "THE NOISE HIDES RELATIONS" not in texts[1]
+
+
+@pytest.mark.parametrize(
+    ("epsilons", "budget", "why"),
+    [
+        (
+            ["0.5"],
+            ("3", "1e-6"),
+            "not by 0.5: costs of Gaussian noise add up to less than their sum",
+        ),
+        (["0.5", "0.5"], ("3", "1e-6"), "costs of Gaussian noise add up to less than their sum."),
+        (
+            ["0.5"],
+            ("3", "1e-12"),
+            "not by 0.5: the same noise costs more at the budget's delta, 0.0",
+        ),
+        (["0.5"], ("0.1", "1e-6"), None),
+        (["0.5"], ("3", "0"), None),
+    ],
+)
+def test_a_budget_that_does_not_fall_by_epsilon_says_why(
+    epsilons: list[str], budget: tuple[str, str], why: str | None
+) -> None:
+    account = account_of(budget=Budget(*map(Decimal, budget)))
+    kind = {"epsilon": epsilons[-1]}
+    if budget[1] != "0":
+        kind |= {"mechanism": "gaussian", "delta": "1e-9"}
+    earlier = [
+        Reservation(
+            1,
+            "",
+            bytes(16),
+            request_contribution(make_study("small", name="other", **kind), account=account),
+        )
+        for _ in epsilons[1:]
+    ]
+    history = history_of(*earlier)
+    found = review(make_study("small", **kind), history, n_rows=1000, account=account)
+    document = _document(found)
+    assert (document.budget_why is None) == (why is None)
+    assert why is None or why in str(document.budget_why)
+    assert ("It falls by" in review_text(document)) == (why is not None)
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,25 @@ def test_bins_lose_a_heap_where_they_hold_several_whole_numbers(
     schema = make_schema([{**numeric_of("hours", 1, 99), **fields}, binary_of("b", ["n", "y"])])
     names = find_wide_bins(schema)
     assert names == (("hours",) if wide else ())
-    said = "\n".join(wide_bins_lines(names))
-    assert ("bins of hours hold several whole numbers" in said) == wide
-    assert ("spikes: [40]" in said) == wide
+    said = "\n".join(wide_bins_lines(schema, names))
+    assert ("a bin of hours holds several whole numbers" in said) == wide
+    assert ("such as 50 for hours" in said) == (wide and "upper" not in fields)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "example"),
+    [(1900, 2025, 2000), (1, 99, 50), (-30, -5, -20), (0, 7, 3), (1001, 1009, 1005), (5, 3e6, 2e6)],
+)
+def test_the_example_is_a_round_number_inside_the_bounds(
+    lower: float, upper: float, example: float
+) -> None:
+    fields = {**numeric_of("built", lower, upper), "integer": True, "bins": 2, "histogram": True}
+    schema = make_schema([fields, binary_of("b", ["n", "y"])])
+    (said,) = wide_bins_lines(schema, find_wide_bins(schema))
+    assert f"such as {int(example)} for built" in said
+    assert said == said.replace("HEAPS", ""), "it is no error"
+    spiked = make_schema([{**fields, "spikes": [int(example)]}, binary_of("b", ["n", "y"])])
+    assert find_wide_bins(spiked) == ()
 
 
 def test_rows_in_the_unit_ball_have_no_bins() -> None:
