@@ -210,7 +210,7 @@ def health(curator: str, credentials: Path, timeout: float, *, live: bool, as_js
 @verification_options
 @prints("dppca.common.attestation.documents:Verification")
 def verify(**given: Any) -> int:
-    """Check what a released FILE claims: components, rows, a model, a summary. Works offline.
+    """Check what a released FILE claims: components, rows or a model. Works offline.
 
     Checks every signature and digest, and computes sensitivity, noise and guarantee again from the
     study in the receipt; with --uploads, the sum from what was sent. If something is wrong, exits

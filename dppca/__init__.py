@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dppca.common.schema import Binary, Categorical, Date, Numeric, Ordinal, Schema
     from dppca.common.schema.frames import CodingWarning, decode, encode
     from dppca.common.study import Study, study_from_yaml
-    from dppca.common.verification.components import Components, read_result
+    from dppca.common.verification.components import Components, UnvouchedWarning, read_result
     from dppca.common.verification.files import verify_file
     from dppca.curator.planning.notebook import plan
     from dppca.deploy.simulation.notebook import Simulation, simulate
@@ -66,6 +66,7 @@ __all__ = [
     "SpendingWarning",
     "Study",
     "UnitBall",
+    "UnvouchedWarning",
     "Variant",
     "calibrate",
     "decode",
@@ -88,6 +89,7 @@ _ELSEWHERE = {
     "Simulation": "dppca.deploy.simulation.notebook",
     "SpendingWarning": "dppca.common.estimators.base.cautions",
     "Study": "dppca.common.study",
+    "UnvouchedWarning": "dppca.common.verification.components",
     "calibrate": "dppca.common.privacy.release",
     "decode": "dppca.common.schema.frames",
     "encode": "dppca.common.schema.frames",

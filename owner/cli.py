@@ -4,7 +4,6 @@ Only `click` is imported here. A command's module is imported when that command 
 its own help; it declares the options. The libraries that the work needs are imported when it runs.
 """
 
-import os
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -142,8 +141,6 @@ def _interrupted(command: str | None) -> str:
 
 def main() -> NoReturn:
     """Entry point."""
-    # gRPC's own lines stand beside errors of ours that say the same in words; it is loaded later.
-    os.environ.setdefault("GRPC_VERBOSITY", "none")
     run_and_end(cli)
 
 

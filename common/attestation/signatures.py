@@ -52,6 +52,16 @@ class VouchingAuthority:
     name: Annotated[str, "its name, as its certificate has it"]
     fingerprint: Annotated[DigestText, "SHA-256 of its public key"]
 
+    def __str__(self) -> str:
+        return f"authority {self.name}, SHA-256 {self.fingerprint}"
+
+
+UNVOUCHED = "CONSISTENT, BUT NOBODY VOUCHES FOR IT"
+UNVOUCHED_WHY = (
+    "anybody can make such a file under any names: give the authority's certificate with"
+)
+"""What is said of a file whose certificates nobody was asked about; an option's name follows."""
+
 
 def make_signer(credentials: Credentials) -> Signer:
     """Return the party of some credentials; `IdentityError` if its key cannot sign."""

@@ -162,6 +162,10 @@ def trees_accuracy(
 
 
 def stack_features(columns: Sequence[Column], *, without: Sequence[int]) -> NDArray[np.float64]:
-    """Return values and codes of labels, shape (n_rows, attributes), but of some attributes."""
+    """Return values and codes of labels, shape (n_rows, attributes), but of some attributes.
+
+    A cell without a number, be it missing, infinite or text, is NaN: trees know no other gap.
+    """
     kept = [column for index, column in enumerate(columns) if index not in without]
-    return np.column_stack(kept).astype(np.float64)
+    stacked = np.column_stack(kept).astype(np.float64)
+    return np.where(np.isfinite(stacked), stacked, np.nan)

@@ -2,7 +2,7 @@
 
 One thread suits products that are small or already distributed over threads. On a busy machine
 BLAS' own threads wait for each other at every block: products of 24 columns took a thousand times
-as long with two as with one (decision 46). The number of threads belongs to the process, so
+as long with two as with one. The number of threads belongs to the process, so
 overlapping uses in several threads are counted, and the last one to leave restores the original
 number.
 """

@@ -154,6 +154,8 @@ def run_and_end(group: click.Command) -> NoReturn:
     of gRPC and Arrow still run and cannot be joined: one of them may abort the process, and the
     exit code, which scripts use, would be lost.
     """
+    # gRPC's own lines stand beside errors of ours that say the same in words; it is loaded later.
+    os.environ.setdefault("GRPC_VERBOSITY", "none")
     try:
         run(group)
     except SystemExit as leaving:

@@ -2,13 +2,14 @@
 
 A result file names no columns: its receipt holds the study, and the study's schema names them. So
 files of every version have names, and the signed arrays are unchanged
-(docs/decisions/0137-components-with-names.md).
+(docs/explanation/showing-results.md, 137).
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,9 @@ from numpy.typing import NDArray
 from dppca.common.attestation.envelopes import read_signed
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.results import Result
+from dppca.common.attestation.signatures import UNVOUCHED, UNVOUCHED_WHY, VouchingAuthority
 from dppca.common.attestation.verify import verify_result
+from dppca.common.documents.names import one_line
 from dppca.common.documents.tables import html_table
 from dppca.common.errors import ArtefactError
 from dppca.common.numerics.loadings import MOST_LOADINGS, KeptComponent, Loading, largest_loadings
@@ -28,6 +31,10 @@ from dppca.common.transport.revoked import RevocationList
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+class UnvouchedWarning(UserWarning):
+    """Nobody vouches for a file: it is consistent, and anybody may have made it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,8 @@ class Components:
         What was asked for, with the schema that codes rows.
     receipt
         What the curator signed; None in a simulation, which signs nothing.
+    vouched_by
+        Authority that certified all parties; None where none was given: then nobody vouches.
     """
 
     components_: NDArray[np.float64]
@@ -65,6 +74,7 @@ class Components:
     n_rows: int
     study: Study
     receipt: Mapping[str, Any] | None
+    vouched_by: VouchingAuthority | None = None
 
     def largest_loadings(self, most: int = MOST_LOADINGS) -> tuple[tuple[Loading, ...], ...]:
         """Return the largest loadings of each component by magnitude, descending."""
@@ -99,10 +109,15 @@ class Components:
 
     @property
     def _title(self) -> str:
-        return (
+        title = (
             f"{self.study.name}: {len(self.components_)} components of "
             f"{len(self.feature_names)}, from {self.n_rows} rows"
         )
+        if self.receipt is None:
+            return title
+        if self.vouched_by is None:
+            return f"{UNVOUCHED}: {title}"
+        return f"{title}; all parties were certified by {one_line(str(self.vouched_by))}"
 
     @property
     def _rows(self) -> list[tuple[str, str, str, str]]:
@@ -132,7 +147,8 @@ def read_result(
     ----------
     ca
         PEM of the authority that certified the parties. Without it the certificates in the file are
-        accepted; this shows that the file is complete and unaltered but not who made it.
+        accepted; this shows that the file is complete and unaltered but not who made it: a warning
+        (`UnvouchedWarning`) says so, and the printed result too.
     revoked
         The authority's revocation list.
     study
@@ -145,16 +161,21 @@ def read_result(
     ReceiptError, SignatureError, AlteredError
         A check fails; the message names the part at fault.
     """
+    parties = KnownParties(ca, revoked=revoked)
     try:
         signed = read_signed(Path(path))
-        checked, result = verify_result(signed, KnownParties(ca, revoked=revoked))
+        checked, result = verify_result(signed, parties)
     except OSError as error:
         raise ArtefactError(f"{path} cannot be read: {error.strerror or error}") from error
     except ArtefactError as error:
         raise ArtefactError(f"{path}: {error}") from error
     if study is not None and study.digest != checked.study.digest:
         raise ArtefactError("the result belongs to another study")
-    return make_components(result, checked.study, checked.document)
+    authority = parties.authority()
+    if authority is None:
+        warnings.warn(f"{path}: {UNVOUCHED}: {UNVOUCHED_WHY} ca=", UnvouchedWarning, stacklevel=2)
+    found = make_components(result, checked.study, checked.document)
+    return replace(found, vouched_by=authority)
 
 
 def kept_components(result: Result, study: Study) -> tuple[KeptComponent, ...]:

@@ -17,12 +17,14 @@ from dppca.common.attestation.envelopes import (
     read_signed,
 )
 from dppca.common.attestation.parties import KnownParties
+from dppca.common.attestation.signatures import UNVOUCHED, UNVOUCHED_WHY
 from dppca.common.attestation.sums import require_sum
 from dppca.common.attestation.verify import verify_result
 from dppca.common.documents.names import one_line
 from dppca.common.errors import ArtefactError, SettingError
 from dppca.common.privacy.collusion import foresee_collusion
 from dppca.common.privacy.labels import Label
+from dppca.common.privacy.laws import LAWS
 from dppca.common.shell.clock import utc_now
 from dppca.common.transport.revoked import RevocationList
 
@@ -154,15 +156,14 @@ def verification_text(report: Verification, *, ca: Path | None = None) -> str:
     what = f"{report.kind} of study {report.study}, {report.label}"
     if authority is None:
         lines = [
-            f"CONSISTENT, BUT NOBODY VOUCHES FOR IT: {what}",
-            "  anybody can make such a file under any names: give the authority's certificate "
-            "with --ca",
+            f"{UNVOUCHED}: {what}",
+            f"  {UNVOUCHED_WHY} --ca",
         ]
     else:
         lines = [
             f"VERIFIED: {what}",
-            f"  all parties were certified by authority {authority.name}, SHA-256 "
-            f"{authority.fingerprint}" + ("" if ca is None else f", from {ca.resolve()}"),
+            f"  all parties were certified by {authority}"
+            + ("" if ca is None else f", from {ca.resolve()}"),
         ]
     lines += [
         f"  every byte is as {report.signed_by} signed it",
@@ -187,7 +188,8 @@ def verification_text(report: Verification, *, ca: Path | None = None) -> str:
 
 def _together_lines(report: Verification) -> list[str]:
     noise, guarantee = report.mechanism, report.guarantee
-    amount = ", ".join(f"{name} {value}" for name, value in noise.parameters.items())
+    deviation = LAWS[noise.name](**noise.parameters).deviation / 4**noise.resolution_bits
+    whose = "the sum" if isinstance(noise, SumMechanism) else "each owner's sums"
     owners = ", ".join(f"{each.owner} ({each.n_rows} rows)" for each in report.owners)
     missing, left, together = [], [], "guarantee of the components"
     if report.continues is not None:
@@ -204,8 +206,8 @@ def _together_lines(report: Verification) -> list[str]:
         *missing,
         *_sum_lines(report),
         f"  countersigned by curator {report.countersigned_by}",
-        f"  computed again from the study: {noise.name} noise, {amount} for L1 {noise.l1}, "
-        f"squared L2 {noise.l2_squared}, at {noise.resolution_bits} bits",
+        f"  noise of {whose}, computed again from the study: {noise.name.capitalize()}, standard "
+        f"deviation {deviation:.3g} rows",
         f"  {together}: epsilon {guarantee.epsilon}, delta {guarantee.delta}, provided that:",
         *(f"    {assumption}" for assumption in guarantee.assumptions),
         *left,

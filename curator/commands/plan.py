@@ -74,6 +74,7 @@ _DEFAULT_SPECTRUM = "power:1"
     show_default=True,
     help="Bandwidth of an owner's line, Mbit/s.",
 )
+@click.option("--details", is_flag=True, help="Print all figures, in wide tables.")
 @click.option(
     "--plot", "picture", type=FILE, help="Draw the forecast into this file (.png, .svg or .pdf)."
 )
@@ -89,18 +90,19 @@ def plan(
     bandwidth: float,
     picture: Path | None,
     *,
+    details: bool,
     as_json: bool,
 ) -> None:
     """Forecast the study described in FILE (YAML) from public numbers alone.
 
-    Sends and charges nothing, and reads FILE only. For both mechanisms and a grid of epsilons,
-    shows which components would still be seen above the noise; the smallest epsilon, the rows and
-    the owners that would be enough; bytes and time. All of it depends on the assumed eigenvalues.
+    Sends and charges nothing, and reads FILE only. Says whether the study can work; the smallest
+    epsilon, the rows and the owners that would be enough; bytes and time. With --details for both
+    mechanisms and a grid of epsilons which components would be seen above the noise. All of it depends on the assumed eigenvalues.
     Without --spectrum they are the best that the schema allows: then "cannot work" is certain, and
     "works" is not.
 
-    It also says what choices of the schema (sum_weight, histograms, products of bins, targets) cost
-    and gain. It warns where noise would hide relations between attributes from synthetic rows.
+    With --details or --target it also says what choices of the schema (sum_weight, histograms,
+    products of bins, targets) cost and gain. It warns where noise would hide relations between attributes from synthetic rows.
 
     \b
     Example:
@@ -135,7 +137,8 @@ def plan(
         seconds=_seconds(study, forecast, bandwidth),
         plot=None if picture is None else str(picture),
     )
-    text = plan_text(forecast, width=terminal_width())
+    width = terminal_width()
+    text = plan_text(forecast, width=width, details=details, choices=bool(targets))
     if picture is not None:
         _draw(picture, forecast)
         text += f"\nPlot: {picture}"

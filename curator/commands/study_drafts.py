@@ -99,8 +99,10 @@ def new(columns: Path, output: Path, *, as_json: bool, **given: Any) -> None:
     names = [entry.name for entry in dictionary.entries]
     target = choices.target
     if target is not None and target not in names:
+        left_out = [f" ({each.reason})" for each in dictionary.omitted if each.name == target]
         raise SettingError(
-            f"--target {target} is not a column of the dictionary: {', '.join(names)}"
+            f"--target {target} is not a column of the dictionary that a study can use"
+            f"{''.join(left_out)}: {', '.join(names)}"
         )
     text = draft_study(dictionary, choices, source=columns.name)
     write_new(output, text)

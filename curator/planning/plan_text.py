@@ -15,18 +15,26 @@ _SHOWN = 8  # eigenvalues
 _MOMENT_S = 0.1  # shorter times are not noticed
 
 
-def plan_text(plan: StudyPlan, *, width: int | None = None) -> str:
-    """Return the plan as text; ``width`` is the terminal's."""
+def plan_text(
+    plan: StudyPlan, *, width: int | None = None, details: bool = True, choices: bool = True
+) -> str:
+    """Return the plan as text, the verdict first.
+
+    ``width`` is the terminal's; without ``details`` the assumption and the wide table of forecasts
+    are left out, without ``choices`` what other choices of the schema cost.
+    """
     parts = [
-        _head(plan),
+        _verdict(plan),
+        *([_head(plan)] if details else []),
         _plain(plan),
-        _table(plan, width),
-        _answers(plan),
+        *([_table(plan, width)] if details else []),
+        _answers(plan, details=details),
         _trusts(plan, width),
         relations_lines(plan.relations),
         [] if plan.rounds is None else _rounds(plan, plan.rounds),
-        _choices(plan, width),
+        *([_choices(plan, width)] if details or choices else []),
         _costs(plan),
+        *([] if details else [["All figures, and what other choices cost: --details"]]),
     ]
     return "\n\n".join("\n".join(part) for part in parts if part)
 
@@ -35,8 +43,6 @@ def _head(plan: StudyPlan) -> list[str]:
     p = len(plan.assumption.eigenvalues)
     values = "  ".join(f"{value:.3g}" for value in plan.assumption.eigenvalues[:_SHOWN])
     return [
-        f"Study {plan.study}: {len(plan.rows)} owners, {sum(plan.rows.values())} rows together, "
-        f"{p} coded columns",
         f"Assumed, not measured: {plan.assumption.source}",
         f"  {values}{'  ...' if p > _SHOWN else ''}",
         f"Forecast from {plan.draws} simulated draws of noise; captured is the share of the "
@@ -45,8 +51,8 @@ def _head(plan: StudyPlan) -> list[str]:
 
 
 _BEST_CASE = (
-    "  this is the best case: most tables have much less variance; state with --spectrum what "
-    "you expect"
+    "  this is the best case. An earlier result with the same columns says more: --spectrum "
+    "RESULT.npz"
 )
 
 
@@ -144,16 +150,16 @@ def _table(plan: StudyPlan, width: int | None) -> list[str]:
     return [*text_table(names, rows, width=width, right=right), "  * as the study asks"]
 
 
-def _answers(plan: StudyPlan) -> list[str]:
+def _answers(plan: StudyPlan, *, details: bool) -> list[str]:
     requested = plan.requested
-    lines = [_verdict(plan)]
+    lines: list[str] = []
     for need in plan.needs:
         lines += _need(plan, need)
     recommended = plan.recommended
     place = ", as in the study" if recommended == requested.mechanism else " instead"
     lines.append(f"Recommended: the {recommended} mechanism{place}: {plan.reason}")
     bits, better = plan.resolution_bits, plan.recommended_bits
-    if better != bits:
+    if better > bits or (better != bits and details):
         lines.append(
             f"Recommended: resolution_bits {better} instead of {bits}: "
             + ("finer: rounding would be noticeable" if better > bits else "as good")
@@ -161,13 +167,27 @@ def _answers(plan: StudyPlan) -> list[str]:
     return lines
 
 
-def _verdict(plan: StudyPlan) -> str:
+def _verdict(plan: StudyPlan) -> list[str]:
+    size = f"{len(plan.rows)} owners, {sum(plan.rows.values())} rows together, "
+    size += f"{len(plan.assumption.eigenvalues)} coded columns"
+    return [f"{_judge(plan)}.", f"Study {plan.study}: {size}"]
+
+
+def _judge(plan: StudyPlan) -> str:
     requested, name = plan.requested, plan.study
     words = f"epsilon {decimal_text(requested.epsilon)} ({requested.mechanism})"
+    best, forecast = plan.assumption.is_best_case, requested.forecast
+    hope = "if the assumption holds"
+    if best and forecast is not None:
+        hope = (
+            f"in the best case, with {forecast.above} of {len(plan.assumption.eigenvalues)} "
+            "components above the noise; most tables have much less variance, and show fewer"
+        )
+    start = f"{'May work. ' if best else ''}Study {name}"
     if requested.verdict is Feasibility.WORKS:
-        return f"Study {name} works at {words}, if the assumption holds"
+        return f"{start} works at {words}, {hope}"
     if requested.verdict is Feasibility.IN_PART:
-        return f"Study {name} works in part at {words}: its smaller components are mostly noise"
+        return f"{start} works in part at {words}, {hope}: its smaller components are mostly noise"
     why = (
         "not even the first assumed component stands above the noise"
         if requested.forecast is not None and requested.forecast.above == 0

@@ -27,7 +27,6 @@ from dppca.owner.commands.options import data_set_option, study_argument
 )
 @data_set_option
 @click.option("--output", type=FILE, help="File for the page (.html).")
-@click.option("--publish", is_flag=True, help="Refused: a report is computed from raw rows.")
 @prints("dppca.owner.render.quality:QualityReport")
 @click.pass_obj
 def command(
@@ -38,7 +37,6 @@ def command(
     data_set_name: str | None,
     output: Path | None,
     *,
-    publish: bool,
     as_json: bool,
 ) -> None:
     """Compare synthetic rows with this site's own, on one page that stays at this site.
@@ -57,7 +55,6 @@ def command(
 
     from dppca.common.pages.rendering import check_report
     from dppca.common.pages.study_header import study_header
-    from dppca.common.privacy.labels import Label, require_released
     from dppca.owner.commands.interrupt import report_charges_on_interrupt
     from dppca.owner.commands.report import choose_targets, compare_tables, visible_relations
     from dppca.owner.ledger.file import read_history
@@ -70,8 +67,6 @@ def command(
     from dppca.owner.synthesis.report.page import quality_page
 
     started = time.perf_counter()
-    if publish:
-        require_released(Label.SITE_ONLY, "a report")
     site = load_site(folder)
     study = kept_study(site, study_name)
     chosen = choose_targets(study.table, targets)

@@ -2,7 +2,8 @@
 
 The generator is seeded with public values: the result file, this owner's name, the number of rows.
 So one processor draws the same rows each time, and owners do not draw each other's rows. The rows
-may be predictable: they are post-processing of released data. What was drawn and signed once is
+may be predictable: they are post-processing of released data
+(docs/explanation/synthetic-rows.md, 32). What was drawn and signed once is
 kept and sent again (`dppca.owner.synthesis.kept_rows`).
 """
 

@@ -63,7 +63,6 @@ if TYPE_CHECKING:
 )
 @data_set_option
 @click.option("--output", type=FILE, help="The model's file; by default in the study's folder.")
-@click.option("--publish", is_flag=True, help="Refused: models are not published.")
 @click.option(
     "--yes", is_flag=True, help="For a model that may leave: consent without being asked."
 )

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from dppca.common.errors import SettingError
-from dppca.common.privacy.labels import Label, require_released
+from dppca.common.privacy.labels import Label
 
 LINEAR, RBF = "linear", "rbf"
 DPPCA_SVM, DP_SVM = "dppca-svm", "dp-svm"
@@ -77,7 +77,6 @@ class TrainOptions:
     kernel: str | None = None
     C: float | None = None
     max_rows: int | None = None
-    publish: bool = False
     yes: bool = False
 
     def command(self, data_set: str) -> str:
@@ -114,18 +113,11 @@ class ResolvedMethod:
 def resolve(options: TrainOptions) -> ResolvedMethod:
     """Choose method and settings, or refuse, before anything is read, drawn or charged.
 
-    Raise `SettingError` if an option has no effect on the method, or the method is not offered, and
-    `LabelError` if a model that may not leave was to be published.
+    Raise `SettingError` if an option has no effect on the method, or the method is not offered.
     """
     if options.method in IN_PYTHON:
         raise SettingError(_describe_unoffered(options.method))
     method = METHODS[options.method]
-    if options.publish:
-        require_released(method.label, f"a model made by {method.name}")
-        raise SettingError(
-            f"a model made by {method.name} may leave, but curators do not take models: make it "
-            "without --publish, then hand over its file yourself"
-        )
     if method.label is not Label.RELEASED:
         _check_site_only(method, options)
     elif options.max_rows is not None:  # the methods themselves check the delta

@@ -94,7 +94,7 @@ def model_offer_text(
         "components, which are released already",
         f"  the number of rows, {n_rows}, exactly, and a receipt of the guarantee",
         "What it costs, in addition to the components:",
-        f"  {request.mechanism} noise: epsilon {decimal_text(request.epsilon)}, delta "
+        f"  {request.mechanism} noise; charged: epsilon {decimal_text(request.epsilon)}, delta "
         f"{decimal_text(request.delta)}",
         *([f"  epsilon is split: {split}"] if split else []),
         *standing_lines(status, request.epsilon),

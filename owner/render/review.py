@@ -345,7 +345,7 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
         f"The curator adds up what all owners send. The result, {found.components}, "
         f"goes to {owners}.",
         "What it costs:",
-        f"  {found.mechanism} noise: epsilon {decimal_text(found.epsilon)}, "
+        f"  {found.mechanism} noise; charged: epsilon {decimal_text(found.epsilon)}, "
         f"delta {decimal_text(found.delta)}",
         *standing_lines(found.budget, found.epsilon),
         "You assert this, because no software can check it:",

@@ -20,7 +20,7 @@ smallest of ``a/B`` plus (1), over B and C, is at
 
 The value of a is a choice and no theorem: with a = 4, a machine that can give no score above 4 has
 lost everything. Of 1/4, 1, 4, 16 and 64 it did best, or nearly, on public tables that no experiment
-with such machines reports: ``docs/decisions/0061-a-public-rule-for-c.md``. C is at most 1, the
+with such machines reports: ``docs/explanation/models.md``, 61. C is at most 1, the
 limit for little noise.
 
 Limits: (1) bounds a mean hinge loss, loosely; another C can be better for a table. A C that was

@@ -71,10 +71,14 @@ class Dictionary:
 
 FREE_TEXT = "free text"
 IDENTIFIER = "it identifies people"
+ONE_LABEL = "it has one label, and a constant tells nothing"
+ONE_VALUE = "its bounds are one value, and a constant tells nothing"
 
 
 def make_dictionary(form: str, columns: Sequence[Entry | Omission | OneHotColumn]) -> Dictionary:
     """Separate entries from omissions, and join one-hot columns into one entry per attribute.
+
+    A column that can have one value only becomes an omission.
 
     Raise `SettingError` for equal names, no entry, or one-hot columns that make no attribute.
     """
@@ -85,6 +89,7 @@ def make_dictionary(form: str, columns: Sequence[Entry | Omission | OneHotColumn
             raise SettingError(
                 f"the {form} has one name for its columns {first} and {number}: give each its own"
             )
+    columns = [_constant(each) or each for each in columns]
     entries = tuple(_join_one_hot(form, columns))
     if not entries:
         raise SettingError(
@@ -93,6 +98,17 @@ def make_dictionary(form: str, columns: Sequence[Entry | Omission | OneHotColumn
         )
     omitted = tuple(column for column in columns if isinstance(column, Omission))
     return Dictionary(form, entries, omitted)
+
+
+def _constant(column: Entry | Omission | OneHotColumn) -> Omission | None:
+    """Return the omission of a column that can have one value only; None for any other."""
+    if not isinstance(column, Entry):
+        return None
+    if len({*column.labels, *([column.unknown] if column.unknown else [])}) == 1 and column.labels:
+        return Omission(column.name, ONE_LABEL)
+    if column.lower is not None and column.lower == column.upper:
+        return Omission(column.name, ONE_VALUE)
+    return None
 
 
 def _join_one_hot(form: str, columns: Sequence[Entry | Omission | OneHotColumn]) -> Iterator[Entry]:

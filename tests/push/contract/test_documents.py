@@ -17,6 +17,7 @@ from tools.pages import PAGES
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 VERSION = PROJECT["project"]["version"]
 FOLDERS = ("benchmarks", "deploy", "docs", "tests")
+ROOMS = ("common", "curator", "owner", "deploy", "tools", "benchmarks")
 
 
 def _markdown_files(root: Path) -> list[Path]:
@@ -43,6 +44,20 @@ def test_a_page_is_what_it_is_made_from(path: str) -> None:
 
 def test_every_link_between_documents_leads_to_a_file_and_a_heading() -> None:
     assert list(_broken_links(ROOT)) == []
+
+
+def test_every_page_and_decision_that_the_source_names_is_there() -> None:
+    index = (ROOT / "docs/decisions/README.md").read_text()
+    numbers = set(re.findall(r"^\| (\d+) \|", index, re.MULTILINE))
+    source = [path for room in ROOMS for path in (ROOT / room).rglob("*.py")]
+    named, cited = set[str](), set[str]()
+    for path in source:
+        named |= set(re.findall(r"\bdocs/[\w./-]*\w", text := path.read_text()))
+        cited |= set(re.findall(r"\bdecisions? (\d+)", text))
+    assert len(named) > 5
+    assert cited
+    lost = [each for each in named if not (ROOT / each).exists() and not [*ROOT.glob(f"{each}*")]]
+    assert (lost, cited - numbers) == ([], set())
 
 
 def test_every_schema_on_a_page_is_one() -> None:

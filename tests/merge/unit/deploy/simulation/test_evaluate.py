@@ -9,12 +9,14 @@ from sklearn.decomposition import PCA
 from dppca.common.errors import DataError, SettingError
 from dppca.common.estimators.utility import (
     extract_features,
+    stack_features,
     svm_accuracy,
     synthetic_labels,
     trees_accuracy,
 )
 from dppca.common.numerics.comparison import TableErrors
 from dppca.common.schema import Column, Schema, encode
+from dppca.common.schema.columns import INFINITE, NOT_A_NUMBER
 from dppca.deploy.simulation.evaluate import (
     captured_variance,
     check_target,
@@ -132,6 +134,18 @@ def test_a_perfect_copy_is_as_useful_as_the_rows(
             decoded=training,
             released_mean=None,
         )
+
+
+def test_words_in_a_column_of_numbers_are_gaps_to_trees_and_warn_nobody() -> None:
+    rng = np.random.default_rng(1)
+    labels = rng.integers(0, 2, 400)
+    numbers = labels + rng.normal(0, 0.1, 400)
+    numbers[:120] = [INFINITE, NOT_A_NUMBER, np.nan] * 40
+    features = stack_features([numbers, labels], without=[1])
+    assert np.isnan(features[:120]).all()
+    assert np.array_equal(features[120:, 0], numbers[120:])
+    # Warnings are errors here: NumPy's would be one.
+    assert trees_accuracy(features, labels, test=features[120:], truth=labels[120:]) > 0.95
 
 
 def test_synthetic_rows_of_one_class_answer_that_class() -> None:

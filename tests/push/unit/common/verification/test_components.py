@@ -9,6 +9,7 @@ import pytest
 import dppca
 from dppca.common.attestation.envelopes import write_signed
 from dppca.common.attestation.results import result_from_bytes
+from dppca.common.attestation.signatures import describe_authority
 from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
 from tests.support.certificates import new_authority
 from tests.support.sites import ProvedSite
@@ -17,6 +18,8 @@ from tests.support.studies import make_study
 
 def test_a_result_is_read_with_the_names_of_its_columns(proved: ProvedSite) -> None:
     found = dppca.read_result(str(proved.components), ca=proved.ca)
+    assert found.vouched_by == describe_authority(proved.ca)
+    assert f"all parties were certified by {found.vouched_by}\n" in str(found)
     result = result_from_bytes(proved.components.read_bytes(), proved.study)
     assert found.feature_names == proved.study.table.column_names
     assert np.array_equal(found.components_, result.vectors)
@@ -31,6 +34,18 @@ def test_a_result_is_read_with_the_names_of_its_columns(proved: ProvedSite) -> N
     assert frame.shape == result.vectors.T.shape
     largest = found.largest_loadings(1)[0][0]
     assert abs(largest.loading) == np.abs(result.vectors[0]).max()
+
+
+def test_without_an_authority_nobody_vouches_and_every_sight_of_it_says_so(
+    proved: ProvedSite,
+) -> None:
+    with pytest.warns(dppca.UnvouchedWarning, match=r"NOBODY VOUCHES FOR IT: .* with ca=$"):
+        found = dppca.read_result(proved.components)
+    assert found.vouched_by is None
+    assert str(found).startswith("CONSISTENT, BUT NOBODY VOUCHES FOR IT: site-test: ")
+    assert "CONSISTENT, BUT NOBODY VOUCHES FOR IT" in found._repr_html_()
+    simulated = replace(found, receipt=None)
+    assert "VOUCHES" not in str(simulated), "a simulation signs nothing"
 
 
 def test_nothing_is_read_of_a_file_that_does_not_verify(proved: ProvedSite, tmp_path: Path) -> None:
@@ -53,7 +68,7 @@ def test_nothing_is_read_of_a_file_that_does_not_verify(proved: ProvedSite, tmp_
 
 
 def test_a_notebook_shows_loadings_and_obeys_no_name(proved: ProvedSite) -> None:
-    found = dppca.read_result(proved.components)
+    found = dppca.read_result(proved.components, ca=proved.ca)
     assert "ill=yes" in found._repr_html_()
     assert "ill=yes" in str(found)
     hostile = make_study("latent", name="latent")

@@ -49,7 +49,13 @@ def test_a_plan_in_words_and_as_a_document_and_as_a_picture(
     code, text = _plan(capsys, study, "--rows", 4000, "--delta", "1e-9", "--plot", picture)
     assert code == 0
     assert "Study pilot works at epsilon 1 (laplace)" in text
+    assert text.startswith("May work. Study pilot works"), "the verdict stands first"
     assert "sends 104 bytes" in text
+    assert "noise edge" not in text
+    assert max(map(len, text.splitlines()[1:-2])) < 140, "no wide table without --details"
+    whole = _plan(capsys, study, "--rows", 4000, "--details")[1]
+    assert "noise edge" in whole
+    assert "What choices cost" in whole
     assert picture.read_bytes().startswith(b"\x89PNG")
     code, document = _document(
         capsys, study, "--rows", 4000, "--rows", "west=10", "--epsilon", "0.3", "--delta", "1e-9"

@@ -14,7 +14,10 @@ from tests.support.documents import require_documented
 from tests.support.masked import make_masked_study, masked_document
 from tests.support.studies import binary_of, categorical_of, numeric_of, study_document
 
-COLUMNS = "name,type,lower,upper,labels\nage,integer,0,110,\nsex,label,,,f|m\nnote,label,,,\n"
+COLUMNS = (
+    "name,type,lower,upper,labels\nage,integer,0,110,\nsex,label,,,f|m\nnote,label,,,\n"
+    "unit,label,,,m3\n"
+)
 
 
 def invoke(*arguments: object) -> Result:
@@ -43,7 +46,7 @@ def test_a_draft_says_what_is_left_to_decide_and_what_to_do_next(
 
 
 def test_a_draft_in_which_all_is_said_is_valid(columns: Path, tmp_path: Path) -> None:
-    columns.write_text(COLUMNS.replace("note,label,,,\n", ""))
+    columns.write_text(COLUMNS.replace("note,label,,,\nunit,label,,,m3\n", ""))
     said = ("--name", "s", "--owner", "a", "--owner", "b", "--epsilon", "1", "--rows-per-person", 2)
     done = invoke("new", "--columns", columns, "--output", tmp_path / "s.yaml", *said, "--json")
     drafted = json.loads(done.output)
@@ -79,7 +82,11 @@ def test_labels_that_are_one_number_are_said(tmp_path: Path) -> None:
     [
         (["--epsilon", "much"], "--epsilon"),
         (["--owner", "St. Mary"], "a-z 0-9"),
-        (["--target", "colour"], "is not a column of the dictionary: age, sex, note"),
+        (["--target", "unit"], "(it has one label, and a constant tells nothing)"),
+        (
+            ["--target", "colour"],
+            "is not a column of the dictionary that a study can use: age, sex, note",
+        ),
     ],
 )
 def test_options_that_cannot_be_are_refused(

@@ -71,8 +71,8 @@ def test_another_file_another_target_and_another_page(site: OwnerSite, tmp_path:
 
 
 def test_a_report_cannot_be_published(site: OwnerSite) -> None:
-    message = _fails(site.run("report", "site-test", "--publish"), 22, "LabelError")
-    assert "site-only" in message
+    message = _fails(site.run("report", "site-test", "--publish"), 2, "UsageError")
+    assert "No such option" in message
     assert not list(site.folder.glob("studies/*/report.html"))
 
 

@@ -10,7 +10,7 @@ import pyarrow.csv
 import pytest
 
 import dppca.common.papers
-from dppca.common.errors import LabelError, SettingError
+from dppca.common.errors import SettingError
 from dppca.common.privacy.labels import Label
 from dppca.owner.models.catalogue import IN_PYTHON, METHODS, Method, TrainOptions, resolve
 from dppca.owner.models.loader import load_model
@@ -117,8 +117,8 @@ def test_a_model_that_stays_costs_nothing_and_cannot_be_published(
     assert load_model(Path(made["model"])).label is Label.SITE_ONLY
     assert len(_predictions(made["model"], tmp_path, site.folder / "rows.csv")) == N_ROWS
     code, message = error_of(_train(site, *SITE_ONLY[name], "--publish"))
-    assert code == LabelError.exit_code
-    assert "site-only" in message
+    assert code == 2
+    assert "No such option" in message
 
 
 def _with_target(labels: list[Any], n_rows: int = N_ROWS) -> pa.Table:
@@ -161,5 +161,3 @@ def test_fewer_rows_than_columns_or_components_are_refused_before_any_charge(
 @pytest.mark.parametrize("method", METHODS.values(), ids=list(METHODS))
 def test_no_option_changes_the_label_of_a_method(method: Method) -> None:
     assert resolve(TrainOptions("nltcs", "outside", method.name)).label is method.label
-    with pytest.raises(SettingError if method.label is Label.RELEASED else LabelError):
-        resolve(TrainOptions("nltcs", "outside", method.name, publish=True))

@@ -173,7 +173,6 @@ def test_the_steward_is_told_the_charge_and_what_is_left_before_being_asked(
         (["--epsilon", "1", "--C", "1e-60"], 10, "nearer to 1"),
         (["--epsilon", "1", "--kernel", "rbf"], 10, "dp-svm is linear"),
         (["--epsilon", "1", "--max-rows", "9"], 10, "trains on all rows"),
-        (["--epsilon", "1", "--publish"], 10, "hand over its file yourself"),
         (["--epsilon", "1", "--target", "x0"], 10, "x0 is numeric"),
         (["--epsilon", "1", "--data-set", "other"], 20, "other"),
         (["--epsilon", "1", "--method", "dppca-svm"], 10, "may not"),

@@ -75,6 +75,50 @@ def attributes(dictionary: Any, choices: Choices = SAID) -> dict[str, dict[str, 
     return {each.pop("name"): each for each in listed}
 
 
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        ("name,type,lower,upper,labels,unknown\nb,label,,,n|y,\nc,{}\n", "columns.csv"),
+        (
+            'Variable / Field Name,Field Type,"Choices, Calculations, OR Slider Labels"\n'
+            'b,yesno,\nc,dropdown,"1, EUR"\n',
+            "columns.csv",
+        ),
+        (
+            {
+                "fields": [
+                    {"name": "b", "type": "boolean"},
+                    {"name": "c", "constraints": {"enum": ["EUR"]}},
+                ]
+            },
+            "schema.json",
+        ),
+    ],
+    ids=["own", "REDCap", "Frictionless"],
+)
+def test_a_column_that_can_have_one_value_only_is_left_out(
+    content: Any, name: str, tmp_path: Path
+) -> None:
+    kinds = [
+        "label,,,EUR,",
+        "label,,,EUR|EUR,",
+        "ordinal,,,EUR,",
+        "number,5,5.0,,",
+        "date,2020-01-31,2020-01-31,,",
+    ]
+    for kind in kinds if isinstance(content, str) and "{}" in content else [""]:
+        dictionary = read(tmp_path, content.format(kind) if kind else content, name)
+        assert [each.name for each in dictionary.entries] == ["b"]
+        (left_out,) = dictionary.omitted
+        assert (left_out.name, "a constant tells nothing" in left_out.reason) == ("c", True)
+        text = draft_study(dictionary, SAID, source="x")
+        assert "#   c: it" in text or "#   c: its" in text
+        assert open_places(text) == []
+    if "{}" in content:
+        two = read(tmp_path, content.format("label,,,EUR,other"), name)
+        assert [each.name for each in two.entries] == ["b", "c"], "unknown is a label, too"
+
+
 def test_a_dictionary_of_our_own_makes_a_whole_study(tmp_path: Path) -> None:
     dictionary = read(tmp_path, "\ufeff" + OWN)
     text = draft_study(dictionary, SAID, source="columns.csv")
