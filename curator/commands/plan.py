@@ -96,13 +96,14 @@ def plan(
     """Forecast the study described in FILE (YAML) from public numbers alone.
 
     Sends and charges nothing, and reads FILE only. Says whether the study can work; the smallest
-    epsilon, the rows and the owners that would be enough; bytes and time. With --details for both
-    mechanisms and a grid of epsilons which components would be seen above the noise. All of it depends on the assumed eigenvalues.
-    Without --spectrum they are the best that the schema allows: then "cannot work" is certain, and
-    "works" is not.
+    epsilon, the rows and the owners that would be enough; bytes and time. With --details it shows,
+    for both mechanisms and a grid of epsilons, which components would be seen above the noise. All
+    of it depends on the assumed eigenvalues. Without --spectrum they are the best that the schema
+    allows: then "cannot work" is certain, and "works" is not.
 
     With --details or --target it also says what choices of the schema (sum_weight, histograms,
-    products of bins, targets) cost and gain. It warns where noise would hide relations between attributes from synthetic rows.
+    products of bins, targets) cost and gain. It warns where noise would hide relations between
+    attributes from synthetic rows.
 
     \b
     Example:

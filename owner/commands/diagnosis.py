@@ -334,7 +334,8 @@ def _ledger(site: Site, view: CuratorView) -> tuple[list[Diagnosis], History | N
     if history.reservations and not newest:
         message = (
             "ledger.sqlite was restored or moved: the next command that charges something "
-            "compares it with the curator first, and the curator must be reachable"
+            "compares it with the curator first, and the curator must be reachable. If you moved "
+            "this site, remove its old folder: two copies both charge (docs/how-to/move-a-site.md)"
         )
         findings.append(Diagnosis("ledger", State.WARNING, message))
     reserved = history.reservations

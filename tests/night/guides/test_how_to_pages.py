@@ -19,7 +19,7 @@ from tests.support.object_store import BUCKET, object_store, upload
 from tests.support.page_shell import PageShell, read_blocks
 from tests.support.ports import reserved_port
 from tests.support.postgres import PostgresServer
-from tests.support.sites import OwnerSite
+from tests.support.sites import OwnerSite, policy_text
 
 DRAFT = ROOT / "docs/how-to/draft-a-study.md"
 
@@ -207,3 +207,28 @@ def test_many_rows_give_what_the_page_says(epsilon_shell: PageShell) -> None:
 
 def test_few_rows_give_what_the_page_says(epsilon_shell: PageShell) -> None:
     require_same("few", epsilon_shell.run("few"))
+
+
+MOVE = ROOT / "docs/how-to/move-a-site.md"
+
+
+def test_a_site_moves_and_charges_go_on(tmp_path: Path, site: OwnerSite, study: Study) -> None:
+    shell = PageShell(tmp_path, read_blocks(MOVE))
+    new = tmp_path / "elsewhere/site"
+    shell.variables |= {"SITE": str(site.folder), "NEW": str(new)}
+    (site.folder / "rows.csv").write_text("age,sex,work\n" + "40,Male,state\n" * 50)
+    (site.folder / "policy.yaml").write_text(policy_text({"survey": "path: rows.csv"}))
+    assert site.contribute(study)[0] == 0
+    before = site.history
+    shell.run("close")
+    assert site.run("budget")[0] == 10, "the old folder is used no more"
+    shell.run("copy")
+    said = " ".join(shell.run("look").split())
+    assert "ledger.sqlite was restored or moved" in said
+    assert "Nothing is broken" in said
+    shell.run("remove")
+    assert not site.folder.with_name(f"{site.folder.name}.moved").exists()
+    moved = OwnerSite(new, site.name)
+    assert moved.history.reservations == before.reservations
+    assert moved.contribute(study)[0] == 0, "the same bytes, at no further charge"
+    assert moved.history.reservations == before.reservations
