@@ -3,15 +3,24 @@
 from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.messages import StudyState
 from dppca.common.pages.rendering import exact_time, show_state
-from dppca.common.privacy.composition import compose_guarantee
+from dppca.common.privacy.composition import Round, compose_guarantee
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
 
 
-def study_header(study: Study, state: StudyState | None = None) -> list[tuple[str, str]]:
-    """Return names and values, the study's name first, without empty values."""
+def study_header(
+    study: Study, state: StudyState | None = None, *, first: Study | None = None
+) -> list[tuple[str, str]]:
+    """Return names and values, the study's name first, without empty values.
+
+    ``first`` is the study that this one continues, if it is known: one person's loss is by both.
+    """
     cost = calibrate(study)
-    whole = compose_guarantee(study, cost)
+    before = None if first is None else Round(first, calibrate(first))
+    whole = compose_guarantee(study, cost, first=before)
+    together = "" if first is None else f", together with study {first.name}"
+    if study.continues is not None and first is None:
+        together = ", of this study alone"
     rows = [
         ("Study", study.name),
         ("State", "" if state is None else show_state(state)),
@@ -19,7 +28,10 @@ def study_header(study: Study, state: StudyState | None = None) -> list[tuple[st
             "Each owner's release",
             f"epsilon {decimal_text(cost.epsilon)}, delta {decimal_text(cost.delta)}",
         ),
-        ("One person, all owners together", f"epsilon {whole.epsilon}, delta {whole.delta}"),
+        (
+            "One person, all owners together",
+            f"epsilon {whole.epsilon}, delta {whole.delta}{together}",
+        ),
         ("Owners", ", ".join(study.owners)),
         ("Deadline", "" if study.deadline is None else exact_time(study.deadline)),
         ("Trust", study.trust.value),

@@ -23,7 +23,7 @@ from dppca.owner.client.calls import (
 from dppca.owner.commands.budget_totals import stored_charge
 from dppca.owner.commands.consent import Dialogue
 from dppca.owner.commands.coverage import require_rows_of_people
-from dppca.owner.commands.preview import Asked, plan_contribution, read_rows
+from dppca.owner.commands.preview import Asked, find_first, plan_contribution, read_rows
 from dppca.owner.engines.engine import Engine, LocalEngine
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.chain import History, require_unsettled
@@ -127,7 +127,8 @@ def _release(
         require_allowed(study, agreement.terms, data_set)
         require_verified(study, agreement)
     engine = asked.engine or data_set.engine
-    table, planned = plan_contribution(study, history, data_set, agreement, engine)
+    first = find_first(site, client, study)
+    table, planned = plan_contribution(study, history, data_set, agreement, engine, first=first)
     require_possible(planned, history, state, now=utc_now())
     dialogue.begin(planned)
     checkpoint("read")

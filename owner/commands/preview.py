@@ -7,9 +7,9 @@ from typing import Protocol
 
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.shell.console import Progress
-from dppca.common.study import Study
+from dppca.common.study import Study, require_continues
 from dppca.common.synthesis.refinement import compare_grown
-from dppca.owner.client.calls import agreed_study, connect
+from dppca.owner.client.calls import CuratorClient, agreed_study, connect
 from dppca.owner.commands.coverage import find_refusals
 from dppca.owner.engines.addresses import ledger_name
 from dppca.owner.engines.engine import Engine
@@ -23,6 +23,7 @@ from dppca.owner.release.contribution import Review, choose_data_set, review
 from dppca.owner.render.review import ContributionPreview
 from dppca.owner.site.agreement import Agreement, agree
 from dppca.owner.site.config import Site
+from dppca.owner.site.kept_studies import find_continued, keep_study
 from dppca.owner.site.policy import DataSet, load_policy
 
 
@@ -50,8 +51,32 @@ class ShowProgress(Protocol):
         """Show the progress; see `dppca.common.shell.console.progress`."""
 
 
+def find_first(site: Site, client: CuratorClient, study: Study) -> Study | None:
+    """Return the study that a study continues, kept here or fetched from the curator and kept.
+
+    None if there is none, or the curator does not list it. Raise `StudyError` where the two do not
+    belong together, and errors of `CuratorClient.study`.
+    """
+    first = find_continued(site, study)
+    if study.continues is None or first is not None:
+        return first
+    for each in client.studies():
+        if each.digest == study.continues.study:
+            found, _ = client.study(each.name)
+            require_continues(found, study, result_sha256=None)  # it compares the digest, too
+            keep_study(site, found)
+            return found
+    return None
+
+
 def plan_contribution(
-    study: Study, history: History, data_set: DataSet, agreement: Agreement | None, engine: str
+    study: Study,
+    history: History,
+    data_set: DataSet,
+    agreement: Agreement | None,
+    engine: str,
+    *,
+    first: Study | None,
 ) -> tuple[Table, Review]:
     """Open a data set, and review its contribution before a row is read."""
     table = open_table(data_set.source, study.table)
@@ -63,6 +88,7 @@ def plan_contribution(
         terms=None if agreement is None else agreement.terms,
         query_sha256=table.source.query_sha256,
         engine=ledger_name(engine),
+        first=first,
     )
     return table, planned
 
@@ -94,11 +120,12 @@ def preview_contribution(
     policy = load_policy(site)
     with connect(site) as client:
         study, state = agreed_study(site, client, asked.study_name, study_file=asked.study_file)
+        first = find_first(site, client, study)
     history = read_history(site.ledger)
     data_set = choose_data_set(study, history, policy, asked.data_set_name)
     agreement = agree(site, study, digest=asked.digest)
     engine = asked.engine or data_set.engine
-    table, reviewed = plan_contribution(study, history, data_set, agreement, engine)
+    table, reviewed = plan_contribution(study, history, data_set, agreement, engine, first=first)
     with open_engine(engine, site.folder) as used:
         moments, counted = read_rows(table, used, study, key=data_set.key, progress=progress)
     reviewed = replace(reviewed, n_rows=moments.n_rows)  # the number shown is the number read

@@ -62,7 +62,7 @@ def command(
     from dppca.owner.render.faults import with_counts_line
     from dppca.owner.render.quality import QualityReport, quality_text
     from dppca.owner.site.config import load_site
-    from dppca.owner.site.kept_studies import decoded_path, kept_study, save
+    from dppca.owner.site.kept_studies import decoded_path, find_continued, kept_study, save
     from dppca.owner.site.policy import load_policy
     from dppca.owner.synthesis.report.page import quality_page
 
@@ -85,7 +85,8 @@ def command(
         compared, draw = compare_tables(
             site, study, source, data_set, chosen, relations=relations, progress=show
         )
-        page = quality_page(compared, face=study_header(study), pictures=draw())
+        face = study_header(study, first=find_continued(site, study))
+        page = quality_page(compared, face=face, pictures=draw())
         save(path, page.encode())
         report = QualityReport(
             study=study.name,

@@ -38,7 +38,7 @@ from dppca.common.errors import BudgetExceededError, StudyStateError
 from dppca.common.estimators.relations import Relations, judge_relations
 from dppca.common.numerics.forecast import largest_total_variance
 from dppca.common.numerics.spectrum.noise_edge import noise_edge
-from dppca.common.privacy.composition import ComposedGuarantee, compose_guarantee
+from dppca.common.privacy.composition import ComposedGuarantee, Round, compose_guarantee
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
@@ -110,7 +110,8 @@ class Review:
     """Exact content of a contribution, and its cost.
 
     With masks and seals ``n_bytes``, the size of the packed vector, is an upper limit. ``request``
-    is the charge, the claim and the account; ``step`` is the next step of `contribute`.
+    is the charge, the claim and the account; ``step`` is the next step of `contribute`; ``first``
+    is the study that this one continues, None if there is none or its document is not known.
     """
 
     study: Study
@@ -121,6 +122,7 @@ class Review:
     calibration: Calibration
     budget_status: BudgetStatus
     step: NextStep
+    first: Study | None = None
 
     @property
     def is_live(self) -> bool:
@@ -129,8 +131,9 @@ class Review:
 
     @property
     def federation(self) -> ComposedGuarantee:
-        """Guarantee of all owners' releases together to one person."""
-        return compose_guarantee(self.study, self.calibration)
+        """Guarantee of all owners' releases together to one person, of `first` too."""
+        first = None if self.first is None else Round(self.first, calibrate(self.first))
+        return compose_guarantee(self.study, self.calibration, first=first)
 
 
 def choose_data_set(study: Study, history: History, policy: Policy, name: str | None) -> DataSet:
@@ -187,9 +190,11 @@ def review(
     terms: Terms | None = None,
     query_sha256: str = "",
     engine: str = "",
+    first: Study | None = None,
 ) -> Review:
     """Content and cost of a contribution of ``n_rows`` rows of an account's data set.
 
+    ``first`` is the study that this one continues.
     ``terms`` are those of a study with ``trust: aggregate``, ``engine`` is the ledger's name of it.
     A study that the budget does not cover is reviewed too: `BudgetStatus.admitted` says so.
     """
@@ -204,6 +209,7 @@ def review(
         calibration=calibrate(study),
         budget_status=compute_budget_status(history, request),
         step=decide_step(history, study.digest),
+        first=first,
     )
 
 

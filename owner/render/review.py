@@ -20,12 +20,11 @@ from dppca.common.estimators.relations import relations_lines
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.collusion import foresee_collusion
 from dppca.common.privacy.composition import ComposedGuarantee, describe_overlap
-from dppca.common.schema.attributes import Date, Numeric, Ordinal, Score, describe_values
-from dppca.common.schema.document import Schema
 from dppca.common.study import Study
 from dppca.common.synthesis.refinement import Regrown
 from dppca.owner.records.faults import CheckReport, KeyReport
 from dppca.owner.release.contribution import BudgetStatus, Forecast, NextStep, Review, forecast
+from dppca.owner.render.asked import ReviewedAttribute, describe_attributes, describe_components
 from dppca.owner.render.charges import (
     ChargedCost,
     charged_cost,
@@ -57,16 +56,6 @@ _MASKED = (
 )
 _MOST_NAMED = 4
 _MOST_LABELS = 12
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewedAttribute:
-    """Attribute of the rows that a study asks for."""
-
-    name: Annotated[str, "name of the column"]
-    kind: Annotated[str, "what it is, in words"]
-    values: Annotated[tuple[str, ...], "values that count: `LOWER to UPPER`, or all labels"]
-    used_for: Annotated[tuple[str, ...], "what it is used for, besides sums and products"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +99,11 @@ class ReviewDocument(ChargedCost):
     mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
     nominal_epsilon: Annotated[Decimal | None, "the study's epsilon where the charge differs"]
     federation: Annotated[ComposedGuarantee, "the guarantee over all owners"]
+    together_with: Annotated[
+        str | None,
+        "study that this one continues, whose cost is in `federation`, too; null if there is none, "
+        "or its document is not known here",
+    ]
     overlap: Annotated[str | None, "who may have rows at several owners; null for nobody"]
     asserted: Annotated[tuple[str, ...], "what the steward asserts: no software can check it"]
     question: Annotated[str, "what is asked, at what cost, in two sentences"]
@@ -199,16 +193,17 @@ class ContributionPreview:
             rows=found.n_rows,
             entries=found.n_entries,
             bytes=found.n_bytes,
-            attributes=_describe_attributes(study.table),
+            attributes=describe_attributes(study.table),
             tables=study.table.counted,
             curator=self.site.curator,
             owners=study.owners,
-            components=_describe_components(study),
+            components=describe_components(study),
             deadline=None if study.deadline is None else study.deadline.isoformat(),
             mechanism=found.request.mechanism,
             **charged_cost(found.request),
             nominal_epsilon=noise.nominal,
             federation=found.federation,
+            together_with=None if found.first is None else found.first.name,
             overlap=describe_overlap(study) if study.overlap else None,
             asserted=_list_assertions(
                 study, self.site.name, noise.max_rows_per_person, self.counted.key
@@ -233,46 +228,6 @@ class ContributionPreview:
         """Return the document as text."""
         document = self.document(with_forecast=with_forecast)
         return review_text(document, refusals=[*map(str, self.refusals)])
-
-
-def _describe_attributes(schema: Schema) -> tuple[ReviewedAttribute, ...]:
-    used: dict[str, list[str]] = {each.name: [] for each in schema.attributes}
-    for index, cells in schema.histograms:
-        used[schema.attributes[index].name].append(f"histogram of {cells.n_cells} cells")
-    for name in schema.products_of_bins:
-        used[name].append("products by its bins")
-    for name in schema.targets:
-        used[name].append("target")
-    described = []
-    for each in schema.attributes:
-        if isinstance(each, Ordinal) or not isinstance(each, Numeric):
-            kind = f"one of {len(each.labels)}{', in order' if isinstance(each, Ordinal) else ''}"
-        elif each.scale is not None:
-            kind = "number"
-        else:
-            kind = "whole number" if each.integer else "number"
-            kind = "date" if isinstance(each, Date) else kind
-            kind += ", on a log scale" if each.score is Score.LOG else ""
-        described.append(
-            ReviewedAttribute(
-                name=each.name,
-                kind=kind,
-                values=describe_values(each),
-                used_for=tuple(used[each.name]),
-            )
-        )
-    return tuple(described)
-
-
-def _describe_components(study: Study) -> str:
-    rule = study.components
-    if rule is None:
-        return "the joint counts"
-    if rule.count is not None:
-        return f"{rule.count} joint component{'s' if rule.count > 1 else ''}"
-    if rule.contribution_rate is not None:
-        return f"the joint components with {rule.contribution_rate:.3g} of the variance"
-    return "the joint components above the noise"
 
 
 def _list_assertions(
@@ -351,7 +306,7 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
         "You assert this, because no software can check it:",
         *(f"  {each}" for each in found.asserted),
         f"Over all owners together, one person's privacy loss is then at most epsilon "
-        f"{found.federation.epsilon}, delta {found.federation.delta}.",
+        f"{found.federation.epsilon}, delta {found.federation.delta}{_together(found)}.",
         *([] if found.overlap is None else [f"  {found.overlap}"]),
         *([] if found.aggregate is None else _aggregate_lines(found, found.aggregate)),
     ]
@@ -362,6 +317,18 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
     else:
         lines.append(f"`contribute` would: {_NEXT[found.next]}")
     return "\n".join(map(one_line, lines))
+
+
+def _together(found: ReviewDocument) -> str:
+    """Return whose costs a federation's guarantee counts, for a study that continues another."""
+    if not found.continues:
+        return ""
+    if found.together_with is None:
+        return (
+            ", of this study alone: the study that it continues is not known here, and its cost "
+            "adds to this"
+        )
+    return f", together with study {found.together_with}, which it continues"
 
 
 def _shown(labels: Sequence[str]) -> str:

@@ -75,10 +75,12 @@ if (live) {
 }
 
 // The bare address leads a browser that has logged in to its page. What is kept is a path, which
-// opens nothing without the cookie, and no other port of this machine can read it.
+// opens nothing without the cookie, and no other port of this machine can read it. But whoever had
+// this port before may have left anything there: what is no such path is not followed.
 const own = /^\/[0-9a-f]{32}\//.exec(location.pathname);
+const kept = /^\/[0-9a-f]{32}\/$/.exec(localStorage.getItem("place") || "");
 if (own && document.querySelector("nav")) {
   localStorage.setItem("place", own[0]);
-} else if (["/", "/login"].includes(location.pathname) && localStorage.getItem("place")) {
-  location.replace(localStorage.getItem("place"));
+} else if (kept && ["/", "/login"].includes(location.pathname)) {
+  location.replace(kept[0]);
 }

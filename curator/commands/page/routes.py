@@ -73,6 +73,7 @@ class OperatorApp(PageApp):
         self._client = client
         self._ca = ca
         self._outcomes: dict[str, Outcome] = {}
+        self._firsts: dict[str, Study] = {}
         self._seen: tuple[Sequence[ListedStudy], datetime | None] = (), None
 
     def application(self) -> LocalSessionMiddleware:
@@ -114,7 +115,7 @@ class OperatorApp(PageApp):
         return self.answer(
             "operator_study.html",
             study=study,
-            face=study_header(study, details.summary.state),
+            face=study_header(study, details.summary.state, first=self._find_first(study)),
             cost=decimal_text(calibrate(study).epsilon),
             badge={
                 "words": show_state(details.summary.state),
@@ -129,6 +130,20 @@ class OperatorApp(PageApp):
             refused=self._client.refusals(study.name),
             outcome=self._outcome(study) if details.summary.state in _ENDED else None,
         )
+
+    def _find_first(self, study: Study) -> Study | None:
+        """Return the study that a study continues; None without one."""
+        if study.continues is None:
+            return None
+        digest = study.continues.study
+        if digest not in self._firsts:
+            name = next(
+                (each.name for each in self._client.studies() if each.digest == digest), None
+            )
+            if name is None:
+                return None
+            self._firsts[digest] = study_from_canonical(self._client.show(name).document)
+        return self._firsts[digest]
 
     def _outcome(self, study: Study) -> Outcome:
         """Return the result, fetched and verified once: it does not change any longer."""

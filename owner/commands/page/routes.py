@@ -64,7 +64,7 @@ from dppca.owner.render.studies import Badge, Group, OwnStudy, Standing
 from dppca.owner.site.agreement import knows_all_keys, require_digest
 from dppca.owner.site.answers import AnswerKind, keep_answer, kept_answer
 from dppca.owner.site.config import POLICY_FILE, SITE_FILE, Site, load_site
-from dppca.owner.site.kept_studies import components_path, kept_result, kept_study
+from dppca.owner.site.kept_studies import components_path, find_continued, kept_result, kept_study
 from dppca.owner.site.opener_keys import list_opener_keys
 from dppca.owner.site.policy import load_policy
 from dppca.owner.synthesis.report.page import TEMPLATES as REPORT_TEMPLATES
@@ -248,7 +248,7 @@ class StewardApp(PageApp):
         return {
             "study": study,
             "site": self._site.name,
-            "face": study_header(study, state),
+            "face": study_header(study, state, first=find_continued(self._site, study)),
             "cost": decimal_text(calibrate(study).epsilon),
             "standing": standing,
             "badge": standing.badge,
@@ -477,7 +477,7 @@ class StewardApp(PageApp):
         return self.answer(
             "comparison.html",
             study=study,
-            face=study_header(study),
+            face=study_header(study, first=find_continued(self._site, study)),
             **self._comparisons[name].values(),
         )
 

@@ -86,10 +86,13 @@ def test_a_study_is_refined_from_its_result_alone(trust: str, tmp_path: Path) ->
             [first, second], f"{OWNERS[0]}.csv", colluders=second.privacy.colluders
         )
         (sites[0].folder / "policy.yaml").write_text(policy)
+        # Its document is fetched again where this site does not have it.
+        (sites[0].folder / "studies" / first.name / "study.json").unlink()
         for file, found in (((), "unchecked"), (("--grown-on", rows), "same")):
             seen = federation.own(OWNERS[0], "review", "second", *file).document
             assert (seen["grown"], seen["forecast"]) == (found, None)
             assert seen["entries"] == sum(second.table.layout.tables)
+            assert seen["together_with"] == first.name
         live.each(drivers, lambda each: each.contribute([first, second], files[each.name]))
         live.each(drivers, lambda each: each.open_sum(second))
         counts = federation.own(OWNERS[1], "components", "second", "--wait", 60).document
@@ -103,6 +106,7 @@ def test_a_study_is_refined_from_its_result_alone(trust: str, tmp_path: Path) ->
                 shown = ask(app.application(), f"{app.session.place}/study/second", cookie=cookie)
                 assert shown.status == 200
                 assert "counts of rows" in shown.body
+                assert f"together with study {first.name}" in shown.body
         joined = tmp_path / "joined.parquet"
         federation.operate("study", "synthetic", "second", "--output", joined)
 
@@ -111,6 +115,7 @@ def test_a_study_is_refined_from_its_result_alone(trust: str, tmp_path: Path) ->
     code, verified = sites[2].run("verify", str(joined))
     assert (code, verified["continues"]) == (0, first.name)
     epsilon = float(verified["guarantee"]["epsilon"])
+    assert seen["federation"]["epsilon"] == verified["guarantee"]["epsilon"]
     assert 4 < epsilon < 5 if masked else epsilon == 5
     code, components = sites[1].run(
         "verify", str(sites[1].folder / "studies/second/components.npz")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dppca.common.documents.messages import StudyState
+from dppca.common.pages.study_header import study_header
 from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import study_from_mapping
@@ -20,7 +21,7 @@ from dppca.owner.release.contribution import forecast, request_contribution, rev
 from dppca.owner.render.review import ContributionPreview, ReviewDocument, review_text
 from dppca.owner.site.config import Site
 from tests.support.ledgers import BUDGET, account_of, history_of
-from tests.support.studies import binary_of, categorical_of, make_study, numeric_of
+from tests.support.studies import binary_of, categorical_of, make_study, numeric_of, study_document
 
 EMPTY = History()
 STUDY = make_study("small")
@@ -178,3 +179,32 @@ def test_the_question_says_what_is_sent_and_what_it_costs_and_leaves(
         "to the curator at hub:7443."
     )
     assert said in asked
+
+
+def test_a_study_that_continues_another_says_what_both_cost_or_that_it_does_not_know() -> None:
+    first = make_study("small", name="before", epsilon="0.5")
+    made = study_document(
+        [each.model_dump(mode="json") for each in first.table.attributes],
+        name="after",
+        epsilon="0.7",
+        owners=list(first.owners),
+        components=None,
+        only_tables=True,
+        tables=[{"table": [each.name for each in first.table.attributes[:2]]}],
+        continues={"study": first.digest, "result": "0" * 64},
+    )
+    study = study_from_mapping(made)
+    for known, epsilon in ((first, "1.2"), (None, "0.7")):
+        found = review(study, EMPTY, n_rows=1000, account=account_of(), first=known)
+        document = _document(found)
+        assert (document.federation.epsilon, document.epsilon) == (epsilon, Decimal("0.7"))
+        assert document.together_with == (None if known is None else "before")
+        said = "together with study before, which it continues."
+        if known is None:
+            said = "of this study alone: the study that it continues is not known here, and its "
+        assert f"at most epsilon {epsilon}, delta 0, {said}" in review_text(document)
+        rows = dict(study_header(study, first=known))
+        told = "together with study before" if known else "of this study alone"
+        together = rows["One person, all owners together"]
+        assert together == f"epsilon {epsilon}, delta 0, {told}"
+    assert "alone" not in str(study_header(first))

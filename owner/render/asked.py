@@ -1,0 +1,60 @@
+"""What a study asks of a site's rows, in the words that its steward reads before consent."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from dppca.common.schema.attributes import Date, Numeric, Ordinal, Score, describe_values
+from dppca.common.schema.document import Schema
+from dppca.common.study import Study
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewedAttribute:
+    """Attribute of the rows that a study asks for."""
+
+    name: Annotated[str, "name of the column"]
+    kind: Annotated[str, "what it is, in words"]
+    values: Annotated[tuple[str, ...], "values that count: `LOWER to UPPER`, or all labels"]
+    used_for: Annotated[tuple[str, ...], "what it is used for, besides sums and products"]
+
+
+def describe_attributes(schema: Schema) -> tuple[ReviewedAttribute, ...]:
+    """Return the attributes of the rows that a study asks for, in its order."""
+    used: dict[str, list[str]] = {each.name: [] for each in schema.attributes}
+    for index, cells in schema.histograms:
+        used[schema.attributes[index].name].append(f"histogram of {cells.n_cells} cells")
+    for name in schema.products_of_bins:
+        used[name].append("products by its bins")
+    for name in schema.targets:
+        used[name].append("target")
+    described = []
+    for each in schema.attributes:
+        if isinstance(each, Ordinal) or not isinstance(each, Numeric):
+            kind = f"one of {len(each.labels)}{', in order' if isinstance(each, Ordinal) else ''}"
+        elif each.scale is not None:
+            kind = "number"
+        else:
+            kind = "whole number" if each.integer else "number"
+            kind = "date" if isinstance(each, Date) else kind
+            kind += ", on a log scale" if each.score is Score.LOG else ""
+        described.append(
+            ReviewedAttribute(
+                name=each.name,
+                kind=kind,
+                values=describe_values(each),
+                used_for=tuple(used[each.name]),
+            )
+        )
+    return tuple(described)
+
+
+def describe_components(study: Study) -> str:
+    """Return what comes out of a study, in words."""
+    rule = study.components
+    if rule is None:
+        return "the joint counts"
+    if rule.count is not None:
+        return f"{rule.count} joint component{'s' if rule.count > 1 else ''}"
+    if rule.contribution_rate is not None:
+        return f"the joint components with {rule.contribution_rate:.3g} of the variance"
+    return "the joint components above the noise"
