@@ -55,6 +55,21 @@ def test_open_tabs_follow_a_study_from_open_to_its_result(
             expect(reopened.get_by_role("heading", name="Studies")).to_be_visible()
         reopened.goto(served.address.partition("?")[0])
         reopened.wait_for_url(place)
+        bare = f"{place.rpartition('/')[0].rpartition('/')[0]}/"
+        hostile = reopened.context.new_page()
+        for left in (
+            "http://127.0.0.1:1/x",
+            "//127.0.0.1:1/x",
+            "/login?token=x",
+            f"{'/' + '0' * 32}/x",
+        ):
+            # Whoever had this port before may have left it.
+            hostile.goto(place)
+            hostile.evaluate("left => localStorage.setItem('place', left)", left)
+            hostile.goto(bare)
+            hostile.wait_for_load_state("networkidle")
+            assert hostile.url == bare
+        hostile.close()
 
         assert other.contribute(study)[0] == 0
         _require_state(first, "result ready")
