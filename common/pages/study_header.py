@@ -1,6 +1,6 @@
 """Header of every page of a study."""
 
-from dppca.common.documents.amounts import decimal_text
+from dppca.common.documents.amounts import decimal_text, spent_text
 from dppca.common.documents.messages import StudyState
 from dppca.common.pages.rendering import exact_time, show_state
 from dppca.common.privacy.composition import Round, compose_guarantee
@@ -30,7 +30,7 @@ def study_header(
         ),
         (
             "One person, all owners together",
-            f"epsilon {whole.epsilon}, delta {whole.delta}{together}",
+            f"epsilon {spent_text(whole.epsilon)}, delta {whole.delta}{together}",
         ),
         ("Owners", ", ".join(study.owners)),
         ("Deadline", "" if study.deadline is None else exact_time(study.deadline)),

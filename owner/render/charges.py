@@ -76,7 +76,7 @@ def explain_fall(status: BudgetStatus, epsilon: Decimal) -> str | None:
     why = "costs of Gaussian noise add up to less than their sum"
     if fall > epsilon:
         why = f"the same noise costs more at the budget's delta, {decimal_text(status.delta)}"
-    return f"It falls by {spent_text(fall)}, not by {decimal_text(epsilon)}: {why}."
+    return f"The budget falls by {spent_text(fall)}, not by {decimal_text(epsilon)}: {why}."
 
 
 def standing_lines(status: BudgetStatus, epsilon: Decimal) -> list[str]:

@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Annotated
 
-from dppca.common.documents.amounts import Whole, decimal_text, left_text
+from dppca.common.documents.amounts import Whole, decimal_text, left_text, spent_text
 from dppca.common.documents.messages import StudyState
 from dppca.common.documents.names import one_line
 from dppca.common.documents.tables import text_table
@@ -306,7 +306,8 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
         "You assert this, because no software can check it:",
         *(f"  {each}" for each in found.asserted),
         f"Over all owners together, one person's privacy loss is then at most epsilon "
-        f"{found.federation.epsilon}, delta {found.federation.delta}{_together(found)}.",
+        f"{spent_text(found.federation.epsilon)}, delta {found.federation.delta}"
+        f"{_together(found)}.",
         *([] if found.overlap is None else [f"  {found.overlap}"]),
         *([] if found.aggregate is None else _aggregate_lines(found, found.aggregate)),
     ]

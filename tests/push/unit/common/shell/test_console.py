@@ -95,6 +95,25 @@ def test_what_was_printed_arrives_and_the_exit_code_stays(side: str) -> None:
     assert (done.returncode, b"version" in done.stdout) == (0, True)
 
 
+@pytest.mark.parametrize(("asked", "told"), [(None, "none"), ("info", "info")])
+@pytest.mark.parametrize("side", ["owner", "curator"])
+def test_grpc_says_nothing_under_our_lines_unless_it_is_asked_to(
+    side: str, asked: str | None, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GRPC_VERBOSITY", raising=False)
+    if asked is not None:
+        monkeypatch.setenv("GRPC_VERBOSITY", asked)
+    program = (
+        f"import os, sys, dppca.{side}.cli as side\n"
+        "assert 'grpc' not in sys.modules, 'too late to be quiet'\n"
+        "side.cli.main = lambda **_: print(os.environ['GRPC_VERBOSITY'])\n"
+        "side.main()"
+    )
+    line = [sys.executable, "-c", program]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=WAIT_S, check=True)
+    assert done.stdout.split() == [told]
+
+
 def test_an_error_keeps_its_exit_code_and_its_document() -> None:
     done = _end("owner", "--site", "/nowhere", "budget", "--json")
     error = json.loads(done.stdout)["error"]

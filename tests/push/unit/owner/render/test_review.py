@@ -162,7 +162,7 @@ def test_a_budget_that_does_not_fall_by_epsilon_says_why(
     document = _document(found)
     assert (document.budget_why is None) == (why is None)
     assert why is None or why in str(document.budget_why)
-    assert ("It falls by" in review_text(document)) == (why is not None)
+    assert ("The budget falls by" in review_text(document)) == (why is not None)
 
 
 @pytest.mark.parametrize(
