@@ -4,6 +4,7 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
+from dppca.common.documents.amounts import decimal_text
 from dppca.common.errors import ArtefactError, NotReadyError, SchemaMismatchError, SettingError
 from dppca.common.estimators.base.settings import parse_delta, parse_epsilon
 from dppca.common.privacy.accounting import NO_COST, PrivacyCost, rho_from_epsilon_delta
@@ -39,7 +40,10 @@ def planned_charges(
 def _find_charge(history: History, study: Study) -> tuple[str, PrivacyCost]:
     if (history.reservation_for(study.digest) or history.settled_for(study.digest)) is not None:
         return f"study {study.name} (charged already)", NO_COST
-    return f"study {study.name}", calibrate(study).charge
+    cost = calibrate(study)
+    what = f"study {study.name}, epsilon {decimal_text(cost.epsilon)}"
+    what += f" at delta {decimal_text(cost.delta)}" if cost.delta else ""
+    return what, cost.charge
 
 
 def verify_release(

@@ -236,14 +236,14 @@ def recovery_text(document: LedgerRecovery, *, width: int | None = None) -> str:
     """Return the entries and the budgets after a recovery; `width` as in `budget_text`."""
     lines = [f"Contributions of {document.owner} that the curator has and this ledger lacks:"]
     lines += _table(
-        ["study", "received", "rows", "epsilon", "rho", "charged to", "evidence"],
+        ["study", "received", "rows", "epsilon", "delta", "charged to", "evidence"],
         [
             [
                 each.study,
                 each.received.isoformat(),
                 str(each.rows),
-                spent_text(each.charged_epsilon),
-                spent_text(each.charged_rho),
+                decimal_text(each.epsilon),
+                decimal_text(each.delta),
                 f"{each.population} ({each.data_set}"
                 f"{', charged before' if each.charged_before else ''})",
                 f"NOT PROVED: {each.unproved}" if each.unproved else "signed by this site",
@@ -306,12 +306,10 @@ def plan_text(document: BudgetPlan, *, width: int | None = None) -> str:
         *(f"Each release counts for population {name} too." for name in people.tied_to),
     ]
     lines += _table(
-        ["further release", "epsilon", "rho", "spent", "left", "fits", ""],
+        ["further release", "spent", "left", "fits", ""],
         [
             [
                 each.what,
-                spent_text(each.charged_epsilon),
-                spent_text(each.charged_rho),
                 spent_text(each.spent),
                 left_text(each.remaining),
                 f"{each.fits} times" if each.charged_epsilon or each.charged_rho else "-",

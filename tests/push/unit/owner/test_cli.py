@@ -392,6 +392,7 @@ def test_the_budget_lists_charges_and_how_far_they_came(
     assert code == 0
     assert "the chain verifies" in out
     assert "reserved" in out
+    assert "rho" not in out, "people are told epsilon; the JSON has both"
 
 
 @pytest.mark.parametrize("command", [["components"], ["review"], ["contribute", "--yes"]])
