@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, comb, exp, floor, isqrt, log, sqrt
+from math import ceil, comb, exp, floor, isqrt, log, pi, sqrt
 from typing import ClassVar, Self
 
 import numpy as np
@@ -49,6 +49,7 @@ from dppca.common.privacy.sensitivity import Sensitivity
 _LAPLACE_TAIL = 42
 _GAUSSIAN_TAIL = 13
 _TABLE_REACH = 14  # standard deviations that the table of a discrete Gaussian covers
+_LARGEST_TABLE = 2**26  # variance from which on the normal law takes its place
 _ROUNDED_UP = Context(prec=60, rounding=ROUND_CEILING)  # 10^15 times 2^15, and 25 decimals
 _DECIMALS = Decimal("1e-25")
 
@@ -410,13 +411,21 @@ class GaussianLaw(NoiseLaw):
 
     @override
     def below(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
+        if self.variance > _LARGEST_TABLE:
+            # The midpoint rule on exp(-x^2/(2 sigma^2)) errs by less than 1/(24 sigma^2).
+            from scipy.special import ndtr
+
+            near: NDArray[np.float64] = ndtr((x.astype(np.float64) + 0.5) / self.width)
+            return near
         table, reach = _cumulated(self.variance)
         below: NDArray[np.float64] = table[np.clip(x + reach + 1, 0, len(table) - 1)]
         return below
 
     @override
     def nats(self, x: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:
-        total = float(_weights(self.variance).sum())
+        # By Poisson summation the weights add up to this, but for a factor 1 + 2 exp(-2 pi^2 v).
+        wide = self.variance > _LARGEST_TABLE
+        total = self.width * sqrt(2 * pi) if wide else float(_weights(self.variance).sum())
         nats: NDArray[np.float64] = x.astype(np.float64) ** 2 / (2 * self.variance) + log(total)
         return nats
 

@@ -10,16 +10,17 @@ from dppca.owner.selftest.findings import SelfTest, report_text
 
 
 @click.command("selftest")
-@click.option("--quick", is_flag=True, help="A shorter test, of about twenty seconds.")
+@click.option("--quick", is_flag=True, help="A shorter test, of about forty seconds.")
 @prints(SelfTest)
 def command(*, quick: bool, as_json: bool) -> int:
     """Audit this installation by measurements and attacks. Takes about five minutes.
 
-    Tests the law of every coordinate's noise, whole and in shares, and measures a lower bound on
-    the epsilon that is spent. Attacks a temporary curator by differencing, by repeated requests
-    and by losing the ledger; lies to the openers of a masked sum; puts hostile rows into data
-    files; kills the process (kill -9) while it writes the ledger. Reads and changes nothing of this
-    site. Exits with 25 if a promise is broken.
+    Tests the noise of every kind of release (contributions, masked contributions and models), its
+    law, independence and source, searches the largest change of one person, and measures a lower
+    bound on the epsilon that is spent. Attacks a temporary curator by differencing, by repeated
+    requests and by losing the ledger; lies to the openers of a masked sum; puts hostile rows into
+    data files; kills the process (kill -9) while it writes the ledger. Reads and changes nothing of
+    this site. Exits with 25 if a promise is broken.
 
     \b
     Example:

@@ -1,7 +1,8 @@
 """Self-test: audits and attacks on this machine that check the promises of this installation.
 
-It does not touch the site: tables, ledgers and the curator are temporary. `draws` audits the noise
-itself, `endpoint` attacks a real curator over loopback, `crashes` kills commands. Each finding
+It does not touch the site: tables, ledgers and the curator are temporary. `draws` and `releases`
+audit the noise itself, `sent` what commands make of it, `sensitivities` the change that it must
+hide, `endpoint` attacks a real curator over loopback, `crashes` kills commands. Each finding
 states the probability that it accuses an honest installation (`Finding.false_alarm`). A fault that
 it does not find may still exist: the bound on epsilon is only a lower one, and these are only some
 of the possible attacks.

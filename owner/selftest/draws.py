@@ -6,8 +6,10 @@ from the operating system and are counted.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -24,18 +26,10 @@ from dppca.common.schema import Column, encode, find_cells
 from dppca.common.schema.attributes import list_labels
 from dppca.common.study import Study, study_from_mapping
 from dppca.owner.selftest.findings import Finding
-from dppca.owner.selftest.laws import (
-    bins,
-    bits,
-    centred,
-    correlation_limit,
-    correlations,
-    dkw,
-    dkw_limit,
-)
+from dppca.owner.selftest.judging import LEVEL, judge_independence, judge_law
+from dppca.owner.selftest.judging import judge_randomness as _randomness
+from dppca.owner.selftest.laws import bits
 
-LEVEL = 9e-8
-"""Each check accuses an honest installation with at most this probability."""
 THRESHOLDS = (0.5, 0.7, 0.8, 0.9, 1.2, 1.6)  # of the claimed epsilon; public, not fitted
 _ATTRIBUTES: list[dict[str, object]] = [
     {"name": "age", "type": "numeric", "lower": 0, "upper": 1},
@@ -77,7 +71,10 @@ def audits() -> tuple[Audit, ...]:
 
 
 class CountingEntropy:
-    """Source that counts the bytes it gives."""
+    """Source that counts the bytes that the operating system gives while it is asked.
+
+    A source that has its bytes from elsewhere counts as none.
+    """
 
     def __init__(self, source: EntropySource) -> None:
         self._source = source
@@ -85,8 +82,26 @@ class CountingEntropy:
 
     def bytes(self, count: int) -> bytes:
         """Return `count` bytes of the source."""
-        self.taken += count
-        return self._source.bytes(count)
+        with count_kernel() as given:
+            content = self._source.bytes(count)
+        self.taken += sum(given)
+        return content
+
+
+@contextmanager
+def count_kernel() -> Iterator[list[int]]:
+    """Give the numbers of bytes that the operating system's generator gives in the block."""
+    kernel, given = os.urandom, list[int]()
+
+    def counted(size: int, /) -> bytes:
+        given.append(size)
+        return kernel(size)
+
+    setattr(os, "urandom", counted)  # noqa: B010 - mypy forbids the assignment
+    try:
+        yield given
+    finally:
+        setattr(os, "urandom", kernel)  # noqa: B010
 
 
 def audit_noise(audit: Audit, *, n_releases: int, advance: Callable[[int], None]) -> list[Finding]:
@@ -173,63 +188,14 @@ def log_ratio(
 
 
 def _distribution(title: str, noise: NDArray[np.int64], calibration: Calibration) -> Finding:
-    n, d = noise.shape
-    law = calibration.law
-    limit, level = dkw_limit(n, LEVEL / 2 / d), LEVEL / 2 / d
-    distances = [dkw(noise[:, i], law) for i in range(d)]
-    tails = [bins(noise[:, i], law) for i in range(d)]
-    wrong = [i for i in range(d) if distances[i] > limit or tails[i] <= level]
-    worst = max(distances)
-    says = (
-        f"coordinates {', '.join(map(str, wrong))} of {d} do not have the law of their noise"
-        if wrong
-        else f"all {d} coordinates have the exact law: distance at most {worst:.4f} of "
-        f"{limit:.4f} allowed, {n} releases"
-    )
-    return Finding(
-        f"{title}: distribution",
-        not wrong,
-        says,
-        LEVEL,
-        {"coordinates": d, "releases": n, "wrong": wrong, "distance": worst, "limit": limit},
-    )
+    """Check the law of noise (n, d): of each coordinate, of all draws together, of its ends."""
+    return replace(judge_law(title, noise, calibration.law), release=f"{title} contribution")
 
 
 def _independence(title: str, noise: NDArray[np.int64], calibration: Calibration) -> Finding:
     """Check that noise of two coordinates, or of successive releases, is uncorrelated."""
-    n, d = noise.shape
-    middles = centred(calibration.law, noise)
-    pairs = d * (d - 1) // 2 + d * d
-    limit = correlation_limit(n - 1, LEVEL / pairs)
-    within = correlations(middles, middles)[np.triu_indices(d, 1)]
-    between = correlations(middles[:-1], middles[1:])
-    worst = float(max(np.abs(within).max(), np.abs(between).max()))
-    twice = n - len(np.unique(noise, axis=0))
-    good = worst <= limit and twice == 0
-    says = (
-        f"no two coordinates or releases are correlated: {worst:.4f} of {limit:.4f} allowed"
-        if good
-        else f"noise is correlated ({worst:.4f}, {limit:.4f} allowed) or repeated ({twice} times)"
-    )
-    return Finding(
-        f"{title}: independence",
-        good,
-        says,
-        LEVEL,
-        {"correlation": worst, "limit": limit, "repeated": twice},
-    )
-
-
-def _randomness(title: str, needed: float, taken: float) -> Finding:
-    """Check that the sampler took enough random bits (see `dppca.owner.selftest.laws`)."""
-    return Finding(
-        f"{title}: randomness",
-        taken >= needed,
-        f"{taken:.0f} bits of the operating system's generator for noise that holds {needed:.0f}"
-        + ("" if taken >= needed else ": it was made of something else"),
-        0.0,
-        {"bits_taken": taken, "bits_needed": needed},
-    )
+    found = judge_independence(title, noise, calibration.law)
+    return replace(found, release=f"{title} contribution")
 
 
 def _study(privacy: dict[str, str], attributes: list[dict[str, object]]) -> Study:

@@ -28,12 +28,14 @@ from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study, study_from_mapping
 from dppca.owner.ledger.file import read_history
 from dppca.owner.records.table import moments_of_table, open_table
-from dppca.owner.selftest.draws import LEVEL
 from dppca.owner.selftest.findings import Finding
+from dppca.owner.selftest.judging import LEVEL
 from dppca.owner.selftest.laws import dkw, dkw_limit
 from dppca.owner.selftest.local_federation import VICTIM, TemporaryFederation
+from dppca.owner.selftest.sent import DATA_SET
 
 _EPSILON = "0.1"
+_DIFFERENCING_LEVEL = 9e-8
 _BUDGET = Decimal("0.5")
 _QUESTIONS: list[dict[str, object]] = [
     {"name": f"q{i}", "type": "binary", "values": ["no", "yes"]} for i in range(6)
@@ -141,10 +143,10 @@ def _differencing(guesses: int, trials: int) -> Finding:
     chance = float(binom.sf(guesses - 1, trials, bound))
     return Finding(
         "differencing",
-        chance > LEVEL,
+        chance > _DIFFERENCING_LEVEL,
         f"the attacker was right {guesses} of {trials} times; at epsilon {_EPSILON} it may be "
         f"right with probability {bound:.3f}",
-        LEVEL,
+        _DIFFERENCING_LEVEL,
         {"right": guesses, "trials": trials, "allowed": bound},
     )
 
@@ -211,7 +213,8 @@ def _write(table: Path, rows: list[list[str]]) -> None:
 
 def prepare(federation: TemporaryFederation) -> None:
     """Give the site people to attack, and some with a small budget."""
-    federation.policy({"survey": "1000000", "small": str(_BUDGET), "crashes": "1000000"})
+    unlimited = dict.fromkeys(("survey", "crashes", DATA_SET), "1000000")
+    federation.policy({**unlimited, "small": str(_BUDGET)})
     for name in ("survey", "small", "crashes"):
         _write(federation.site / f"{name}.csv", [*_OTHERS, _KNOWN])
 

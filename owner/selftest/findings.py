@@ -48,6 +48,7 @@ class Finding:
     says: Annotated[str, "what was found, in words"]
     false_alarm: Annotated[float, "probability that the check fails where nothing is wrong"]
     figures: Annotated[Figures, "figures of the check"] = field(default_factory=Figures)
+    release: Annotated[str, "kind of release whose noise was looked at; else empty"] = ""
 
     @classmethod
     def of_faults(cls, check: str, faults: list[str], otherwise: str) -> Finding:
@@ -62,6 +63,11 @@ class SelfTest:
     quick: Annotated[bool, "whether the shorter test was run"]
     findings: Annotated[list[Finding], "one entry for each check"]
     seconds: Annotated[float, "time that the command took"]
+
+    @property
+    def audited(self) -> Annotated[list[str], "kinds of releases whose noise was looked at"]:
+        """Kinds of releases whose noise was looked at, in the order of the checks."""
+        return list(dict.fromkeys(each.release for each in self.findings if each.release))
 
     @property
     def passed(self) -> Annotated[bool, "whether every promise held"]:
@@ -89,6 +95,7 @@ def report_text(tested: SelfTest) -> str:
                 for each in tested.findings
             ),
             "",
+            f"Releases that were audited: {'; '.join(tested.audited) or 'none'}.",
             f"{verdict} ({tested.seconds:.0f} s; a sound installation fails with "
             f"probability below {tested.false_alarm:.1g})",
         ]

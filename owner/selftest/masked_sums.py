@@ -28,10 +28,10 @@ from dppca.common.signing import Purpose, sign
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.file import read_history
 from dppca.owner.release.opening import Opener, make_answer, open_once
-from dppca.owner.selftest.draws import LEVEL as WHOLE_LEVEL
 from dppca.owner.selftest.draws import Audit, audits
 from dppca.owner.selftest.endpoint import study_for_crashes
 from dppca.owner.selftest.findings import Finding
+from dppca.owner.selftest.judging import LEVEL as WHOLE_LEVEL
 from dppca.owner.selftest.laws import dkw, dkw_limit
 from dppca.owner.site.config import Site
 from dppca.owner.site.opener_keys import create_opener_key, list_opener_keys

@@ -18,28 +18,37 @@ from dppca.owner.selftest.hostile_rows import attack_by_one_row
 from dppca.owner.selftest.local_federation import temporary_federation
 from dppca.owner.selftest.lost_ledger import attack_by_losing_the_ledger
 from dppca.owner.selftest.masked_sums import attack_masked_sums, attack_opener, audit_shares
+from dppca.owner.selftest.releases import audit_release, release_audits
+from dppca.owner.selftest.sensitivities import check_sensitivities
+from dppca.owner.selftest.sent import audit_sent
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """Size of a self-test: numbers of releases of an audit, attacks and kills."""
+    """Size of a self-test: numbers of releases of an audit, attacks and kills.
+
+    ``large`` are releases of 40,000 entries of each kind, at least 2.
+    """
 
     noise: int
     epsilon: int
     trials: int
     steps: tuple[str, ...]
     kills: int
+    large: int = 2
 
     @property
     def work(self) -> int:
         """Steps of the progress bar; an attack or a kill counts as many releases."""
-        return 2 * (self.noise + 2 * self.epsilon) + _ATTACK * (
-            2 * self.trials + len(self.steps) + self.kills
+        return (
+            2 * (self.noise + 2 * self.epsilon)
+            + 6 * self.large
+            + _ATTACK * (2 * self.trials + len(self.steps) + self.kills)
         )
 
 
-FULL = Amount(noise=100_000, epsilon=150_000, trials=200, steps=STEPS, kills=20)
-QUICK = Amount(noise=2_500, epsilon=6_000, trials=30, steps=("draw", "commit"), kills=0)
+FULL = Amount(noise=100_000, epsilon=150_000, trials=200, steps=STEPS, kills=20, large=100)
+QUICK = Amount(noise=2_500, epsilon=6_000, trials=30, steps=("draw", "commit"), kills=0, large=16)
 _ATTACK = 1_000
 
 
@@ -49,6 +58,8 @@ def run_audits(amount: Amount, bar: Progress) -> list[Finding]:
     for audit in audits():
         findings += audit_noise(audit, n_releases=amount.noise, advance=bar.advance)
         findings.append(audit_epsilon(audit, n_releases=amount.epsilon, advance=bar.advance))
+    for each in release_audits():
+        findings += audit_release(each, n_releases=amount.large, advance=bar.advance)
     return findings
 
 
@@ -67,11 +78,12 @@ def run_attacks(amount: Amount, bar: Progress) -> list[Finding]:
         tempfile.TemporaryDirectory(prefix="dppca-selftest-") as folder,
         temporary_federation(Path(folder)) as federation,
     ):
-        findings = [attack_by_one_row(Path(folder))]
+        findings = [attack_by_one_row(Path(folder)), *check_sensitivities(Path(folder))]
         prepare(federation)
         findings += attack_by_differencing(federation, trials=amount.trials, advance=advance)
         findings += attack_by_asking_again(federation, advance=lambda _: None)
         findings.append(check_receipt(federation))
+        findings += audit_sent(federation)
         (opener := Path(folder) / "opener").mkdir(mode=0o700)
         findings.append(attack_opener(opener))
         findings.append(kill_at_steps(federation, steps=amount.steps, advance=advance))

@@ -85,6 +85,7 @@ class SeededFloats:
 
 
 FALSE_ALARMS = 1e-6 + 1e-6 + 12 * 9e-8 + 20 * 1e-8
+_LAWS = ("Laplace", "Gaussian")
 BUGS: dict[str, tuple[Callable[[], Noiser], str]] = {
     "no noise on one coordinate": (lambda: no_noise_on_one, "distribution"),
     "half the scale": (lambda: half_the_scale, "distribution"),
@@ -248,8 +249,10 @@ def test_the_command_reports_and_leaves_with_its_code(
     monkeypatch.setattr(suite, "QUICK", tiny)
     monkeypatch.setattr(suite, "run_attacks", lambda amount, bar: list[Finding]())
     code, document = site.run("selftest", "--quick")
-    assert (code, document["passed"], len(document["findings"])) == (0, True, 12)
+    assert (code, document["passed"], len(document["findings"])) == (0, True, 32)
     assert 0 < document["false_alarm"] < 1e-6
+    kinds = ("contribution", "masked contribution", "model")
+    assert document["audited"] == [f"{law} {kind}" for kind in kinds for law in _LAWS]
     monkeypatch.setattr(release, "add_noise", no_noise_on_one)
     code, document = site.run("selftest", "--quick")
     assert (code, document["passed"]) == (25, False)
