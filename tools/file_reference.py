@@ -17,7 +17,7 @@ from pydantic import AwareDatetime, BaseModel
 from pydantic.fields import FieldInfo
 
 from dppca.common import study
-from dppca.common.schema import attributes, partitions
+from dppca.common.schema import attributes, partitions, splits
 from dppca.common.schema.document import RowNorm, Schema
 from dppca.common.schema.random_trees import RandomTrees
 from dppca.curator.commands.study_template import TEMPLATE
@@ -101,7 +101,7 @@ _STUDY_MODELS: dict[type[BaseModel], str] = {
     attributes.Binary: "Binary attribute",
     attributes.Categorical: "Categorical attribute",
     partitions.CountedTable: "Table",
-    partitions.TreeNode: "Tree node",
+    splits.TreeNode: "Tree node",
     RandomTrees: "Random trees",
 }
 _SITE_MODELS: dict[type[BaseModel], str] = {
@@ -129,7 +129,7 @@ _NAMED: tuple[tuple[object, str], ...] = (  # compared by identity: some cannot 
     (attributes.Label, "label (text, number or boolean)"),
     (attributes.Name, "text, 1 to 128 characters"),
     (attributes.Finite, "finite number"),
-    (partitions.Threshold, "number, date or level"),
+    (splits.Threshold, "number, date or level"),
     (attributes.Day, "date, such as `2020-01-31`"),
     (bool, "true or false"),
     (AwareDatetime, "date and time with a zone (ISO 8601)"),

@@ -24,6 +24,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import lru_cache
 
 _PARTY = re.compile(r"[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?")
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"})
@@ -58,6 +59,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+@lru_cache(maxsize=1 << 12)  # the same name stands at many places of a document
 def check_name(text: str) -> str:
     """Pass on a name or label that a new study may have.
 

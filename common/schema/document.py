@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
+from itertools import chain
 from typing import Annotated, Any, Self
 
 from pydantic import (
@@ -37,10 +38,10 @@ from dppca.common.schema.partitions import (
     MAX_TABLES,
     CountedTable,
     Partition,
-    Public,
     make_partition,
 )
 from dppca.common.schema.random_trees import RandomTrees, draw_trees
+from dppca.common.schema.splits import Public, code_thresholds
 
 MAX_COLUMNS = 8192
 MAX_TARGETS = 16
@@ -251,6 +252,8 @@ class Schema(BaseModel):
     @cached_property
     def partitions(self) -> tuple[Partition, ...]:
         """The cells of each table; `ValueError` names the first that is at fault, from 1."""
+        nodes = chain.from_iterable(table.tree for table in self.tables)
+        code_thresholds(nodes, self.public)
         made = []
         for number, table in enumerate(self.tables, 1):
             try:

@@ -16,39 +16,25 @@ A missing value has the coded integer of the middle; with ``missing: level`` it 
 others: the last cell of a table, and never at most a threshold.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, datetime
 from math import prod
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    WithJsonSchema,
-    model_serializer,
-    model_validator,
-)
+from pydantic import Field, model_validator
 
-from dppca.common.schema.attributes import (
-    MAX_BINS,
-    Attribute,
-    Date,
-    Label,
-    Name,
-    Numeric,
-    Ordinal,
-    check_finite,
-    count_days,
-    label_text,
-    list_labels,
+from dppca.common.schema.attributes import MAX_BINS, Name
+from dppca.common.schema.splits import (
+    Branch,
+    OpenSplit,
+    Public,
+    Strict,
+    TreeNode,
+    halves,
+    read_split,
 )
-from dppca.common.schema.cells import Cells, encode_numeric
 
 MAX_TABLES = 128
 MAX_TABLE_ATTRIBUTES = 8
@@ -61,58 +47,7 @@ MAX_ALL_CELLS = 1 << 18
 Codes = NDArray[np.int32]
 
 
-def _threshold(value: object) -> object:
-    if isinstance(value, date) and not isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError("must be a number, a date such as 2020-01-31, or a level")  # noqa: TRY004
-    return value if isinstance(value, str) else check_finite(float(value))
-
-
-Threshold = Annotated[
-    float | str,
-    BeforeValidator(_threshold),
-    WithJsonSchema({"type": ["number", "string"]}),
-]
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    @model_serializer(mode="wrap")
-    def _without_unsaid(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        empty: tuple[object, ...] = (None, [], (), {})
-        return {key: value for key, value in written(self).items() if value not in empty}
-
-
-class TreeNode(_Strict):
-    """A split of a decision tree, or a leaf, which says nothing: ``{}``.
-
-    Attributes
-    ----------
-    by
-        The attribute that splits.
-    at_most
-        A threshold within the attribute's bounds: a number, a date or a level. Rows whose coded
-        value is at most the threshold's go on with the next node, the others with the node after
-        all of those.
-    labels
-        For an attribute with labels: rows with one of these go on with the next node.
-    """
-
-    by: Name | None = None
-    at_most: Threshold | None = None
-    labels: Annotated[tuple[Label, ...], Field(max_length=MAX_BINS)] = ()
-
-    @model_validator(mode="after")
-    def _one_rule(self) -> Self:
-        rules = (self.at_most is not None) + bool(self.labels)
-        if rules != (self.by is not None):
-            raise ValueError("a split has by, and at_most or labels; a leaf is {}")
-        return self
-
-
-class CountedTable(_Strict):
+class CountedTable(Strict):
     """One partition: a table of attributes, or a tree with a target.
 
     Attributes
@@ -130,7 +65,7 @@ class CountedTable(_Strict):
     """
 
     table: Annotated[tuple[Name, ...], Field(max_length=MAX_TABLE_ATTRIBUTES)] = ()
-    cells: dict[Name, Annotated[int, Field(ge=2, le=MAX_BINS)]] = {}
+    cells: dict[Name, Annotated[int, Field(ge=2, le=MAX_BINS)]] = {}  # noqa: RUF012 - pydantic copies it
     tree: Annotated[tuple[TreeNode, ...], Field(max_length=2 * MAX_LEAVES - 1)] = ()
     target: Name | None = None
 
@@ -143,37 +78,6 @@ class CountedTable(_Strict):
         if set(self.cells) - set(self.table):
             raise ValueError("cells names an attribute that is not in table")
         return self
-
-
-@dataclass(frozen=True, slots=True)
-class Public:
-    """What a schema says of its attributes, in their order: cells is None for labels."""
-
-    attributes: tuple[Attribute, ...]
-    cells: tuple[Cells | None, ...]
-    resolution_bits: int
-
-    @property
-    def half(self) -> int:
-        """Half of the coded range: codes of a numeric are within -half to half."""
-        return 1 << (self.resolution_bits - 1)
-
-    def place(self, name: str) -> int:
-        """Return the index of an attribute; raise `ValueError` if there is none."""
-        for index, attribute in enumerate(self.attributes):
-            if attribute.name == name:
-                return index
-        raise ValueError(f"no attribute is called {name}")
-
-    def n_own(self, index: int) -> int:
-        """Return the number of an attribute's own cells, or of its labels."""
-        cells = self.cells[index]
-        return len(list_labels(self.attributes[index]) or ()) if cells is None else cells.n_cells
-
-    def largest(self, index: int) -> int:
-        """Return the largest coded integer of a numeric: a missing value's, if it is a level."""
-        cells = self.cells[index]
-        return self.half + (cells is not None and cells.missing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,106 +200,38 @@ def _make_tree(table: CountedTable, public: Public) -> TreeCells:
     by: list[int] = []
     rules: list[int | frozenset[int]] = []
     second = [0] * len(table.tree)
-    # What a row that comes to a node can have: an interval of coded integers, or some labels.
-    reach: dict[int, Mapping[int, Reach]] = {0: {}}
-    open_splits: list[int] = []
+    # What a row that comes to the next node can have of an attribute: see `Branch`.
+    known: dict[int, Branch] = {}
+    open_splits: list[OpenSplit] = []
     n_leaves = 0
     for place, node in enumerate(table.tree):
         here = f"node {place + 1}"
-        if place not in reach:
+        if place and not open_splits:
             raise ValueError(f"{here} comes after the end of the tree, which is node {place}")
-        known = reach.pop(place)
         if node.by is None:
             by.append(-1)
             rules.append(0)
             second[place] = n_leaves
             n_leaves += 1
+            while open_splits and open_splits[-1].in_second:
+                ended = open_splits.pop()
+                known[ended.index] = ended.before
             if open_splits:
-                parent = open_splits.pop()
-                second[parent] = place + 1
-                reach[place + 1] = reach.pop(-1 - parent)
+                parent = open_splits[-1]
+                parent.in_second = True
+                second[parent.place] = place + 1
+                known[parent.index] = parent.other
             continue
         try:
             index, rule = read_split(node, public, target)
-            first, other = divide(known.get(index) or find_reach(index, public), rule)
+            before = known.get(index) or public.reach(index)
+            first, other = halves(before, rule)
         except ValueError as error:
             raise ValueError(f"{here}: {error}") from error
         by.append(index)
         rules.append(rule)
-        reach[place + 1] = {**known, index: first}
-        reach[-1 - place] = {**known, index: other}
-        open_splits.append(place)
-    if reach:
+        known[index] = first
+        open_splits.append(OpenSplit(place, index, before, other))
+    if open_splits:
         raise ValueError(f"the tree ends with node {len(by)}, and a branch has no nodes")
     return TreeCells(tuple(by), tuple(rules), tuple(second), target, public.n_own(target))
-
-
-Reach = tuple[int, ...] | frozenset[int]
-"""Coded integers that a row can have: the least and the largest, or all of them."""
-
-
-def find_reach(index: int, public: Public) -> Reach:
-    """Return what rows can have of an attribute."""
-    attribute = public.attributes[index]
-    if isinstance(attribute, Ordinal):
-        places = np.array([*range(len(attribute.levels)), np.nan])
-        return frozenset(encode_numeric(attribute, places, 2 * public.half).tolist())
-    if isinstance(attribute, Numeric):
-        return -public.half, public.largest(index)
-    return frozenset(range(len(attribute.labels)))
-
-
-def divide(known: Reach, rule: int | frozenset[int]) -> tuple[Reach, Reach]:
-    """Return what rows of each branch can have; `ValueError` where one has no rows."""
-    first: Reach
-    other: Reach
-    if isinstance(known, frozenset):
-        first = rule if isinstance(rule, frozenset) else frozenset(c for c in known if c <= rule)
-        first, other = known & first, known - first
-        empty = not first or not other
-    else:
-        assert isinstance(rule, int)  # noqa: S101 - a numeric has no labels
-        first, other = (known[0], min(known[1], rule)), (max(known[0], rule + 1), known[1])
-        empty = first[0] > first[1] or other[0] > other[1]
-    if empty:
-        raise ValueError("no row can reach one of its branches")
-    return first, other
-
-
-def read_split(node: TreeNode, public: Public, target: int) -> tuple[int, int | frozenset[int]]:
-    """Return the attribute and the rule of a split; `ValueError` if they do not fit the schema."""
-    index = public.place(node.by or "")
-    attribute = public.attributes[index]
-    if index == target:
-        raise ValueError("the target cannot split its own tree")
-    if isinstance(attribute, Numeric):
-        if node.at_most is None:
-            raise ValueError(f"{attribute.name} splits at_most a value, not by labels")
-        value = np.array([_read_threshold(attribute, node.at_most)])
-        return index, int(encode_numeric(attribute, value, 2 * public.half)[0])
-    if node.at_most is not None:
-        raise ValueError(f"{attribute.name} splits by labels, not at_most a value")
-    unknown = [label for label in node.labels if label not in attribute.labels]
-    if unknown:
-        raise ValueError(f"{attribute.name} has no label {unknown[0]}")
-    return index, frozenset(map(attribute.labels.index, node.labels))
-
-
-def _read_threshold(attribute: Numeric, threshold: float | str) -> float:
-    """Return a threshold in the attribute's own unit."""
-    if isinstance(attribute, Ordinal):
-        level = label_text(threshold)
-        if level not in attribute.levels:
-            raise ValueError(f"{attribute.name} has no level {level}")
-        return float(attribute.levels.index(level))
-    if isinstance(attribute, Date):
-        try:
-            threshold = float(count_days(date.fromisoformat(str(threshold))))
-        except ValueError:
-            raise ValueError(f"{attribute.name} needs a date such as 2020-01-31") from None
-    if isinstance(threshold, str):
-        raise ValueError(f"{attribute.name} needs a number")  # noqa: TRY004 - pydantic's
-    lower, upper = attribute.bounds
-    if not lower <= threshold <= upper:
-        raise ValueError(f"at_most is outside of the bounds of {attribute.name}")
-    return threshold

@@ -18,7 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from dppca.common.schema.attributes import Date, Name, Numeric, Ordinal
 from dppca.common.schema.cells import encode_numeric
-from dppca.common.schema.partitions import MAX_LEAVES, MAX_TABLES, Public, Reach, divide, find_reach
+from dppca.common.schema.partitions import MAX_LEAVES, MAX_TABLES
+from dppca.common.schema.splits import Public, Reach, divide, find_reach
 
 MAX_RANDOM_LEAVES = 1 << 14
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from playwright.sync_api import Browser, Route, expect
 
 from dppca.common.pages.rendering import STATIC, render
@@ -84,3 +85,40 @@ def test_a_page_that_is_being_left_is_not_loaded_again(browser: Browser) -> None
         (left,) = asked
         left.fulfill(body="<h1>The review</h1>", content_type="text/html")
         expect(page.get_by_role("heading")).to_have_text("The review")
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "http://127.0.0.1:8701/fake",
+        "//127.0.0.1:8701/fake",
+        f"/{'a' * 32}/../fake",
+        f"//{'a' * 32}/",
+        "javascript:document.title='RUN'",
+        "/login?token=known",
+    ],
+)
+def test_a_place_that_another_server_left_is_not_followed(browser: Browser, kept: str) -> None:
+    own = f"/{'0123456789abcdef' * 2}/"
+    opened = list[str]()
+
+    def answer(route: Route) -> None:
+        if "/static/" in route.request.url:
+            route.fulfill(path=STATIC / route.request.url.rpartition("/")[2])
+            return
+        opened.append(route.request.url)
+        text = '<nav></nav><script src="/static/live.js" defer></script>'
+        route.fulfill(body=text, content_type="text/html")
+
+    with watched(browser) as seen:
+        page = seen.page
+        page.route("**/*", answer)
+        page.goto("http://127.0.0.1:8700/elsewhere")
+        page.evaluate("kept => localStorage.setItem('place', kept)", kept)
+        for address in ("http://127.0.0.1:8700/", "http://127.0.0.1:8700/login"):
+            page.goto(address, wait_until="networkidle")
+            assert (page.url, page.title()) == (address, "")
+        page.goto(f"http://127.0.0.1:8700{own}study")
+        page.goto("http://127.0.0.1:8700/")
+        page.wait_for_url(f"**{own}")
+    assert all(url.startswith("http://127.0.0.1:8700/") for url in opened)
