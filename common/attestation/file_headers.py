@@ -8,7 +8,7 @@ that can repeat a value's bytes without holding them, are refused.
 
 The positions of the pages are read from the footer by hand, too: pyarrow 26 ends the whole process
 at a column whose description contradicts itself, and one changed byte can cause that. For a site's
-own files, `measure_dictionaries` also reads these descriptions by hand.
+own files, `measure_dictionaries` and `read_arrow_schema` also read the footer by hand.
 
 Sources: Apache Arrow columnar format, ``Message.fbs`` (``RecordBatch.compression``) and
 ``File.fbs`` (``Footer``, ``Block``); Apache Parquet, ``parquet.thrift`` (``FileMetaData``,
@@ -29,6 +29,7 @@ _ARROW = b"ARROW1"
 _BLOCK = struct.Struct("<qi4xq")
 _PARQUET = b"PAR1"
 _WRITER = b"parquet-cpp-arrow"
+_ARROW_SCHEMA = b"ARROW:schema"
 _PLAIN, _PLAIN_DICTIONARY, _RLE, _RLE_DICTIONARY = 0, 2, 3, 8
 _BYTE_ARRAY = 6
 _ENCODINGS = (_PLAIN, _PLAIN_DICTIONARY, _RLE, _RLE_DICTIONARY)
@@ -152,6 +153,21 @@ def measure_dictionaries(content: Content) -> dict[str, int]:
     }
 
 
+def read_arrow_schema(content: Content) -> bytes:
+    """Return the Arrow schema that a Parquet file's footer holds, in base64.
+
+    Raises
+    ------
+    struct.error, IndexError, ValueError, TypeError
+        There is none.
+    """
+    for pair in _member(_footer(content), 5, _LIST):
+        if pair.get((1, _TEXT)) == _ARROW_SCHEMA:
+            schema: bytes = _member(pair, 2, _TEXT)
+            return schema
+    raise ValueError("there is no Arrow schema")
+
+
 def _footer(content: Content) -> _Struct:
     encoded = _footer_bytes(content)
     footer, stop = _read_struct(encoded, 0, 0)
@@ -198,7 +214,7 @@ def _check_page(page: _Struct) -> None:
 # --- FlatBuffers
 
 
-def field(buffer: bytes, table: int, index: int) -> int | None:
+def field(buffer: bytes | bytearray, table: int, index: int) -> int | None:
     """Return the absolute position of a table's field; None if the table does not have it."""
     vtable = table - struct.unpack_from("<i", buffer, table)[0]
     (size,) = struct.unpack_from("<H", buffer, vtable)
@@ -209,7 +225,7 @@ def field(buffer: bytes, table: int, index: int) -> int | None:
     return table + int(offset) if offset else None
 
 
-def follow(buffer: bytes, position: int) -> int:
+def follow(buffer: bytes | bytearray, position: int) -> int:
     """Return the position that the reference at a position points to."""
     return int(position + struct.unpack_from("<I", buffer, position)[0])
 

@@ -18,6 +18,7 @@ from typing import Final, Self
 
 from dppca.owner.records.stored_files import Piece
 from dppca.owner.records.table import Table
+from dppca.owner.records.table_columns import TableColumn, write_cell
 
 PARTS_PER_SLOT: Final = 4
 """Several, so that little waiting is left at the end if workers differ in speed or one is lost."""
@@ -41,7 +42,7 @@ class Part:
 
     def to_json(self) -> str:
         """One line of JSON; it holds paths, and so is for the cluster only."""
-        return json.dumps(asdict(self))
+        return json.dumps(asdict(self), default=write_cell)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -52,7 +53,7 @@ class Part:
                 **piece
                 | {
                     "cells": tuple(map(tuple, piece["cells"])),
-                    "filled": tuple(map(tuple, piece["filled"])),
+                    "columns": tuple(TableColumn.from_list(each) for each in piece["columns"]),
                     "groups": None if piece["groups"] is None else tuple(piece["groups"]),
                 }
             )

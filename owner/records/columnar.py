@@ -1,4 +1,8 @@
-"""Files of Parquet and Arrow (also Feather version 2), read column by column."""
+"""Files of Parquet and Arrow (also Feather version 2), read column by column.
+
+Times of Parquet's old type INT96, which Spark, Hive and Impala write, are read in milliseconds:
+their days may be of any year, while 64 bits of nanoseconds end in 2262 and begin again in 1677.
+"""
 
 import struct
 from collections.abc import Collection, Iterator
@@ -16,6 +20,8 @@ from dppca.common.errors import DataError
 from dppca.common.schema.columns import of_field
 from dppca.owner.records.sources import RowGroup, Rows, Wanted
 from dppca.owner.records.stored_files import StoredFile, reading
+from dppca.owner.records.table_columns import find_columns
+from dppca.owner.records.unknown_types import hide_unknown_types
 
 _LIST_BYTES = 1 << 16
 _TAIL_BYTES = 1 << 16
@@ -26,9 +32,13 @@ _FEATHER_1_MAGIC = b"FEA1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetRows(Rows):
-    """A Parquet file, read row group by row group; or some of its row groups."""
+    """A Parquet file, read row group by row group; or some of its row groups.
+
+    ``fields`` are the names in the file of the columns called ``names``.
+    """
 
     file: StoredFile
+    fields: tuple[str, ...]
 
     def read(self, wanted: Wanted) -> Iterator[list[Any]]:
         """Read columns (`Rows.read`).
@@ -36,13 +46,14 @@ class ParquetRows(Rows):
         Columns of labels whose distinct texts the file lists are given as codes of that list.
         """
         with reading(self.file.title), self.file.open_file() as stored:
-            footer = _read_footer(stored)
-            metadata = pq.read_metadata(pa.BufferReader(footer))
-            schema = metadata.schema.to_arrow_schema()
-            fields = [schema.names[self.names.index(name)] for name in wanted.names]
+            footer, metadata, _ = _read_footer(stored)
+            fields, labels = (
+                [self.fields[self.names.index(name)] for name in names]
+                for names in (wanted.names, wanted.labels)
+            )
             listed = [
-                *_listed(footer, {schema.names[self.names.index(name)] for name in wanted.labels}),
-                *_dictionaries(metadata, schema, fields),
+                *_listed(footer, {*labels}),
+                *_dictionaries(metadata, metadata.schema.to_arrow_schema(), fields),
             ]
             # On this machine all row groups at once, without pre_buffer: it would keep data read
             # ahead, up to the whole file. In an object store one row group after the other, with
@@ -52,7 +63,11 @@ class ParquetRows(Rows):
             for groups in [[group] for group in every] if remote else [every]:
                 # Without threads: the code that adds up the batches uses the other cores meanwhile.
                 for batch in pq.ParquetFile(
-                    stored, metadata=metadata, read_dictionary=listed, pre_buffer=remote
+                    stored,
+                    metadata=metadata,
+                    read_dictionary=listed,
+                    pre_buffer=remote,
+                    coerce_int96_timestamp_unit="ms",
                 ).iter_batches(
                     wanted.batch_rows, row_groups=groups, columns=fields, use_threads=False
                 ):
@@ -89,12 +104,26 @@ class ArrowRows(Rows):
 def open_parquet(stored: StoredFile) -> ParquetRows:
     """Read a Parquet file's footer."""
     _check_magic(stored, _PARQUET_MAGIC, "Parquet")
-    with reading(stored.title), stored.open_file() as opened, pq.ParquetFile(opened) as file:
-        names = tuple(name.strip() for name in file.schema_arrow.names)
-        found = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+    with reading(stored.title), stored.open_file() as opened:
+        try:
+            with pq.ParquetFile(opened) as file:
+                metadata, schema, unknown = file.metadata, file.schema_arrow, frozenset[str]()
+        except pa.ArrowException:
+            _, metadata, unknown = _read_footer(opened)
+            schema = metadata.schema.to_arrow_schema()
+        columns = [(name.strip(), name) for name in schema.names]
+        if stored.columns:
+            columns = find_columns(schema, stored.columns, stored.title)
+        found = map(metadata.row_group, range(metadata.num_row_groups))
         groups = tuple(RowGroup(i, g.num_rows, g.total_byte_size) for i, g in enumerate(found))
-        n_rows = sum(group.n_rows for group in groups)
-        return ParquetRows(file=stored, names=names, n_rows=n_rows, groups=groups)
+        return ParquetRows(
+            file=stored,
+            names=tuple(name for name, _ in columns),
+            fields=tuple(own for _, own in columns),
+            n_rows=sum(group.n_rows for group in groups),
+            groups=groups,
+            unknown=frozenset(name for name, own in columns if own in unknown),
+        )
 
 
 def open_arrow(stored: StoredFile) -> ArrowRows:
@@ -107,12 +136,22 @@ def open_arrow(stored: StoredFile) -> ArrowRows:
         return ArrowRows(file=stored, names=names, n_rows=n_rows)
 
 
-def _read_footer(stored: Any) -> bytes:
-    """End of a Parquet file with all of its footer; for most files in one request."""
+def _read_footer(stored: Any) -> tuple[bytes, pq.FileMetaData, frozenset[str]]:
+    """End of a Parquet file with all of its footer, for most files in one request; what it says.
+
+    The last are columns of types that pyarrow does not know (`hide_unknown_types`).
+    """
     size: int = stored.size()
     tail: bytes = stored.read_at(min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES))
     wanted = int.from_bytes(tail[-8:-4], "little") + 8
-    return tail if wanted <= len(tail) else stored.read_at(wanted, max(0, size - wanted))
+    footer = tail if wanted <= len(tail) else stored.read_at(wanted, max(0, size - wanted))
+    try:
+        return footer, pq.read_metadata(pa.BufferReader(footer)), frozenset()
+    except pa.ArrowException:
+        footer, unknown = hide_unknown_types(footer)
+        if not unknown:
+            raise
+        return footer, pq.read_metadata(pa.BufferReader(footer)), unknown
 
 
 def _listed(footer: bytes, names: Collection[str]) -> list[str]:

@@ -55,9 +55,9 @@ def locate_files(text: str, *, folder: Path, data_set: str) -> FileLocation:
     Raise `SettingError` if the address is of no known store or holds more than the files' place.
     The message does not repeat it: it may hold a credential.
     """
-    if "://" not in text:
+    if "://" not in text and not text.startswith("file:"):
         return local_files(folder / text)
-    scheme = text.partition("://")[0]
+    scheme = text.partition(":")[0]
     if scheme not in _OPTIONS:
         raise SettingError(
             f"the address of data set {data_set} is of no known store: begin it with one of "

@@ -20,8 +20,11 @@ from dppca.owner.records.columnar import open_arrow, open_parquet
 from dppca.owner.records.delimited import open_csv
 from dppca.owner.records.faults import FaultCount, LineFault
 from dppca.owner.records.sources import Rows, Source, Wanted
-from dppca.owner.records.stored_files import Cells, Piece, StoredFile, translated_errors
+from dppca.owner.records.stored_files import Piece, StoredFile, translated_errors
+from dppca.owner.records.table_columns import list_lacking
 
+Constant = tuple[str, str | pa.Array | None]
+"""Name of a column, and the cell of all rows: a text, an array of one cell, or None for null."""
 Reader = Callable[[StoredFile], Rows]
 """Function that opens the rows of a file."""
 FORMATS: Final[Mapping[str, Reader]] = {
@@ -41,14 +44,14 @@ _AT_ONCE: Final = 8  # an object store answers slowly, and each file is asked fo
 class File(Source):
     """A file as it was opened: its reader, the rows from it, and its stamp.
 
-    Other machines know only the readers of suffixes. ``cells`` are columns of one text each before
-    its own, from folders or a lake's table.
+    Other machines know only the readers of suffixes. ``constants`` are columns of one cell each
+    before its own, from folders or a lake's table.
     """
 
     stored: StoredFile
     reader: Reader
     rows: Rows
-    cells: Cells
+    constants: tuple[Constant, ...]
     stamp: tuple[int, int]
 
     @classmethod
@@ -57,18 +60,22 @@ class File(Source):
         with translated_errors(stored.title):
             stamp = stored.stamp()
         rows = reader(stored)
-        cells = (*stored.cells, *(each for each in stored.filled if each[0] not in rows.names))
+        constants: tuple[Constant, ...] = stored.cells
+        if stored.columns:
+            constants += tuple(list_lacking(stored.columns, rows.names))
         return cls(
             title=stored.title,
-            names=(*(name for name, _ in cells), *rows.names),
+            names=(*(name for name, _ in constants), *rows.names),
             n_rows=rows.n_rows,
             malformed=rows.malformed,
             is_named_by_a_line=rows.is_named_by_a_line,
             groups=rows.groups,
+            unknown=rows.unknown,
+            in_folders=frozenset(dict(stored.cells)),
             stored=stored,
             reader=reader,
             rows=rows,
-            cells=cells,
+            constants=constants,
             stamp=stamp,
         )
 
@@ -79,11 +86,16 @@ class File(Source):
 
     def read(self, wanted: Wanted) -> Iterator[list[Any]]:
         """Read columns (`Rows.read`), and require an unchanged file at the end."""
-        constants = dict(self.cells)
+        constants = dict(self.constants)
         own = [name for name in wanted.names if name not in constants]
         # If none of its own columns is read, its rows must still be counted.
         read, labels = own or self.rows.names[:1], [n for n in wanted.labels if n in own]
-        for arrays in self.rows.read(Wanted(read, wanted.batch_rows, labels)):
+        batches = (
+            self.rows.read(Wanted(read, wanted.batch_rows, labels))
+            if read
+            else _nulls(self.n_rows, wanted.batch_rows)
+        )
+        for arrays in batches:
             n_batch, columns = len(arrays[0]), dict(zip(own, arrays, strict=False))
             yield [
                 columns[name] if name in columns else _repeated(constants[name], n_batch)
@@ -111,7 +123,7 @@ class File(Source):
             path=file.path if file.store else os.path.abspath(file.path),  # noqa: PTH100 - as listed
             store=file.store,
             cells=file.cells,
-            filled=file.filled,
+            columns=file.columns,
             groups=None,
             n_rows=self.n_rows,
             n_bytes=size,
@@ -147,7 +159,9 @@ class JoinedFiles(Source):
 
 
 def read_by_suffix(stored: StoredFile) -> Rows:
-    """Rows of a file, opened by the reader of its suffix."""
+    """Rows of a file, opened by the reader of its suffix; a lake's table has Parquet alone."""
+    if stored.columns:
+        return open_parquet(stored)
     name = stored.path.lower()
     read = next((FORMATS[suffix] for suffix in FORMATS if name.endswith(suffix)), None)
     if read is None:
@@ -199,6 +213,7 @@ def join_files(title: str, files: Sequence[File]) -> Source:
         names=(*first, *dict.fromkeys(n for f in files for n in f.names if n not in first)),
         n_rows=n_rows,
         malformed=malformed,
+        unknown=frozenset().union(*(file.unknown for file in files)),
         files=tuple(files),
     )
 
@@ -209,9 +224,14 @@ def open_piece(piece: Piece, title: str) -> File:
     return file if piece.groups is None else file.only(piece.groups)
 
 
-def _repeated(text: str | None, n_rows: int) -> pa.Array:
-    if text is None:
+def _nulls(n_rows: int, batch_rows: int) -> Iterator[list[Any]]:
+    """Rows of a file that has none of its table's columns any more."""
+    for start in range(0, n_rows, batch_rows):
+        yield [pa.nulls(min(batch_rows, n_rows - start))]
+
+
+def _repeated(cell: str | pa.Array | None, n_rows: int) -> pa.Array:
+    if cell is None:
         return pa.nulls(n_rows, pa.large_string())
-    return pa.DictionaryArray.from_arrays(
-        pa.repeat(pa.scalar(0, pa.int8()), n_rows), pa.array([text], pa.large_string())
-    )
+    values = pa.array([cell], pa.large_string()) if isinstance(cell, str) else cell
+    return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), n_rows), values)

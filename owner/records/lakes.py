@@ -1,82 +1,33 @@
-"""Files of one version of a Delta or Iceberg table, by the library of its format.
+"""Delta and Iceberg tables: which files a version has, by the library of each format.
 
-The library only lists the files of a version: they are read like any Parquet files. Each must be in
-the table's folder, because the folder is used to detect another data set with the same rows
-(`LakeLocation.place`); and each must be listed once. A column that a file does not have yet is
-missing in it, or has the value of its partition. A table that needs more than a list of files is
-refused: rows that are marked as deleted inside a file, and columns that were renamed.
+Columns are those of the version's schema, found as the format says
+(`dppca.owner.records.table_columns`). A table that needs more than a list of files is refused, such
+as rows that are marked as deleted inside or beside a file.
+
+Addresses of an Iceberg table are taken as they stand, as by Iceberg's own readers: ``%2F`` in one
+is three characters of a name. Those of a Delta table are URIs, in which it is a slash.
 """
 
+import logging
 import os
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from operator import attrgetter
-from pathlib import Path, PurePath
-from posixpath import normpath
 from typing import Any, ClassVar, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 
 from dppca.common.errors import DataError
-from dppca.common.shell.packages import require_package
-from dppca.owner.records.files import open_files
-from dppca.owner.records.locations import Location, Place, locate
-from dppca.owner.records.sources import Source
-from dppca.owner.records.stored_files import StoredFile, count_repeats, open_system
+from dppca.owner.records.lake_files import Address, LakeLocation, ListedFile
+from dppca.owner.records.table_columns import TableColumn
 
-_DELTA_FEATURES: Final = {"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
-"""Reader features of a table that is still no more than a list of files."""
-
-
-@dataclass(frozen=True, slots=True)
-class LakeLocation(Location):
-    """A version of a table; ``package`` is the library of its format.
-
-    ``address`` is the table's folder, or Iceberg's metadata file. ``version`` is the version of
-    Delta, or the snapshot of Iceberg; None for the newest.
-    """
-
-    address: str
-    version: int | None = None
-    package: ClassVar[str]
-
-    @property
-    def folder(self) -> str:
-        """The table's folder."""
-        return self.address
-
-    @property
-    def place(self) -> Place:
-        """Place of the table, independent of its version."""
-        return locate(self.folder)
-
-    @abstractmethod
-    def list_files(self) -> list[StoredFile]:
-        """Files of the version, from the library."""
-
-    def open(self) -> Source:
-        """Open the files of a version, in the order of their names (`Location.open`).
-
-        Raise `DataError` if it is more than a list of files, or if a file is outside its folder or
-        is listed twice.
-        """
-        require_package(self.package, purpose=self.title)
-        with _translated_errors(self):
-            files = self.list_files()
-            system, _, root = _find_store(self.folder)
-        _require_in_folder(self, files, system, root)
-        n_repeats = count_repeats(self.title, [file.path for file in files], system)
-        if n_repeats:
-            raise DataError(
-                f"{self.title} lists {n_repeats} files a second time, and their rows would count "
-                "twice: write the table again with each file once"
-            )
-        if not files:
-            raise DataError(f"{self.title} has no rows in this version")
-        return open_files(self.title, sorted(files, key=attrgetter("path")))
+_READ_FEATURES: Final = {
+    *("columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"),
+    *("variantType", "variantType-preview"),
+}
+"""Reader features of a Delta table that may still be no more than a list of files."""
+_WIDENED: Final = "delta.typeChanges"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,33 +36,50 @@ class DeltaLocation(LakeLocation):
 
     package: ClassVar[str] = "deltalake"
 
-    def list_files(self) -> list[StoredFile]:
+    @property
+    def root(self) -> Address:
+        """Address of the table's folder, whose escapes are those of a URI."""
+        scheme, host, path = Address.parse(self.address)
+        return Address(scheme, host, unquote(path.partition("?")[0]) if scheme else path)
+
+    def list_files(self) -> list[ListedFile]:
         """Files of the version, from its add actions."""
         from deltalake import DeltaTable
 
         table = DeltaTable(self.address, version=self.version)
-        protocol, settings = table.protocol(), table.metadata().configuration
-        features = {*(protocol.reader_features or ())} - _DELTA_FEATURES
-        if features or settings.get("delta.columnMapping.mode", "none") != "none":
-            raise DataError(
-                f"{self.title} uses deletion vectors, column mapping or another feature that is "
-                "more than a list of files: rewrite it without (such as by REORG TABLE ... APPLY "
-                "(PURGE))"
-            )
-        columns: dict[str, str | None] = {field.name: None for field in table.schema().fields}
+        self._require_plain(table)
+        mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
+        columns = [_delta_column(f, mode) for f in table.schema().fields]
         partitions = table.metadata().partition_columns
-        actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-        system, store, root = _find_store(self.address)
-        files = []
-        for action in actions:
-            path = unquote(action["path"])
-            if "://" in path or path.startswith("/"):
-                raise DataError(f"{self.title} has files of another table: rewrite it as one table")
-            values = {name: _text(action[f"partition.{name}"]) for name in partitions}
-            filled = tuple({**columns, **values}.items())
-            path = f"{root}/{path}" if system is None else normpath(f"{root}/{path}")
-            files.append(StoredFile(path, self.title, system, store, filled=filled))
+        actions = pa.table(table.get_add_actions(flatten=True))
+        values = {
+            name.strip(): actions[f"partition.{name}"].combine_chunks() for name in partitions
+        }
+        root, files = self.root, []
+        for row, path in enumerate(map(unquote, actions["path"].to_pylist())):
+            cells = {name: _known(value.slice(row, 1)) for name, value in values.items()}
+            filled = (c._replace(value=cells[c.name]) if c.name in cells else c for c in columns)
+            whole = path if path.startswith("/") else f"{root.path}/{path}"
+            address = Address.parse(path) if Address.is_whole(path) else root.at(whole)
+            files.append(ListedFile(address, tuple(filled)))
         return files
+
+    def _require_plain(self, table: Any) -> None:
+        """Raise `DataError` if a version is more than a list of files."""
+        features = {*(table.protocol().reader_features or ())}
+        if _WIDENED not in table.schema().to_json():  # it is allowed and was never done
+            features -= {"typeWidening", "typeWidening-preview"}
+        if others := sorted(features - _READ_FEATURES):
+            raise DataError(
+                f"{self.title} uses {', '.join(others)}, and so is more than a list of files: "
+                "write its rows to a new table, or remove that (such as by ALTER TABLE ... DROP "
+                "FEATURE)"
+            )
+        if "deletionVectors" in features and _marks_rows(table):
+            raise DataError(
+                f"{self.title} has rows marked as deleted inside its files (deletion vectors): "
+                "rewrite these files (such as by REORG TABLE ... APPLY (PURGE))"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,101 +91,126 @@ class IcebergLocation(LakeLocation):
     @property
     def folder(self) -> str:
         """Folder that holds ``metadata``."""
-        return self.address.split("/metadata/")[0]
+        folder, found, _ = self.address.rpartition("/metadata/")
+        return folder if found else self.address
 
-    def list_files(self) -> list[StoredFile]:
+    def list_files(self) -> list[ListedFile]:
         """Files of the snapshot, from its scan plan."""
         from pyiceberg.table import StaticTable
         from pyiceberg.transforms import IdentityTransform
 
-        table = StaticTable.from_metadata(self.address)
-        if self.version is not None and table.snapshot_by_id(self.version) is None:
-            raise DataError(f"{self.title} has no version {self.version}")
-        _require_same_names(self, table.metadata.schemas)
-        names = {f.field_id: f.name for schema in table.metadata.schemas for f in schema.fields}
-        columns: dict[str, str | None] = dict.fromkeys(names.values())
+        logging.getLogger("pyiceberg.io.pyarrow").disabled = True  # it names buckets
+        table = StaticTable.from_metadata(self.address, _store_properties(os.environ))
+        fields = {field.field_id: field for field in self._find_schema(table).fields}
+        mapping = table.metadata.name_mapping()
+        names = {each.field_id: (*each.names,) for each in (mapping.root if mapping else ())}
+        columns = [
+            TableColumn(f.name.strip(), names.get(number, ()), number, _cell(f, f.initial_default))
+            for number, f in fields.items()
+        ]
+        narrow = _once_float32(table)
         files = []
-        for task in table.scan(snapshot_id=self.version).plan_files():
-            if task.delete_files:
+        for task in self._plan(table):
+            if task.file.file_format != "PARQUET":
                 raise DataError(
-                    f"{self.title} has rows marked as deleted beside its files: compact it first "
-                    "(such as by rewrite_data_files)"
+                    f"{self.title} has files of {task.file.file_format.value}, of which only "
+                    "Parquet is read: rewrite them (such as by rewrite_data_files)"
                 )
-            spec = table.specs()[task.file.spec_id]
+            parts = table.specs()[task.file.spec_id].fields
             values = {
-                names[part.source_id]: _text(task.file.partition[place_of])
-                for place_of, part in enumerate(spec.fields)
+                part.source_id: task.file.partition[place]
+                for place, part in enumerate(parts)
                 if isinstance(part.transform, IdentityTransform)
+                and part.source_id in fields
+                and task.file.partition[place] is not None
             }
-            system, store, path = _find_store(task.file.file_path)
-            filled = tuple({**columns, **values}.items())
-            files.append(StoredFile(path, self.title, system, store, filled=filled))
+            cells = {n: _cell(fields[n], v, is_narrow=n in narrow) for n, v in values.items()}
+            known = zip(fields, columns, strict=True)
+            filled = (column._replace(value=cells.get(n, column.value)) for n, column in known)
+            files.append(ListedFile(Address.parse(task.file.file_path), tuple(filled)))
         return files
 
+    def _find_schema(self, table: Any) -> Any:
+        """Schema of the snapshot, or the table's own for the newest."""
+        if self.version is None:
+            return table.schema()
+        snapshot = table.snapshot_by_id(self.version)
+        if snapshot is None:
+            raise DataError(f"{self.title} has no version {self.version}")
+        if snapshot.schema_id is None:
+            return table.schema()
+        schema = table.schemas().get(snapshot.schema_id)
+        if schema is None:
+            raise DataError(
+                f"{self.title} has no list of columns any more for version {self.version}: read "
+                "another version"
+            )
+        return schema
 
-def _require_same_names(place: LakeLocation, schemas: Sequence[Any]) -> None:
-    """Refuse a table in which a name has ever meant another column."""
-    pairs = {(field.field_id, field.name) for schema in schemas for field in schema.fields}
-    if len({number for number, _ in pairs}) < len(pairs) or (
-        len({name for _, name in pairs}) < len(pairs)
-    ):
-        raise DataError(
-            f"{place.title} has columns that were renamed, or dropped and made again: rewrite it "
-            "as a new table"
-        )
-
-
-def _require_in_folder(
-    place: LakeLocation, files: Sequence[StoredFile], root_system: Any, root: str
-) -> None:
-    """Refuse rows that may be another data set's, which `LakeLocation.place` would not show."""
-
-    def resolved(path: str) -> PurePath:
-        return PurePath(os.path.realpath(path) if root_system is None else path)
-
-    folder = resolved(root)
-    n_outside = sum(
-        file.system != root_system or folder not in resolved(file.path).parents for file in files
-    )
-    if n_outside:
-        raise DataError(
-            f"{place.title} lists {n_outside} files that are outside of its folder, such as files "
-            "of another table or of a folder that was added to it: copy their rows into the table"
-        )
-
-
-def _find_store(address: str) -> tuple[Any, str, str]:
-    """File system of an address, its store and the path; None and empty for this machine."""
-    if "://" not in address:
-        return None, "", str(Path(address).absolute())
-    if urlsplit(address).scheme == "file":
-        return None, "", unquote(urlsplit(address).path)
-    system, path = open_system(address)
-    return system, address, normpath(path)
+    def _plan(self, table: Any) -> list[Any]:
+        """Files to scan; raise `DataError` if rows are marked as deleted beside them."""
+        try:
+            tasks = [*table.scan(snapshot_id=self.version).plan_files()]
+            is_marked = any(task.delete_files for task in tasks)
+        except (ValueError, NotImplementedError) as error:
+            is_marked = "equality delete" in str(error)
+            if not is_marked:
+                raise
+        if is_marked:
+            raise DataError(
+                f"{self.title} has rows marked as deleted beside its files: compact it first "
+                "(such as by rewrite_data_files)"
+            )
+        return tasks
 
 
-def _text(value: Any) -> str | None:
+def _delta_column(field: Any, mode: str) -> TableColumn:
+    """A column of Delta, which maps columns to numbers or names of files, or to none (``mode``)."""
+    name = field.name.strip()
+    if mode == "id":
+        return TableColumn(name, number=int(field.metadata["delta.columnMapping.id"]))
+    own = field.metadata["delta.columnMapping.physicalName"] if mode == "name" else field.name
+    return TableColumn(name, (own,))
+
+
+def _known(cell: pa.Array) -> pa.Array | None:
+    return None if cell.null_count else cell
+
+
+def _marks_rows(table: Any) -> bool:
+    """Return True if a file has a deletion vector, or one that cannot be read."""
+    from deltalake.exceptions import DeltaError
+
+    try:
+        return any(batch.num_rows for batch in table.deletion_vectors())
+    except (DeltaError, OSError):
+        return True
+
+
+def _store_properties(environment: Mapping[str, str]) -> dict[str, str]:
+    """What pyarrow and the Delta library take from the environment, and pyiceberg does not."""
+    region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION", "")
+    found = {"s3.endpoint": environment.get("AWS_ENDPOINT_URL", ""), "s3.region": region}
+    return {name: value for name, value in found.items() if value}
+
+
+def _once_float32(table: Any) -> set[int]:
+    """Numbers of the columns that were float32 before they were promoted."""
+    from pyiceberg.types import FloatType
+
+    fields = [field for schema in table.schemas().values() for field in schema.fields]
+    return {field.field_id for field in fields if isinstance(field.field_type, FloatType)}
+
+
+def _cell(field: Any, value: Any, *, is_narrow: bool = False) -> pa.Array | None:
+    """A partition's value or a default as an array of one cell, in the type of its column."""
+    from pyiceberg.io.pyarrow import schema_to_pyarrow
+
     if value is None:
         return None
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-@contextmanager
-def _translated_errors(place: LakeLocation) -> Iterator[None]:
-    """Translate the libraries' errors into a `DataError`; their messages quote addresses."""
-    try:
-        yield
-    except DataError:
-        raise
-    except Exception as error:
-        # Each library has its own error classes, and lets others through.
-        if not type(error).__module__.startswith(("deltalake", "_internal", "pyiceberg")) and (
-            not isinstance(error, OSError | ValueError | KeyError | pa.ArrowException)
-        ):
-            raise
-    else:
-        return
-    raise DataError(
-        f"{place.title} cannot be read: there is no such table or version, or its store does not "
-        "answer; check the address, the version and this machine's credentials"
-    ) from None
+    kind = schema_to_pyarrow(field.field_type)
+    if isinstance(kind, pa.BaseExtensionType):  # a UUID
+        kind, value = kind.storage_type, getattr(value, "bytes", value)
+    if is_narrow and np.float32(value) == value:  # the decimal that a float32 in a file is
+        value = float(str(np.float32(value)))
+    return pa.array([value], kind)

@@ -64,6 +64,8 @@ class OneHotSource(Source):
             n_rows=inner.n_rows,
             malformed=inner.malformed,
             is_named_by_a_line=inner.is_named_by_a_line,
+            unknown=inner.unknown,
+            in_folders=inner.in_folders,
             inner=inner,
             one_hot=one_hot,
         )
@@ -90,6 +92,7 @@ class OneHotSource(Source):
 
 def _require_groups(source: Source, one_hot: Groups) -> None:
     wanted = [column for group in one_hot.values() for column in group]
+    source.require_known(wanted)
     wrong = {
         "lacks the one-hot columns": [name for name in wanted if name not in source.names],
         "has more than one of the one-hot columns": [

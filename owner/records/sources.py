@@ -63,6 +63,8 @@ class Rows(ABC):
         True if the names are a line of a text, which may be a row.
     groups
         Groups that can be read alone; none if all of it is read.
+    unknown
+        Columns of types that pyarrow does not know; they cannot be read.
     """
 
     names: tuple[str, ...]
@@ -70,6 +72,7 @@ class Rows(ABC):
     malformed: Malformed = field(default_factory=dict)
     is_named_by_a_line: bool = False
     groups: tuple[RowGroup, ...] = ()
+    unknown: frozenset[str] = frozenset()
 
     @abstractmethod
     def read(self, wanted: Wanted) -> Iterator[list[Any]]:
@@ -100,6 +103,8 @@ class Source(Rows):
         True if rows come in one order each time, so that a number finds a row again.
     mend
         Advice if there are no rows.
+    in_folders
+        Columns that the names of folders give.
     uncut
         Reason why there are no pieces for others to read, with advice.
     """
@@ -108,6 +113,7 @@ class Source(Rows):
     query_sha256: str = ""
     relation: str = ""
     in_steps: bool = False
+    in_folders: frozenset[str] = frozenset()
     is_numbered: ClassVar[bool] = True
     mend: ClassVar[str] = "export it again"
     uncut: ClassVar[str] = (
@@ -139,6 +145,16 @@ class Source(Rows):
     def frame(self, names: Sequence[str], batch_rows: int) -> Any:  # noqa: ARG002 - there is none
         """DataFrame of these columns, if Spark itself has the rows; otherwise None."""
         return None
+
+    def require_known(self, names: Sequence[str]) -> None:
+        """Raise `DataError` if pyarrow does not know the type of one of these columns."""
+        unknown = [name for name in names if name.strip() in self.unknown]
+        if unknown:
+            raise DataError(
+                f"{self.title} has columns of a type that pyarrow does not know, such as whole "
+                f"numbers of 128 bits ({', '.join(unknown)}): write them as another type, or as "
+                "text"
+            )
 
     def require_rows(self, n_read: int) -> None:
         """Raise `DataError` unless the counted rows were read."""

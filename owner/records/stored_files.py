@@ -23,6 +23,8 @@ import pyarrow as pa
 import pyarrow.fs
 
 from dppca.common.errors import DataError
+from dppca.owner.records.table_columns import TableColumn
+from dppca.owner.records.table_folders import require_no_table
 from dppca.owner.records.wild_cards import WILD
 
 _HIVE_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
@@ -49,8 +51,8 @@ class StoredFile:
         The address that opens this file system elsewhere; empty for this machine.
     cells
         Columns from its folders' names, each with the text of all its cells.
-    filled
-        Columns of a lake's table, each with the text of all its cells if the file lacks it.
+    columns
+        Columns of the lake's table that it belongs to; none if it belongs to none.
     """
 
     path: str
@@ -58,7 +60,7 @@ class StoredFile:
     system: Any = None
     store: str = ""
     cells: Cells = ()
-    filled: Cells = ()
+    columns: tuple[TableColumn, ...] = ()
 
     def stamp(self) -> tuple[int, int]:
         """Bytes and time of the last change, in ns; they show if the file is still the same."""
@@ -90,7 +92,7 @@ class StoredFile:
 class Piece:
     """A file, or some of its rows, for other machines to read.
 
-    ``path``, which is absolute, ``store``, ``cells`` and ``filled`` are as in `StoredFile`.
+    ``path``, which is absolute, ``store``, ``cells`` and ``columns`` are as in `StoredFile`.
     ``groups`` are numbers of the row groups, None for a file that is read whole; ``n_rows`` are
     rows of the piece; ``n_bytes`` is its size before compression, used only to cut parts; ``size``
     and ``changed_ns`` are the file's bytes and the time of its last change.
@@ -99,7 +101,7 @@ class Piece:
     path: str
     store: str
     cells: Cells
-    filled: Cells
+    columns: tuple[TableColumn, ...]
     groups: tuple[int, ...] | None
     n_rows: int
     n_bytes: int
@@ -109,7 +111,7 @@ class Piece:
     def find(self, title: str) -> StoredFile:
         """The file, as another machine reaches it."""
         system = open_system(self.store)[0] if self.store else None
-        return StoredFile(self.path, title, system, self.store, self.cells, self.filled)
+        return StoredFile(self.path, title, system, self.store, self.cells, self.columns)
 
 
 def find_files(address: str, title: str, suffixes: tuple[str, ...]) -> list[StoredFile]:
@@ -121,12 +123,15 @@ def find_files(address: str, title: str, suffixes: tuple[str, ...]) -> list[Stor
     """
     with translated_errors(title):
         if "://" not in address and Path(address).is_file():
+            whole = os.path.abspath(address)  # noqa: PTH100 - links stay as they are
+            require_no_table(title, whole, [whole])
             return [StoredFile(address, title)]
         stem, pattern = _split(address)
         system, root = open_system(stem)
         kind = system.get_file_info(root).type
         stored, store = (system, stem) if "://" in address else (None, "")
         if kind is pa.fs.FileType.File and not pattern:
+            require_no_table(title, root, [root], stored)
             return [StoredFile(root, title, stored, store)]
         if kind is pa.fs.FileType.NotFound:
             raise FileNotFoundError
@@ -135,15 +140,18 @@ def find_files(address: str, title: str, suffixes: tuple[str, ...]) -> list[Stor
             for each in system.get_file_info(pa.fs.FileSelector(root, recursive=True))
             if each.type is not pa.fs.FileType.Directory
         ]
-        if stored is None:
-            listed += _links_to_nowhere(Path(root))
+        links = [each for each in Path(root).rglob("*") if each.is_symlink()] if not store else []
+        listed += _links_to_nowhere(Path(root), links)
     chosen = sorted(
         (names, path, kind)
         for names, path, kind in listed
         if not any(map(_is_hidden, names)) and (not pattern or _matches(names, pattern))
     )
     paths = [(names, path) for names, path, _ in chosen]
-    _require_data(title, [names for names, _, _ in listed], [path for _, path in paths], suffixes)
+    found = [path for _, path in paths]
+    inside = [path for _, path, _ in listed]
+    require_no_table(title, root, found, stored, inside, has_links=bool(links))
+    _require_data(title, found, suffixes)
     if stored is None:
         _require_once(title, {path: kind for _, path, kind in chosen})
     return [StoredFile(path, title, stored, store, tuple(_partition(n))) for n, path in paths]
@@ -197,12 +205,18 @@ def translated_errors(title: str) -> AbstractContextManager[None]:
 
 def reading(title: str) -> AbstractContextManager[None]:
     """Translate the errors of a format's reader into a `DataError`."""
-    damaged = (
-        f"the data file {title} is damaged or not what its name says: "
-        "copy or export it again, then run check"
-    )
+
+    def say(error: Exception) -> str:
+        reason = "is damaged or not what its name says: copy or export it again, then run check"
+        if isinstance(error, pa.ArrowNotImplementedError):
+            reason = (
+                "is damaged, or has a type or a compression that pyarrow does not know, such as "
+                "whole numbers of 128 bits: export it again without"
+            )
+        return f"the data file {title} {reason}"
+
     kinds = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, zlib.error)
-    return _telling(title, kinds, lambda _: damaged)
+    return _telling(title, kinds, say)
 
 
 def open_system(stem: str) -> tuple[Any, str]:
@@ -241,14 +255,7 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
-def _require_data(
-    title: str, listed: list[list[str]], found: list[str], suffixes: tuple[str, ...]
-) -> None:
-    if any("_delta_log" in names for names in listed):
-        raise DataError(
-            f"{title} is a Delta table, whose folder also holds rows that were removed from it: "
-            "name it in policy.yaml by source: {delta: {path: ...}}"
-        )
+def _require_data(title: str, found: list[str], suffixes: tuple[str, ...]) -> None:
     if not found:
         raise DataError(
             f"{title} holds no data file: name a file, a folder of files, or a pattern of files "
@@ -263,12 +270,14 @@ def _require_data(
         )
 
 
-def _links_to_nowhere(root: Path) -> list[tuple[list[str], str, pa.fs.FileType]]:
+def _links_to_nowhere(
+    root: Path, links: Sequence[Path]
+) -> list[tuple[list[str], str, pa.fs.FileType]]:
     """Broken links, which pyarrow does not list: their rows would be missed."""
     return [
         ([*each.relative_to(root).parts], str(each), pa.fs.FileType.NotFound)
-        for each in root.rglob("*")
-        if each.is_symlink() and not each.exists()
+        for each in links
+        if not each.exists()
     ]
 
 

@@ -152,6 +152,7 @@ class Table:
         return KeyReport(key, allowed, *self.source.count_keys(key, _BATCH_ROWS))
 
     def _require_key(self, key: str) -> None:
+        self.source.require_known([key])
         if any(part.names.count(key) != 1 for part in self.source.parts):
             raise DataError(
                 f"{self.title} has no column {key}, or more than one of that name: correct its "
@@ -211,6 +212,13 @@ def _require_columns(source: Source, wanted: list[str]) -> None:
     count = Counter(names)
     missing = [n for n in wanted if not count[n.strip()]]
     repeated = [n for n in wanted if count[n.strip()] > 1]
+    source.require_known(wanted)
+    if twice := [n for n in repeated if n.strip() in source.in_folders]:
+        raise DataError(
+            f"{title} has the columns {', '.join(twice)} in the name of a folder (such as "
+            f"{twice[0]}=...), and also in the file or in another folder's name: rename one of "
+            "them, so that it is clear which one counts"
+        )
     if missing or repeated:
         explained = _explain_columns(title, names, missing, repeated)
         columns = _describe_columns(names, wanted, from_text=source.is_named_by_a_line)

@@ -198,9 +198,10 @@ class LakeDocument(SourceForm):
     ) -> Location:
         """Location of the table; raise `SettingError` for an address with credentials."""
         from dppca.owner.records import lakes
+        from dppca.owner.records.lake_files import LakeLocation
 
         place = locate_files(self.path, folder=folder, data_set=name)
-        kind: type[lakes.LakeLocation] = getattr(lakes, self.read_by)
+        kind: type[LakeLocation] = getattr(lakes, self.read_by)
         return kind(f"{name} (lake)", place.address, self.version)
 
 

@@ -4,7 +4,6 @@ Both are ordinary tables to the libraries. Read as listed, rows of one budget wo
 under another, or a person would have more rows than `max_rows_per_person` says.
 """
 
-import json
 import os
 import shutil
 from collections.abc import Callable
@@ -15,42 +14,24 @@ import pyarrow.parquet as pq
 import pytest
 
 from dppca.common.errors import DataError
-from dppca.owner.records.lakes import DeltaLocation, IcebergLocation, LakeLocation
+from dppca.owner.records.lake_files import LakeLocation
+from dppca.owner.records.lakes import DeltaLocation, IcebergLocation
 from dppca.owner.records.table import open_table
+from tests.support.delta import PART, make_delta
 from tests.support.iceberg import make_iceberg
 from tests.support.object_store import object_store, upload
 from tests.support.studies import make_schema, numeric_of
 
 SCHEMA = make_schema([numeric_of(name, 0, 100) for name in ("age", "bmi")])
 ROWS = pa.table({"age": [1.0, 2.0, 3.0], "bmi": [20.0, 30.0, 40.0]})
-PART = "part.parquet"
 FOREIGN = "outside of its folder"
 TWICE = "a second time"
 
 
 def _delta(folder: Path, *paths: str) -> LakeLocation:
     """A table whose log lists these paths; its own folder has one file, of three rows."""
-    log = folder / "_delta_log"
-    log.mkdir(parents=True)
-    pq.write_table(ROWS, folder / PART)
-    size = (folder / PART).stat().st_size
-    fields = [
-        {"name": name, "type": "double", "nullable": True, "metadata": {}}
-        for name in ROWS.column_names
-    ]
-    said = {
-        "id": folder.name,
-        "format": {"provider": "parquet", "options": {}},
-        "schemaString": json.dumps({"type": "struct", "fields": fields}),
-        "partitionColumns": [],
-        "configuration": {},
-    }
-    lines = [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"metaData": said}]
-    for path in paths:
-        each = {"path": path, "partitionValues": {}, "size": size, "modificationTime": 0}
-        lines.append({"add": {**each, "dataChange": True}})
-    (log / f"{0:020}.json").write_text("\n".join(map(json.dumps, lines)))
-    return DeltaLocation("survey (lake)", str(folder))
+    files = [{"path": path} for path in paths]
+    return DeltaLocation("survey (lake)", make_delta(folder, ROWS, *files))
 
 
 def _iceberg(folder: Path, *files: Path) -> LakeLocation:
@@ -98,6 +79,11 @@ def _added(folder: Path) -> LakeLocation:
     return _iceberg(folder / "table", _foreign(folder))
 
 
+def _below_another_metadata(folder: Path) -> LakeLocation:
+    _foreign(folder)
+    return _iceberg(folder / "metadata" / "table", folder / "other" / PART)
+
+
 def _copied(folder: Path) -> LakeLocation:
     catalog = make_iceberg(folder / "first", ROWS.schema)
     catalog.table.append(ROWS)
@@ -111,12 +97,24 @@ def _copied(folder: Path) -> LakeLocation:
         _listed("../other/part.parquet"),
         _listed("%2e%2e/other/part.parquet"),
         _listed("_delta_log/../../table/../other/part.parquet"),
+        _listed("file:/other/part.parquet"),
         _linked,
         _linked_file,
         _added,
+        _below_another_metadata,
         _copied,
     ],
-    ids=["above", "escaped", "detour", "linked folder", "linked file", "added", "copied"],
+    ids=[
+        "above",
+        "escaped",
+        "detour",
+        "whole",
+        "linked folder",
+        "linked file",
+        "added",
+        "metadata",
+        "copied",
+    ],
 )
 def test_files_of_another_data_set_are_refused(
     tmp_path: Path, make: Callable[[Path], LakeLocation]
@@ -170,8 +168,9 @@ def test_an_object_store_is_no_way_around(tmp_path: Path, path: str, message: st
 
 def test_files_of_the_table_are_read_by_any_of_its_names(tmp_path: Path) -> None:
     _delta(tmp_path / "table", f"_delta_log/../{PART}")
+    _delta(tmp_path / "whole", (tmp_path / "whole" / PART).as_uri().replace("///", "/"))
     (tmp_path / "link").symlink_to(tmp_path / "table")
-    for name in ("table", "link", "table/../link"):
+    for name in ("table", "link", "table/../link", "whole"):
         place = DeltaLocation("survey (lake)", str(tmp_path / name))
         assert open_table(place, SCHEMA).n_rows == 3
     inside = tmp_path / "ice" / "data" / PART

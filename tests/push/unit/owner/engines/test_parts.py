@@ -1,20 +1,27 @@
 """Which rows are in which part."""
 
 import sqlite3
+from datetime import date
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+from pyiceberg.types import DateType
 
 from dppca.common.errors import DataError, SettingError
-from dppca.owner.engines.parts import make_manifest
+from dppca.owner.engines.parts import Part, make_manifest
+from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.databases import SQLiteLocation
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.files import open_files, read_by_suffix
+from dppca.owner.records.lakes import IcebergLocation
 from dppca.owner.records.stored_files import StoredFile
-from dppca.owner.records.table import Table, open_table
-from tests.support.engines import MIXED, mixed_rows, write_files
+from dppca.owner.records.table import Table, moments_of_table, open_table
+from tests.support.engines import MIXED, InProcess, mixed_rows, write_files
+from tests.support.iceberg import make_iceberg
+from tests.support.studies import make_schema, numeric_of
 
 
 def opened(folder: Path) -> Table:
@@ -100,3 +107,21 @@ def test_a_file_that_has_gone_is_said_without_its_name(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="does not exist: correct its path") as caught:
         make_manifest(table, slots=1)
     assert "rows-001" not in str(caught.value)
+
+
+def test_columns_of_a_lake_travel_with_their_numbers_and_values(tmp_path: Path) -> None:
+    catalog = make_iceberg(tmp_path / "ice", pa.schema([("x", pa.float32()), ("c", pa.string())]))
+    catalog.table.append(pa.table({"x": pa.array([0.5], pa.float32()), "c": ["a b"]}))
+    with catalog.table.update_schema() as change:
+        change.rename_column("x", "y")
+        change.add_column("day", DateType(), default_value=date(2020, 1, 31))
+    address = catalog.table.metadata_location.removeprefix("file://")
+    day = {"name": "day", "type": "date", "lower": "2020-01-01", "upper": "2020-12-31"}
+    schema = make_schema([numeric_of("y", 0, 1), day])
+    table = open_table(IcebergLocation("T", address), schema)
+    (part,) = make_manifest(table, slots=1)
+    assert Part.from_json(part.to_json()) == part
+    found = InProcess(threads=1, seed=0).sum_table(
+        table, tally=FaultCounts(schema), progress=lambda _: None
+    )
+    np.testing.assert_array_equal(found.packed, moments_of_table(table, schema).packed)

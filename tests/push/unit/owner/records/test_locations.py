@@ -33,6 +33,8 @@ def _share(one: str, other: str, folder: Path = Path("/site")) -> bool:
         f"hdfs://user:{HIDDEN}@host/rows",
         f"s3://bucket/rows#{HIDDEN}",
         f"http://{HIDDEN}/rows.csv",
+        f"file:/{HIDDEN}/rows.csv",
+        f"file:///{HIDDEN}/rows.csv",
         f"s3://[{HIDDEN}/rows",
     ],
 )

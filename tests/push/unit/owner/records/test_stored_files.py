@@ -126,16 +126,18 @@ def test_malformed_lines_count_on_from_file_to_file(tmp_path: Path) -> None:
         ("notes.txt", "hello", "holds 1 files whose format is not known by their suffix, of 6"),
         ("part-9.csv", "age,town,year\n", "file 1 of 6 has more than one column called year|^$"),
         ("year=1/part.csv", "town\nUlm\n", "file 1 of 6 lacks the columns age"),
-        ("year=1/part.csv", "age,town,year\n1,Ulm,1\n", "has more than one column called year"),
+        ("year=1/part.csv", "age,town,year\n1,Ulm,1\n", "columns year in the name of a folder"),
+        ("year=1/year=2/part.csv", "age,town\n1,Ulm\n", "columns year in the name of a folder"),
+        ("part-9.csv", "age,town,year,year\n1,Ulm,1,1\n", "more than one column called year"),
         ("year=1/part.parquet", "PAR1 and no more", "file 1 of 6 is damaged"),
-        ("_delta_log/0.json", "{}", "is a Delta table"),
+        ("_delta_log/0.json", "{}", "has files of a Delta table"),
     ],
 )
 def test_a_folder_with_something_else_in_it_is_refused(
     tmp_path: Path, name: str, content: str, message: str
 ) -> None:
     root = _folder(tmp_path)
-    (root / name).parent.mkdir(exist_ok=True)
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
     (root / name).write_text(content)
     if "|" in message:  # a file beside the folders has its own column, and is no fault
         assert open_table(root, SCHEMA).n_rows == 8

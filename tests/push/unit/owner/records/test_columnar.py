@@ -1,0 +1,70 @@
+"""Parquet as older software writes it."""
+
+import struct
+from datetime import date, datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dppca.common.schema.attributes import count_days
+from dppca.owner.records.check import FaultCounts, check_table
+from dppca.owner.records.file_locations import local_files
+from dppca.owner.records.table import moments_of_table, open_table
+from tests.support.engines import InProcess
+from tests.support.studies import make_schema, numeric_of
+
+SCHEMA = make_schema(
+    [
+        {"name": "until", "type": "date", "lower": "1900-01-01", "upper": "2100-01-01"},
+        numeric_of("age", 0, 100),
+    ]
+)
+DAYS = [(9999, 12, 31), (2567, 6, 1), (2262, 4, 12), (2020, 2, 29), (1677, 9, 20), (1600, 1, 1)]
+TIMES = [datetime(*day, 23, 59, 59, 999_999) for day in DAYS]  # noqa: DTZ001 - INT96 has no zone
+JULIAN_1970 = 2_440_588
+
+
+def _write(path: Path, kind: str) -> Path:
+    times = pa.array([*TIMES, None], pa.timestamp("us"))
+    if kind == "date":
+        times = times.cast(pa.timestamp("us")).cast(pa.date32(), safe=False)
+    rows = pa.table({"until": times, "age": [1.0] * len(times)})
+    pq.write_table(rows, path, use_deprecated_int96_timestamps=kind == "INT96", row_group_size=3)
+    return path
+
+
+def test_a_day_of_int96_is_that_day_in_any_year(tmp_path: Path) -> None:
+    table = open_table(_write(tmp_path / "old.parquet", "INT96"), SCHEMA)
+    (days, _), *_ = table.batches()
+    assert days[:-1].tolist() == [count_days(date(*day)) for day in DAYS]
+    assert np.isnan(days[-1])
+
+
+@pytest.mark.parametrize("day", [-(10**5), 0, 10**8, 10**9, 2**31 - 1 - JULIAN_1970])
+def test_no_day_of_int96_comes_round_again(tmp_path: Path, day: int) -> None:
+    path = tmp_path / "old.parquet"
+    rows = pa.table({"until": pa.array([datetime(2020, 1, 1)], pa.timestamp("us")), "age": [1]})  # noqa: DTZ001
+    pq.write_table(
+        rows, path, use_deprecated_int96_timestamps=True, use_dictionary=False, compression=None
+    )
+    known = struct.pack("<qI", 0, JULIAN_1970 + count_days(date(2020, 1, 1)))
+    path.write_bytes(path.read_bytes().replace(known, struct.pack("<qI", 0, JULIAN_1970 + day)))
+    (days, _), *_ = open_table(path, SCHEMA).batches()
+    in_years = count_days(date.min) <= day <= count_days(date.max)
+    assert days.tolist() == [day if in_years else -np.inf]
+
+
+def test_every_engine_reads_int96_as_this_process_reads_dates(tmp_path: Path) -> None:
+    old, new = (_write(tmp_path / f"{kind}.parquet", kind) for kind in ("INT96", "date"))
+    expected = open_table(local_files(new), SCHEMA)
+    table = open_table(local_files(old), SCHEMA)
+    sums = moments_of_table(expected, SCHEMA).packed
+    np.testing.assert_array_equal(moments_of_table(table, SCHEMA).packed, sums)
+    found = InProcess(threads=2, seed=0).sum_table(
+        table, tally=FaultCounts(SCHEMA), progress=lambda _: None
+    )
+    np.testing.assert_array_equal(found.packed, sums)
+    assert check_table(table, SCHEMA) == check_table(expected, SCHEMA)
