@@ -117,6 +117,7 @@ TOUCHES: Mapping[str, str] = {
     "docs/*.json": "",
     "tests/push/*": "",
     "tests/merge/*": "",
+    "findings/*": "",
     "tools/*": "",
     "findings/*": "",
     ".ci/*": "",
