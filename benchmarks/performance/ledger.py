@@ -138,7 +138,9 @@ def _fill(site: Site, n_releases: int) -> None:
             document = to_document(entry, previous=head)
             head = hashlib.sha256(document).digest()
             row = (entry.sequence, document, head)
-            connection.execute("INSERT INTO entries VALUES (?, ?, ?)", row)
+            connection.execute(
+                "INSERT INTO entries (sequence, document, digest) VALUES (?, ?, ?)", row
+            )
             if isinstance(entry, Reservation):
                 stored = (entry.release_id, _RECEIPT, _PAYLOAD)
                 connection.execute("INSERT INTO releases VALUES (?, ?, ?)", stored)

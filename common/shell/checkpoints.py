@@ -21,12 +21,23 @@ from typing import Literal
 VARIABLE = "DPPCA_FAULT"
 
 OwnerStep = Literal[
-    "fetch", "read", "reserve", "draw", "store", "commit", "send", "acknowledge", "wait", "download"
+    "fetch",
+    "read",
+    "mark",
+    "reserve",
+    "draw",
+    "store",
+    "commit",
+    "send",
+    "acknowledge",
+    "wait",
+    "download",
 ]
-"""Steps of an owner, in order: it asks for the study's document; no row is read; the charge is in
-the ledger; the noise is drawn; the ledger's transaction is not complete; the bytes are stored; the
-header is on its way, its bytes are not; the curator has them, the ledger does not know it; it asks
-for the result; it fetches it."""
+"""Steps of an owner, in order: it asks for the study's document; no row is read; the first
+transaction of the ledger is complete, its mark does not know it; the charge is in the ledger; the
+noise is drawn; the ledger's transaction is not complete; the bytes are stored; the header is on its
+way, its bytes are not; the curator has them, the ledger does not know it; it asks for the result;
+it fetches it."""
 
 OpenerStep = Literal["offer", "check", "vote", "open", "destroy"]
 """Further steps of an owner that is an opener, in order: its key is in the ledger and not yet kept;

@@ -505,11 +505,11 @@ def compare_ledger(site: Site, client: CuratorClient) -> CuratorView:
 
 
 def require_newest_ledger(site: Site) -> None:
-    """Compare the ledger with the curator, unless it is unchanged since this site left it.
+    """Compare the ledger with the curator, unless this site knows that it is the newest.
 
     This precedes charges that need no curator. Raise `ChainError` if the site is locked; raise
-    `UnreachableError` or `IdentityError` if the ledger was restored, moved, or never compared, and
-    the curator cannot be asked.
+    `UnreachableError` or `IdentityError` if the ledger was never compared, and the curator cannot
+    be asked.
     """
     if database.require_newest(site.ledger):
         return
@@ -518,9 +518,9 @@ def require_newest_ledger(site: Site) -> None:
             compare_ledger(site, client)
     except (UnreachableError, IdentityError) as error:
         raise type(error)(
-            "run the same command again while the curator can be reached; this is needed once. A "
-            "ledger that is new, restored or moved may be an old copy: the curator is asked before "
-            f"anything is charged to it. Nothing was drawn or charged ({error})"
+            "run the same command again while the curator can be reached; this is needed once: the "
+            "curator is asked what it holds of this site before anything is charged to a ledger "
+            f"that was not compared yet. Nothing was drawn or charged ({error})"
         ) from error
 
 

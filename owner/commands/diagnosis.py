@@ -36,9 +36,9 @@ from dppca.owner.commands.coverage import find_refusals
 from dppca.owner.engines.addresses import LOCAL
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.chain import History, is_finished, require_claimed
-from dppca.owner.ledger.database import require_newest
+from dppca.owner.ledger.database import compare_ledger, require_newest
 from dppca.owner.ledger.file import read_archive
-from dppca.owner.ledger.mark import CuratorView, require_consistent
+from dppca.owner.ledger.mark import CuratorView, not_borne_out
 from dppca.owner.ledger.populations import remaining, spent
 from dppca.owner.records.locations import find_shared_rows
 from dppca.owner.records.table import Table, open_table
@@ -320,8 +320,9 @@ def _refusals(
 def _ledger(site: Site, view: CuratorView) -> tuple[list[Diagnosis], History | None]:
     try:
         history = read_archive(site.ledger).history
-        require_consistent(view, history)
-        newest = require_newest(site.ledger)
+        if not_borne_out(view, history) != CuratorView():
+            compare_ledger(site.ledger, view, lock=site.lock)  # keeps it, and so locks the site
+        require_newest(site.ledger)
     except DppcaError as error:
         return [_broken("ledger", error)], None
     settled = f"; contributions recovered: {len(history.recoveries)}" if history.recoveries else ""
@@ -331,13 +332,6 @@ def _ledger(site: Site, view: CuratorView) -> tuple[list[Diagnosis], History | N
         if site.ledger.exists()
         else Diagnosis("ledger", State.OK, "no ledger yet: the first contribution makes it")
     ]
-    if history.reservations and not newest:
-        message = (
-            "ledger.sqlite was restored or moved: the next command that charges something "
-            "compares it with the curator first, and the curator must be reachable. If you moved "
-            "this site, remove its old folder: two copies both charge (docs/how-to/move-a-site.md)"
-        )
-        findings.append(Diagnosis("ledger", State.WARNING, message))
     reserved = history.reservations
     for request in (each.request for each in reserved if not is_finished(history, each)):
         where = "stored" if request.makes_file else "known to have arrived"

@@ -20,11 +20,12 @@ from dppca.owner.ledger.chain import FIRST, History
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Disowning, Recovery
 from dppca.owner.ledger.file import read_history
-from dppca.owner.ledger.mark import CuratorView, not_borne_out, read_mark
+from dppca.owner.ledger.mark import CuratorView, Standing, find_standing, not_borne_out, read_mark
 from dppca.owner.render.charges import charged_cost
 from dppca.owner.render.ledger import LedgerRecovery, RecoveredRelease, recovery_text
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import acknowledgement_path, save
+from dppca.owner.site.opener_keys import destroy_opener_key, unbound_opener_keys
 from dppca.owner.site.policy import Policy, load_policy
 
 
@@ -53,17 +54,22 @@ def recover_contributions(
     entries = [make_recovery(each, chosen[each.study.name], now=utc_now()) for each in missing]
     known = 0 if mark is None or history.has_prefix(mark.length, mark.head) else mark.length
     wrong = not_borne_out(view, history)
+    restored = bool(known or entries) or find_standing(mark, history) is Standing.RESTORED
     recovery = replace(
         _describe(site, missing, entries, refused, history, policy),
         entries_known=max(known, wrong.length),
+        restored=restored,
     )
-    if entries or refused or recovery.entries_known:
+    if entries or refused or recovery.entries_known or restored:
         text = recovery_text(recovery, width=terminal_width(err=True))
         if not yes:
             require_terminal(look="look at `dppca-owner budget`")
             ask(text, "Enter this in the ledger?")
         elif not quiet:
             say(text, err=True)
+    if restored:  # before the site is unlocked: they may have opened a set by a later ledger
+        for key_id in unbound_opener_keys(site.openers, history.openers):
+            destroy_opener_key(site.openers, key_id)
     _enter(site, client, [*entries, *refused], wrong)
     return replace(recovery, acknowledgements=_keep_acknowledgements(site, client))
 
@@ -144,6 +150,7 @@ def _describe(
         ),
         entries=history.length,
         entries_known=0,
+        restored=False,
     )
 
 
@@ -151,7 +158,9 @@ def recovered_text(recovery: LedgerRecovery) -> str:
     """Return what a recovery has done."""
     number, refused = len(recovery.recovered), len(recovery.disowned)
     if not number and not refused:
-        return "The ledger knows all that the curator holds of this site. The site is not locked."
+        known = "The ledger knows all that the curator holds of this site."
+        kept = " It counts as the newest from now on." if recovery.restored else ""
+        return f"{known}{kept} The site is not locked."
     return (
         f"Recovered {number} and disowned {refused} contributions. The site is not locked any "
         "more: `dppca-owner budget` shows what is left."

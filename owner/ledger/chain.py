@@ -8,8 +8,10 @@ Steps of one release, in this order only::
 
 Rules
 -----
-1. An entry holds the SHA-256 of the entry before it; the first holds zeros. Entries are numbered
-   from 1 without a gap.
+1. An entry holds the hash of the entry before it; the first holds zeros. Entries are numbered
+   from 1 without a gap. The hash is the SHA-256 of 16 random bytes, which no message holds, and of
+   the document: the last one leaves with a contribution, and must confirm no guess of names,
+   places and budgets. Entries of 0.1.0 have none.
 2. A study is reserved at most once for all data sets, because a curator takes one release of an
    owner for a study. A model is reserved at most once too, by the digest of its whole request.
    The same request again finds the same reservation, which is never refunded. A reservation has
@@ -60,6 +62,7 @@ from dppca.owner.ledger.entry_documents import from_document
 from dppca.owner.ledger.openers import OpenerRecord, misplaced, record_with
 from dppca.owner.ledger.populations import Account, Population, identifiers, transitive_links
 
+SALT_BYTES = 16
 FIRST = bytes(32)
 """Stands in the first entry for the hash of the entry before it."""
 
@@ -71,6 +74,7 @@ class LedgerRow:
     sequence: object
     document: object
     digest: object
+    salt: object = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,9 +370,12 @@ def _read(row: LedgerRow, history: History) -> tuple[Entry, bytes]:
     """Entry of a row, and its hash."""
     number = history.length + 1
     document = row.document if isinstance(row.document, bytes) else b""
-    head = hashlib.sha256(document).digest()
+    salt = row.salt if isinstance(row.salt, bytes) else b""
+    head = hashlib.sha256(salt + document).digest()
     if row.sequence != number:
         raise damaged(number, "another entry stands in its place")
+    if len(salt) not in (0, SALT_BYTES):
+        raise damaged(number, "it does not have its random bytes")
     if head != row.digest:
         raise damaged(number, "its content does not have its hash")
     try:

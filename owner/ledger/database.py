@@ -14,12 +14,14 @@ Limits and choices
   bytes are compared with their digests when they are read (`dppca.owner.ledger.file`).
   `dppca.owner.ledger.file` defines the file's structure.
 * Nothing is reserved or committed if the ledger contradicts its mark or a curator's record, or was
-  restored and not compared since (`dppca.owner.ledger.mark`). `Ledger.compare` and `Ledger.recover`
-  resolve this.
+  restored (`dppca.owner.ledger.mark`). `Ledger.compare` and `Ledger.recover` resolve this. Each
+  transaction writes the mark before it returns: nothing is drawn, voted or sent on the strength of
+  an entry that the mark does not know.
 * Only its owner may access the file (mode 0600): a reader could hold SQLite's lock.
 """
 
 import hashlib
+import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -32,7 +34,7 @@ from dppca.common.aggregation.opening import Sums
 from dppca.common.errors import ChainError, LedgerError, OpeningRefusedError
 from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.study import Study
-from dppca.owner.ledger.chain import FIRST, History, LedgerRow, admit_charge, enter
+from dppca.owner.ledger.chain import FIRST, SALT_BYTES, History, LedgerRow, admit_charge, enter
 from dppca.owner.ledger.entries import (
     Ballot,
     Commitment,
@@ -57,6 +59,7 @@ from dppca.owner.ledger.file import (
     create,
     is_empty,
     make_private,
+    make_salted,
     read_history,
     read_release,
     read_sums,
@@ -66,11 +69,11 @@ from dppca.owner.ledger.file import (
 )
 from dppca.owner.ledger.lock import lock_site
 from dppca.owner.ledger.mark import (
-    WHAT_TO_DO,
+    LOCKED,
     CuratorView,
     Mark,
-    mark_closed,
-    mark_in_use,
+    Standing,
+    find_standing,
     merge_view,
     read_mark,
     require_known,
@@ -125,15 +128,10 @@ class NoisedRelease(Protocol):
 class Ledger:
     """An open ledger whose site is locked for this process; made by `open_ledger`."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, *, fresh: bool) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._path = path
         self._mark = read_mark(path)
-        self._left = self._mark is not None and self._mark.is_of(path)
-        if fresh and (self._mark is None or not self._mark.length):
-            self._leave(
-                Mark(0, FIRST, 0, 0, CuratorView() if self._mark is None else self._mark.missing)
-            )
 
     def history(self) -> History:
         """Return the verified history; `LedgerCorruptError` names the fault."""
@@ -266,12 +264,8 @@ class Ledger:
         written: the site is locked, now and for later commands. The message says what to do.
         """
         history = self.history()
-        mark = merge_view(self._mark, view, history)
-        if (mark.length, mark.head) == (history.length, history.head):
-            self._leave(mark)
-        else:
-            write_mark(self._path, mark)
-        require_known(mark, history)
+        self._leave(merge_view(self._mark, view, history))
+        require_known(self._mark, history)
 
     def recover(self, entries: Iterable[Recovery | Disowning]) -> None:
         """Add the steward's entries in one transaction; the ledger counts as the newest afterwards.
@@ -286,45 +280,31 @@ class Ledger:
             checkpoint("store")
         checkpoint("commit")
         view = CuratorView() if self._mark is None else self._mark.missing
-        self._leave(Mark(history.length, history.head, 0, 0, view))
+        self._leave(Mark(history.length, history.head, view))
 
-    def close(self) -> None:
-        """Close the file; mark it as closed if it is the newest as far as is known."""
-        mark = self._mark if self._left else None
-        if mark is not None and mark.changed_ns:
-            mark = None  # nothing was written
-        try:
-            if mark is not None and (history := self.history()).has_prefix(mark.length, mark.head):
-                mark = replace(mark, length=history.length, head=history.head)
-        finally:
-            self._connection.close()
-        if mark is not None:
-            write_mark(self._path, mark_closed(mark, self._path))
+    def leave_new(self, standing: Standing) -> None:
+        """Begin the mark of a new ledger."""
+        self._leave(Mark(0, FIRST, standing=standing))
 
     def _leave(self, mark: Mark) -> None:
-        """Take a mark for the mark of the newest ledger, while this command is at work."""
-        self._mark, self._left = mark_in_use(mark, self._path), True
-        write_mark(self._path, self._mark)
+        """Write the mark, unless it says the same already."""
+        if mark != self._mark:
+            write_mark(self._path, mark)
+            self._mark = mark
 
     def _require_newest(self, history: History) -> None:
         """Refuse a charge in a ledger that is not known to be the newest; see the module."""
-        self._require_unlocked(history)
-        if self._mark is not None and not self._left:
+        if require_known(self._mark, history) is not Standing.NEWEST:
             raise ChainError(
-                "ledger.sqlite was restored or moved, and was not compared with the curator since: "
-                f"run the same command again while the curator can be reached. {WHAT_TO_DO}"
+                "this ledger was not compared with the curator yet: run the same command again "
+                f"while the curator can be reached. {LOCKED}"
             )
-
-    def _require_unlocked(self, history: History) -> None:
-        if self._mark is None:
-            return  # every command compares it before it charges anything
-        require_known(self._mark, history)
 
     def _enter(self, entry: OpenerEntryT, sums: Sums | None = None) -> OpenerEntryT:
         """Record a step of an opener key, unless the same step is already recorded."""
         with self._transaction() as history:
             if isinstance(entry, Offer):
-                self._require_unlocked(history)
+                require_known(self._mark, history)
             else:
                 self._require_newest(history)
             before = _same_before(history.openers, entry)
@@ -345,13 +325,14 @@ class Ledger:
 
     def _append(self, history: History, entry: Entry) -> None:
         """Write an entry, and extend the history by it."""
-        document = to_document(entry, previous=history.head)
-        head = hashlib.sha256(document).digest()
+        document, salt = to_document(entry, previous=history.head), secrets.token_bytes(SALT_BYTES)
+        head = hashlib.sha256(salt + document).digest()
+        make_salted(self._connection)
         self._connection.execute(
-            "INSERT INTO entries (sequence, document, digest) VALUES (?, ?, ?)",
-            (entry.sequence, document, head),
+            "INSERT INTO entries (sequence, document, digest, salt) VALUES (?, ?, ?, ?)",
+            (entry.sequence, document, head, salt),
         )
-        enter(history, LedgerRow(entry.sequence, document, head))
+        enter(history, LedgerRow(entry.sequence, document, head, salt))
 
     @contextmanager
     def _reading(self) -> Iterator[History]:
@@ -361,15 +342,20 @@ class Ledger:
 
     @contextmanager
     def _transaction(self) -> Iterator[History]:
-        """Write in one transaction; yield a copy of the verified chain, which `_append` extends."""
+        """Write in one transaction; yield a copy of the verified chain, which `_append` extends.
+
+        The mark follows, before anything is done on the strength of the new entries.
+        """
         connection = self._connection
-        if self._left and self._mark is not None and self._mark.changed_ns:
-            self._leave(self._mark)
         with self._begun("BEGIN IMMEDIATE"):
             history = verified(connection, self._path).copy()
+            standing = find_standing(self._mark, history)
             yield history
             connection.execute("COMMIT")
             remember(self._path, history)
+        checkpoint("mark")
+        if self._mark is not None and history.has_prefix(self._mark.length, self._mark.head):
+            self._leave(Mark(history.length, history.head, self._mark.missing, standing))
 
     @contextmanager
     def _begun(self, begin: str) -> Iterator[None]:
@@ -385,12 +371,12 @@ class Ledger:
 
 @contextmanager
 def open_ledger(
-    path: Path, *, lock: Path, wait_s: float = LOCK_WAIT_S, marked: bool = True
+    path: Path, *, lock: Path, wait_s: float = LOCK_WAIT_S, compared: bool = True
 ) -> Iterator[Ledger]:
     """Open a site's ledger for writing, under the site's lock; create it if there is none.
 
-    If ``marked`` is False, a new ledger gets no mark, so it is compared with the curator before
-    anything is charged to it. Otherwise a new ledger counts as the newest. Raise
+    A new ledger without a mark counts as the newest, unless ``compared`` is False: then it is
+    compared with the curator before anything is charged to it. Raise
     `LedgerVersionError` if another version of the software wrote it, which leaves it unchanged;
     `LedgerError` if another command is at work, or the file cannot be written or is no ledger;
     `LedgerCorruptError` if it is damaged.
@@ -411,8 +397,9 @@ def open_ledger(
                 if is_empty(connection):
                     create(connection)
                 check_form(connection)
-            ledger = Ledger(connection, path, fresh=fresh and marked)
-            undo.callback(ledger.close)
+            ledger = Ledger(connection, path)
+            if fresh and read_mark(path) is None:
+                ledger.leave_new(Standing.NEWEST if compared else Standing.UNCOMPARED)
             yield ledger
 
 
@@ -439,18 +426,17 @@ def compare_ledger(path: Path, view: CuratorView, *, lock: Path) -> None:
             ledger.compare(view)
         return
     with lock_site(lock, wait_s=LOCK_WAIT_S):
-        mark = merge_view(read_mark(path), view, History())
-        write_mark(path, mark_closed(mark, path))
+        before = read_mark(path)
+        mark = merge_view(before, view, History())
+        if mark != before:
+            write_mark(path, mark)
     require_known(mark, History())
 
 
 def require_newest(path: Path) -> bool:
-    """Return True if a ledger is unchanged since this site left it; False if it must be compared.
+    """Return True if this site knows that a ledger is the newest; False if it must be compared.
 
     Raise `ChainError` if the site is locked; other errors are those of `read_history`.
     """
-    history, mark = read_history(path), read_mark(path)
-    if mark is None:
-        return False
-    require_known(mark, history)
-    return mark.is_of(path)
+    history = read_history(path)
+    return require_known(read_mark(path), history) is Standing.NEWEST

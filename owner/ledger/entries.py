@@ -1,10 +1,10 @@
 """Entries of the ledger: nine kinds of fact (`entry_documents` writes and reads them).
 
 No entry holds a size, path, time or hash of a file with rows: a reader who knows all rows but one
-could test guesses against a hash. The hash of a path reveals nothing of rows; a charge holds it so
-that the same rows are recognised under another name. The number of rows and the hash of the
-*noised* vector leave the site anyway. Amounts are exact decimals, written out in full; binary
-fractions are never used.
+could test guesses against a hash. A charge holds the hash of the rows' path, so that the same rows
+are recognised under another name; the chain's head, which leaves, covers random bytes too. The
+number of rows and the hash of the *noised* vector leave the site anyway. Amounts are exact
+decimals, written out in full; binary fractions are never used.
 """
 
 import hashlib

@@ -22,11 +22,16 @@ from dppca.owner.ledger.openers import digest_sums
 
 BUSY_MS = 5_000
 _APPLICATION_ID = 0x44505043
-VERSION = 6
+VERSION, UNSALTED = 7, 6
+"""Version of the file; its number before entries had random bytes, as 0.1.0 wrote it."""
 
-_DEFINITIONS = (
+_ADD_SALT = "ALTER TABLE entries ADD COLUMN salt BLOB NOT NULL DEFAULT x''"
+_UNSALTED_ENTRIES = (
     "CREATE TABLE entries (sequence INTEGER PRIMARY KEY, document BLOB NOT NULL, "
-    "digest BLOB NOT NULL)",
+    "digest BLOB NOT NULL)"
+)
+_DEFINITIONS = (
+    _UNSALTED_ENTRIES.replace(")", ", salt BLOB NOT NULL DEFAULT x'')"),
     "CREATE TABLE releases (release_id BLOB PRIMARY KEY, receipt BLOB NOT NULL, "
     "payload BLOB NOT NULL)",
     "CREATE TRIGGER entries_in_order BEFORE INSERT ON entries "
@@ -48,7 +53,7 @@ _DEFINITIONS = (
     ),
 )
 
-_ALL_ENTRIES = "SELECT sequence, document, digest FROM entries ORDER BY sequence"
+_ALL_ENTRIES = "SELECT sequence, document, digest, {} FROM entries ORDER BY sequence"
 _LAST_ENTRY = "SELECT sequence, digest FROM entries ORDER BY sequence DESC LIMIT 1"
 
 _Stamp = tuple[object, ...]
@@ -91,14 +96,14 @@ def check_version(connection: sqlite3.Connection) -> None:
     if is_empty(connection):
         return
     (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    version = _version(connection)
     if application != _APPLICATION_ID:
         raise LedgerError("ledger.sqlite is not a ledger")
-    if version != VERSION:
+    if version not in (UNSALTED, VERSION):
         raise LedgerVersionError(
-            f"ledger.sqlite has version {version}; this software reads version {VERSION}: run the "
-            "dppca-owner that wrote it; do not take an older copy of the ledger, which would "
-            "forget charges"
+            f"ledger.sqlite has version {version}; this software reads versions {UNSALTED} and "
+            f"{VERSION}: run the dppca-owner that wrote it; do not take an older copy of the "
+            "ledger, which would forget charges"
         )
 
 
@@ -108,10 +113,23 @@ def check_form(connection: sqlite3.Connection) -> None:
     statements = connection.execute(
         "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL"
     ).fetchall()
-    if {sql for (sql,) in statements} != set(_DEFINITIONS):
+    entries = _DEFINITIONS[0] if _version(connection) == VERSION else _UNSALTED_ENTRIES
+    if {sql for (sql,) in statements} != {entries, *_DEFINITIONS[1:]}:
         raise LedgerCorruptError(
             "the ledger is damaged: its tables or the triggers that guard them were changed"
         )
+
+
+def make_salted(connection: sqlite3.Connection) -> None:
+    """Give a ledger of 0.1.0 this version, within a transaction; 0.1.0 refuses it afterwards."""
+    if _version(connection) != VERSION:
+        connection.execute(_ADD_SALT)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
 
 
 @contextmanager
@@ -242,7 +260,8 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection | None]:
 
 def _rows(connection: sqlite3.Connection) -> Iterator[LedgerRow]:
     """Every entry as stored in the file; not yet verified."""
-    return (LedgerRow(*row) for row in connection.execute(_ALL_ENTRIES))
+    salt = "salt" if _version(connection) == VERSION else "x''"
+    return (LedgerRow(*row) for row in connection.execute(_ALL_ENTRIES.format(salt)))
 
 
 def _require_same_keys(connection: sqlite3.Connection, history: History) -> None:

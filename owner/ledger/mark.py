@@ -2,37 +2,48 @@
 
 A ledger cannot know that it is old. Two witnesses can:
 
-* *This site.* ``ledger.mark`` holds the chain's length and head at the end of the last command, and
-  the inode and change time of ``ledger.sqlite``. No tool can give a restored or copied file that
-  change time, so a mismatch means that the file was restored, copied or replaced. Such a ledger, or
-  one without a mark, may still be right; it is compared with a curator once before it is charged.
-  A ledger that lacks entries which the mark knows is locked.
+* *This site.* The mark holds the chain's length and head. It is written after every transaction,
+  before anything is drawn, voted or sent, so a ledger that lacks entries which the mark knows is
+  locked, however a command ended and however the older copy came into its place.
 * *A curator.* It lists this site's releases and the chain it has seen (`CuratorView`).
   If this ledger lacks any of these, the mark keeps them and locks the ledger, for every kind of
   charge and across commands, until the newest copy is back or the steward has recovered them
   (`dppca.owner.client.recovery`).
 
-Not detected: a whole machine that was reset to a snapshot, with its change times (a curator detects
-it at the next contribution); a charge that no curator has seen and whose mark is lost (a model,
-if the whole folder was lost after it). On Windows a file has no change time, and the later of its
+The mark could be put back together with the ledger. So there are two files, written in turn, and
+each holds the change time of the other, which was final when it was written::
+
+    ledger.mark    mark 7, of the chain after entry 5 ◀─┐ mark 8 holds the change time
+    ledger.mark2   mark 8, of the chain after entry 6 ──┘ of the file of mark 7
+
+The one with the higher number counts. No tool can give a file a change time of its choice, so marks
+that were restored, copied or moved to another disk do not fit together, and the ledger is locked
+until its steward says that it is the newest (`Standing`). A file is replaced whole, so that a
+command that is killed at any moment leaves two marks that fit.
+
+Not detected: a disk or machine that was set back as a whole, with its change times (a curator finds
+what it holds and the ledger lacks). On Windows a file has no change time, and the later of its
 creation and last writing stands in for it: files that a tool overwrote in place, with their old
-times, are not detected either.
+times, are not detected either. Change times have the resolution of the file system, mostly 1 to
+10 ms.
 """
 
 import json
 import os
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from dppca.common.errors import ChainError, LedgerError
-from dppca.common.shell.files import HAS_MODES, write_file
+from dppca.common.shell.files import HAS_MODES, sync, write_file
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.tools import require_prefix
 
-LOCK_FILE = "site.lock"
-_VERSION = 1
+_VERSION = 2
+_SLOTS = (".mark", ".mark2")
 _SHOWN = 8
+_LOOKS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,45 +71,91 @@ class CuratorView:
         return tuple(r for r in self.releases if not history.knows(r.study_digest, r.release_id))
 
 
+class Standing(StrEnum):
+    """What this site knows of its ledger's age.
+
+    ``NEWEST``: it has every charge of this site. ``UNCOMPARED``: nothing was charged to it yet, or
+    version 0.1.0 left it and cannot tell; a curator is asked once. ``RESTORED``: its marks are not
+    as this site left them; it is locked until the steward recovers it.
+    """
+
+    NEWEST = "newest"
+    UNCOMPARED = "uncompared"
+    RESTORED = "restored"
+
+
 @dataclass(frozen=True, slots=True)
 class Mark:
     """Content of the mark.
 
-    ``length`` and ``head`` are the chain's; ``inode`` and ``changed_ns`` those of ``ledger.sqlite``
-    (of ``site.lock`` while there is no ledger): the time is 0 while a command is at work, and stays
-    0 after a crash. ``missing`` is the part of a curator's record that the ledger does not contain.
+    ``length`` and ``head`` are the chain's. ``missing`` is the part of a curator's record that the
+    ledger does not contain.
     """
 
     length: int
     head: bytes
-    inode: int
-    changed_ns: int
     missing: CuratorView = CuratorView()
-
-    def is_of(self, ledger: Path) -> bool:
-        """Return True if inode and change time match; after a crash only the inode is compared."""
-        witness = _witness(ledger)
-        if not witness.exists():
-            return False
-        status = witness.stat()
-        return status.st_ino == self.inode and self.changed_ns in (0, _changed_ns(status))
+    standing: Standing = Standing.NEWEST
 
 
-def mark_path(ledger: Path) -> Path:
-    """Path of a ledger's mark."""
-    return ledger.with_suffix(".mark")
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file of the mark; ``other_ns`` is the change time that it gives the file before it."""
+
+    path: Path
+    number: int
+    changed_ns: int
+    other_ns: int
+    mark: Mark
+
+
+def mark_paths(ledger: Path) -> tuple[Path, ...]:
+    """Paths of the files of a ledger's mark."""
+    return tuple(ledger.with_suffix(suffix) for suffix in _SLOTS)
 
 
 def read_mark(ledger: Path) -> Mark | None:
-    """Return a ledger's mark, or None if it is missing or damaged; the ledger is then compared."""
+    """Return a ledger's mark, or None if there is none or it is damaged.
+
+    A reader without the site's lock may see two files of different moments: it looks again.
+    """
+    for _ in range(_LOOKS):
+        files = _read_files(ledger)
+        if not files:
+            return None
+        newest, *before = files
+        as_left = newest.number == 0 or [newest.other_ns] == [each.changed_ns for each in before]
+        if as_left:
+            return newest.mark
+    return replace(newest.mark, standing=Standing.RESTORED)
+
+
+def write_mark(ledger: Path, mark: Mark) -> None:
+    """Replace the mark atomically; durable on return. The site's lock is held."""
+    files = _read_files(ledger)
+    number, other_ns = (files[0].number, files[0].changed_ns) if files else (0, 0)
+    turn = [path for path in mark_paths(ledger) if not files or path != files[0].path]
+    for path in turn:  # both, where there was none
+        number += 1
+        _write_file(path, mark, number=number, other_ns=other_ns)
+        other_ns = _changed_ns(path.stat())
+
+
+def _read_files(ledger: Path) -> list[_File]:
+    """Files of the mark that can be read, the newest first."""
+    found = (_read_file(path, ledger) for path in mark_paths(ledger))
+    return sorted((f for f in found if f is not None), key=lambda f: f.number, reverse=True)
+
+
+def _read_file(path: Path, ledger: Path) -> _File | None:
     try:
-        document: dict[str, Any] = json.loads(mark_path(ledger).read_bytes())
+        with path.open("rb") as file:
+            changed_ns = _changed_ns(os.fstat(file.fileno()))
+            document: dict[str, Any] = json.loads(file.read())
         releases = [(c["study"], c["study_digest"], c["release_id"]) for c in document["missing"]]
-        return Mark(
+        mark = Mark(
             length=int(document["length"]),
             head=bytes.fromhex(document["head"]),
-            inode=int(document["inode"]),
-            changed_ns=int(document["changed_ns"]),
             missing=CuratorView(
                 tuple(
                     ListedContribution(study, digest, bytes.fromhex(i))
@@ -107,24 +164,41 @@ def read_mark(ledger: Path) -> Mark | None:
                 int(document["seen_length"]),
                 bytes.fromhex(document["seen_head"]),
             ),
+            standing=_standing_before(document, ledger)
+            if document["version"] == 1
+            else Standing(document["standing"]),
         )
+        number, other_ns = int(document.get("number", 0)), int(document.get("other_ns", 0))
+        return _File(path, number, changed_ns, other_ns, mark)
     except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None
     except OSError as error:
-        raise LedgerError(f"cannot read {mark_path(ledger)}: {error.strerror}") from error
+        raise LedgerError(f"cannot read {path}: {error.strerror}") from error
 
 
-def write_mark(ledger: Path, mark: Mark) -> None:
-    """Replace the mark atomically; durable on return."""
-    path = mark_path(ledger)
+def _standing_before(document: dict[str, Any], ledger: Path) -> Standing:
+    """Standing by a mark of 0.1.0, which has the ledger's inode and change time.
+
+    The time is 0 after a crash, which that version took for good; it then tells nothing.
+    """
+    witness = ledger if ledger.exists() else ledger.with_name("site.lock")
+    if not witness.exists():
+        return Standing.UNCOMPARED
+    status = witness.stat()
+    same = (status.st_ino, _changed_ns(status)) == (document["inode"], document["changed_ns"])
+    return Standing.NEWEST if same else Standing.UNCOMPARED
+
+
+def _write_file(path: Path, mark: Mark, *, number: int, other_ns: int) -> None:
     view = mark.missing
     content = json.dumps(
         {
             "version": _VERSION,
+            "number": number,
+            "other_ns": other_ns,
+            "standing": mark.standing,
             "length": mark.length,
             "head": mark.head.hex(),
-            "inode": mark.inode,
-            "changed_ns": mark.changed_ns,
             "missing": [
                 {"study": c.study, "study_digest": c.study_digest, "release_id": c.release_id.hex()}
                 for c in view.releases
@@ -136,30 +210,16 @@ def write_mark(ledger: Path, mark: Mark) -> None:
     )
     try:
         write_file(path, content.encode())
+        sync(path.parent)
     except OSError as error:
         raise LedgerError(
             f"cannot write {path}: {error.strerror}: free space or correct its permissions"
         ) from error
 
 
-def mark_in_use(mark: Mark, ledger: Path) -> Mark:
-    """Mark of a ledger while a command writes it."""
-    return replace(mark, inode=_witness(ledger).stat().st_ino, changed_ns=0)
-
-
-def mark_closed(mark: Mark, ledger: Path) -> Mark:
-    """Mark of a ledger that is closed, or of a locked site that has none."""
-    status = _witness(ledger).stat()
-    return replace(mark, inode=status.st_ino, changed_ns=_changed_ns(status))
-
-
 def _changed_ns(status: os.stat_result) -> int:
     """Time of the last change to a file's content or attributes."""
     return status.st_ctime_ns if HAS_MODES else max(status.st_ctime_ns, status.st_mtime_ns)
-
-
-def _witness(ledger: Path) -> Path:
-    return ledger if ledger.exists() else ledger.with_name(LOCK_FILE)
 
 
 def not_borne_out(view: CuratorView, history: History) -> CuratorView:
@@ -173,25 +233,46 @@ def merge_view(mark: Mark | None, view: CuratorView, history: History) -> Mark:
     """Mark of a ledger after a comparison with a curator's record.
 
     A contribution that was missing stays missing, whichever curator answers now, until the ledger
-    knows it; entries that the mark knows stay known.
+    knows it; entries that the mark knows stay known; and a restored ledger stays restored.
     """
     before = CuratorView() if mark is None else mark.missing
     releases = dict.fromkeys((*before.releases, *view.releases))
     wrong = not_borne_out(replace(view, releases=tuple(releases)), history)
     if mark is not None and not history.has_prefix(mark.length, mark.head):
         return replace(mark, missing=wrong)
-    return Mark(history.length, history.head, 0, 0, wrong)
+    restored = find_standing(mark, history) is Standing.RESTORED
+    standing = Standing.RESTORED if restored else Standing.NEWEST
+    return Mark(history.length, history.head, wrong, standing)
 
 
-def require_known(mark: Mark, history: History) -> None:
-    """Raise `ChainError` unless the ledger has all that this site's mark knows."""
-    try:
-        require_prefix(history, length=mark.length, head=mark.head)
-    except ChainError as error:
+def find_standing(mark: Mark | None, history: History) -> Standing:
+    """What this site knows of the age of a ledger that has all that the mark knows."""
+    if mark is None:
+        used = history.charges or any(each.bound for each in history.openers.values())
+        return Standing.RESTORED if used else Standing.UNCOMPARED
+    if mark.standing is Standing.RESTORED and not history.length:
+        return Standing.UNCOMPARED
+    return mark.standing
+
+
+def require_known(mark: Mark | None, history: History) -> Standing:
+    """Raise `ChainError` if the site is locked; return the standing of its ledger otherwise."""
+    if mark is not None:
+        try:
+            require_prefix(history, length=mark.length, head=mark.head)
+        except ChainError as error:
+            raise ChainError(
+                f"this ledger is not the one this site used last: {error}. {WHAT_TO_DO}"
+            ) from error
+        require_consistent(mark.missing, history)
+    standing = find_standing(mark, history)
+    if standing is Standing.RESTORED:
         raise ChainError(
-            f"this ledger is not the one this site used last: {error}. {WHAT_TO_DO}"
-        ) from error
-    require_consistent(mark.missing, history)
+            "this ledger was restored from a copy, or moved from another folder or disk: a charge "
+            f"made after the copy would be missing from it. {LOCKED} If it is the newest copy, or "
+            "there is none, run `dppca-owner ledger recover`, which asks you"
+        )
+    return standing
 
 
 def require_consistent(view: CuratorView, history: History) -> None:
@@ -214,11 +295,12 @@ def require_consistent(view: CuratorView, history: History) -> None:
         ) from error
 
 
+LOCKED = "The site is locked: nothing was drawn, charged or sent."
 WHAT_TO_DO = (
-    "The site is locked: nothing was drawn, charged or sent. If you have the newest ledger.sqlite, "
+    f"{LOCKED} If you have the newest ledger.sqlite, "
     "put it back. If it is lost, run `dppca-owner ledger recover`, which charges again what the "
     "curator holds. If this site did not send it, ask the operator to revoke the certificate, run "
     "`dppca-owner renew`, then `dppca-owner ledger recover --disown STUDY`; the operator can run "
     "`dppca-curator owner settle`"
 )
-"""Ends every message of a locked site."""
+"""Ends the messages of a locked site whose ledger lacks something."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
-from typing import Annotated, cast
+from typing import Annotated, NotRequired, cast
 
 from dppca.common.attestation.claims import require_implied
 from dppca.common.documents.values import DigestText
@@ -24,9 +24,12 @@ _EXACT = Context(prec=120)
 
 
 class LedgerEntry(EntryDocument):
-    """An entry of a ledger, and its digest."""
+    """An entry of a ledger, and its hash."""
 
-    sha256: Annotated[DigestText, "SHA-256 of the canonical JSON of all other keys"]
+    salt: NotRequired[Annotated[DigestText, "its 16 random bytes; entries of 0.1.0 have none"]]
+    sha256: Annotated[
+        DigestText, "SHA-256 of the bytes of `salt` and of the canonical JSON of all other keys"
+    ]
 
 
 COLUMNS = tuple(key for key in LedgerEntry.__annotations__ if key != "version")
@@ -34,16 +37,17 @@ COLUMNS = tuple(key for key in LedgerEntry.__annotations__ if key != "version")
 
 
 def exported(rows: Iterable[LedgerRow]) -> list[LedgerEntry]:
-    """Entries in order, each with the SHA-256 of its document.
+    """Entries in order, each with its random bytes and its hash.
 
-    ``sha256`` is the digest of the canonical JSON of all other fields, and equals the next entry's
-    ``previous``: every reader of the export can verify the chain.
+    ``sha256`` is the digest of the bytes of ``salt`` and of the canonical JSON of all other fields,
+    and equals the next entry's ``previous``: every reader of the export can verify the chain.
     """
     entries: list[LedgerEntry] = []
     for row in rows:
         if not isinstance(row.document, bytes) or not isinstance(row.digest, bytes):
             raise LedgerCorruptError("the ledger's entries were not verified before")
-        entry = {**json.loads(row.document), "sha256": row.digest.hex()}
+        salt = {"salt": row.salt.hex()} if isinstance(row.salt, bytes) and row.salt else {}
+        entry = {**json.loads(row.document), **salt, "sha256": row.digest.hex()}
         entries.append(cast("LedgerEntry", entry))
     return entries
 

@@ -121,6 +121,7 @@ class LedgerRecovery:
     populations: Annotated[tuple[PopulationBudget, ...], "budgets afterwards"]
     entries: Annotated[int, "entries of the ledger before the recovery"]
     entries_known: Annotated[int, "entries of the ledger that was in use; 0 if unknown"]
+    restored: Annotated[bool, "whether the ledger may be older than the one that was in use"]
     acknowledgements: Annotated[
         tuple[str, ...], "paths of the curator's acknowledgements, once they are here"
     ] = ()
@@ -234,7 +235,9 @@ def budget_text(document: SiteBudgets, *, width: int | None = None) -> str:
 
 def recovery_text(document: LedgerRecovery, *, width: int | None = None) -> str:
     """Return the entries and the budgets after a recovery; `width` as in `budget_text`."""
-    lines = [f"Contributions of {document.owner} that the curator has and this ledger lacks:"]
+    lines = []
+    if document.recovered or document.disowned:
+        lines = [f"Contributions of {document.owner} that the curator has and this ledger lacks:"]
     lines += _table(
         ["study", "received", "rows", "epsilon", "delta", "charged to", "evidence"],
         [
@@ -263,9 +266,14 @@ def recovery_text(document: LedgerRecovery, *, width: int | None = None) -> str:
     if document.entries_known:
         lines.append(
             f"A ledger of {document.entries_known} entries was in use; this one has "
-            f"{document.entries}. The table above has the contributions. No curator "
-            "knows the models that were released: if this ledger lacks one, lower the population's "
-            "epsilon in policy.yaml by what its receipt says."
+            f"{document.entries}."
+        )
+    if document.restored:
+        lines.append(
+            "This ledger was lost, restored from a copy, or moved. No curator knows the models "
+            "that were released: if this ledger lacks one, lower the population's epsilon in "
+            "policy.yaml by what its receipt says, before you go on. Opener keys that have not "
+            "voted or opened by this ledger are destroyed: they may have, after the copy was made."
         )
     return "\n".join(lines)
 

@@ -2,14 +2,15 @@
 
 The curator has contributions of the site; the site's ledger is removed, then replaced by an old
 copy. A further study must be refused without a charge, with and without the mark beside the ledger;
-once the newest ledger is back, it must be accepted. The ledger is the temporary site's.
+once the newest ledger is back and the steward has said so, it must be accepted. The ledger is the
+temporary site's.
 """
 
 from pathlib import Path
 
 from dppca.common.errors import ChainError
 from dppca.owner.ledger.file import read_history
-from dppca.owner.ledger.mark import mark_path
+from dppca.owner.ledger.mark import mark_paths
 from dppca.owner.selftest.endpoint import study_for_crashes
 from dppca.owner.selftest.findings import Finding
 from dppca.owner.selftest.local_federation import TemporaryFederation
@@ -23,7 +24,8 @@ def attack_by_losing_the_ledger(federation: TemporaryFederation) -> Finding:
     _contribute(federation, "ledger-first")
     old = ledger.read_bytes()
     _contribute(federation, "ledger-second")
-    newest, mark = ledger.read_bytes(), mark_path(ledger).read_bytes()
+    newest = ledger.read_bytes()
+    marks = [(path, path.read_bytes()) for path in mark_paths(ledger)]
     faults = []
     for what, content, marked in (
         ("a lost ledger", None, True),
@@ -32,7 +34,8 @@ def attack_by_losing_the_ledger(federation: TemporaryFederation) -> Finding:
         ("an old copy without its mark", old, False),
     ):
         _put(ledger, content)
-        _put(mark_path(ledger), mark if marked else None)
+        for path, mark in marks:
+            _put(path, mark if marked else None)
         before = read_history(ledger)
         try:
             _contribute(federation, f"after-{what.replace(' ', '-').replace('its-', '')}")
@@ -41,6 +44,7 @@ def attack_by_losing_the_ledger(federation: TemporaryFederation) -> Finding:
             if read_history(ledger) != before:
                 faults.append(f"{what}: something was charged or stored")
     _put(ledger, newest)
+    federation.owner("ledger", "recover", "--yes")
     try:
         _contribute(federation, "ledger-third")
     except ChainError as error:

@@ -91,7 +91,7 @@ class Site(CredentialFolder):
         """Files and folders that other users of the machine must not read, write or lock."""
         ledger = self.ledger.name
         files = (SITE_FILE, POLICY_FILE, ledger, f"{ledger}-journal", f"{ledger}-wal")
-        names = (*files, f"{ledger}-shm", "ledger.mark", KEY, self.lock.name)
+        names = (*files, f"{ledger}-shm", "ledger.mark", "ledger.mark2", KEY, self.lock.name)
         keys = (self.openers, *self.openers.glob("*.key"), self.folder / CLUSTER / KEY)
         return (self.folder, *(self.folder / name for name in names), self.peers, *keys)
 

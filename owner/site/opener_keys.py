@@ -90,6 +90,15 @@ def spent_opener_keys(folder: Path, openers: Openers) -> tuple[str, ...]:
     )
 
 
+def unbound_opener_keys(folder: Path, openers: Openers) -> tuple[str, ...]:
+    """Keys with a file that have neither voted nor opened, according to the ledger."""
+    return tuple(
+        key_id
+        for key_id in list_opener_keys(folder)
+        if key_id not in openers or openers[key_id].bound is None
+    )
+
+
 def sweep_opener_keys(folder: Path, ledger: Path) -> None:
     """Destroy keys that an interrupted opening has left behind.
 

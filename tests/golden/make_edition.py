@@ -71,7 +71,7 @@ KEPT = {
         f"site/{name}": f"sites/north/{name}"
         for name in (
             *("site.yaml", "policy.yaml", "peers.yaml", "studies", "model.skops"),
-            *("ledger.sqlite", "ledger.mark"),
+            *("ledger.sqlite", "ledger.mark", "ledger.mark2"),
         )
     },
 }

@@ -19,7 +19,8 @@ from tests.support.ledgers import NOW, drawn, request_of
 from tests.support.sites import OwnerSite, make_enrolled_site
 
 KILLED = -9
-CHAIN, BUDGET, STATE, UNREACHABLE = 48, 21, 44, 40
+CHAIN, BUDGET, STATE = 48, 21, 44
+FILES = ("ledger.sqlite", "ledger.mark", "ledger.mark2")
 RECOVER = ("ledger", "recover", "--data-set", "survey", "--yes")
 
 
@@ -41,7 +42,7 @@ def _spend(curator: Curator, site: OwnerSite, number: int) -> list[Study]:
 
 
 def _lose(site: OwnerSite, *names: str) -> None:
-    for name in names or ("ledger.sqlite", "ledger.mark"):
+    for name in names or FILES:
         (site.folder / name).unlink()
 
 
@@ -54,7 +55,7 @@ def _spent(site: OwnerSite) -> Decimal:
     return site.history.total("survey").epsilon
 
 
-@pytest.mark.parametrize("lost", [("ledger.sqlite",), ("ledger.sqlite", "ledger.mark")])
+@pytest.mark.parametrize("lost", [FILES[:1], FILES[:2], FILES])
 def test_a_lost_ledger_does_not_outgrow_what_the_curator_has_seen(
     curator: Curator, site: OwnerSite, lost: tuple[str, ...]
 ) -> None:
@@ -208,23 +209,33 @@ def test_a_ledger_without_its_last_entries_draws_no_model_even_offline(
     assert _train(site, study, "0.25")[0] == CHAIN
 
 
-def test_a_folder_restored_as_a_whole_draws_no_model_before_a_curator_was_asked(
+def test_a_folder_restored_as_a_whole_draws_nothing_until_its_steward_calls_it_the_newest(
     curator: Curator, site: OwnerSite, tmp_path: Path
 ) -> None:
     study = _components(curator, site)
     shutil.copytree(site.folder, tmp_path / "restored")
     restored = OwnerSite(tmp_path / "restored", site.name)
+    assert _train(site, study)[0] == 0, "which no curator knows"
     reach = (restored.folder / "site.yaml").read_text()
-    _hide_curator(restored)
-    code, failed = _train(restored, study)
-    assert code == UNREACHABLE
-    assert "restored" in failed["error"]["message"]
-    (restored.folder / "site.yaml").write_text(reach)
-    assert _train(restored, study)[0] == 0, "it is the newest, and says so once compared"
-    assert site.contribute(_study(curator, site))[0] == 0
-    assert _train(restored, study, "0.25")[0] == 0, "nobody knows yet"
-    assert restored.contribute(_study(curator, restored))[0] == CHAIN
-    assert _train(restored, study, "0.2")[0] == CHAIN
+    for _ in range(2):
+        code, failed = _train(restored, study, "0.25")
+        assert code == CHAIN, "the curator in reach knows nothing of the model"
+        assert "restored from a copy" in failed["error"]["message"]
+        assert restored.contribute(_study(curator, restored))[0] == CHAIN
+        _hide_curator(restored)
+        assert _train(restored, study, "0.25")[0] == CHAIN
+        (restored.folder / "site.yaml").write_text(reach)
+    code, doctor = restored.run("doctor")
+    assert code != 0
+    assert any("restored from a copy" in each["message"] for each in doctor["findings"])
+    assert restored.history.length == 3, "nothing was charged"
+
+    code, done = restored.run("ledger", "recover", "--yes")
+    assert (code, done["restored"], done["recovered"]) == (0, True, [])
+    assert restored.run("doctor")[0] == 0
+    assert _train(restored, study)[0] == 0
+    code, done = restored.run("ledger", "recover")
+    assert (code, done["restored"]) == (0, False), "there is nothing to ask"
 
 
 def test_what_an_earlier_version_stored_while_its_ledger_was_lost_is_not_sent_beyond_the_budget(
@@ -238,7 +249,7 @@ def test_what_an_earlier_version_stored_while_its_ledger_was_lost_is_not_sent_be
         identifier = SeededEntropy(1).bytes(16)
         reservation = ledger.reserve(request_of(study), release_id=identifier, now=NOW)
         ledger.commit(drawn(study, reservation), now=NOW)
-    (site.folder / "ledger.mark").unlink()  # which that version did not write
+    _lose(site, *FILES[1:])  # which that version did not write
     assert site.contribute(study)[0] == CHAIN
     assert site.run(*RECOVER)[0] == 0
     assert _spent(site) == Decimal("2.5")

@@ -251,7 +251,7 @@ def test_two_openers_finish_a_study_and_their_keys_are_gone(federation: MaskedFe
 def test_an_opener_whose_ledger_was_lost_opens_nothing(federation: MaskedFederation) -> None:
     federation.contribute(*federation.sites[1:])
     site = federation.openers[0]
-    for name in ("ledger.sqlite", "ledger.mark"):
+    for name in ("ledger.sqlite", "ledger.mark", "ledger.mark2"):
         (site.folder / name).unlink(missing_ok=True)
     federation.contribute(site)
     code, message = error_of(_open(site, federation))

@@ -48,7 +48,7 @@ def _components(site: OwnerSite, study: Study) -> tuple[int, Any]:
 
 def _contribute_and_lose(site: OwnerSite, study: Study, *, folder: bool) -> None:
     assert site.contribute(study)[0] == 0
-    for name in ("ledger.sqlite", "ledger.mark"):
+    for name in ("ledger.sqlite", "ledger.mark", "ledger.mark2"):
         (site.folder / name).unlink()
     if folder:
         shutil.rmtree(site.folder / "studies")

@@ -107,8 +107,8 @@ def test_a_population_or_a_source_in_a_charge_is_read_again(ledger: Ledger, path
         "DELETE FROM entries",
         "DELETE FROM releases",
         "UPDATE releases SET payload = x'00'",
-        "INSERT OR REPLACE INTO entries VALUES (1, x'00', x'00')",
-        "INSERT INTO entries VALUES (9, x'00', x'00')",
+        "INSERT OR REPLACE INTO entries VALUES (1, x'00', x'00', x'')",
+        "INSERT INTO entries VALUES (9, x'00', x'00', x'')",
         "INSERT OR REPLACE INTO releases SELECT release_id, receipt, x'00' FROM releases",
     ],
 )
@@ -199,7 +199,7 @@ def test_a_ledger_without_its_guards_is_damaged(tmp_path: Path) -> None:
                 LedgerVersionError,
                 f"version {version}; this",
             )
-            for version in (VERSION - 1, VERSION + 1)
+            for version in (VERSION - 2, VERSION + 1)
         ),
     ],
 )

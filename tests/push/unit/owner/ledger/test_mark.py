@@ -1,41 +1,133 @@
+import json
 import os
+import shutil
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dppca.owner.ledger.mark import Mark, mark_closed
+from dppca.owner.ledger.mark import Mark, Standing, mark_paths, read_mark, write_mark
+
+FIRST, SECOND, THIRD = (Mark(length, bytes([length]) * 32) for length in (1, 2, 3))
 
 
-def marked(ledger: Path) -> Mark:
-    return mark_closed(Mark(1, b"h" * 32, 0, 0), ledger)
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    return folder / "ledger.sqlite"
 
 
-@pytest.mark.parametrize("has_modes", [True, False])
-def test_a_mark_is_of_the_file_that_was_left_and_of_no_later_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_modes: bool
+def _tick() -> None:
+    """Let the change time of files go on; its resolution may be 10 ms."""
+    time.sleep(0.02)
+
+
+def _write(ledger: Path, *marks: Mark) -> None:
+    for mark in marks:
+        write_mark(ledger, mark)
+        _tick()
+
+
+def _copied(ledger: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in mark_paths(ledger)}
+
+
+def test_the_last_mark_counts(ledger: Path) -> None:
+    assert read_mark(ledger) is None
+    for mark in (FIRST, SECOND, THIRD, FIRST):
+        write_mark(ledger, mark)
+        assert read_mark(ledger) == mark
+        assert [each.exists() for each in mark_paths(ledger)] == [True, True]
+
+
+@pytest.mark.parametrize("later", [(), (SECOND,), (SECOND, THIRD), (SECOND, THIRD, FIRST)])
+@pytest.mark.parametrize("way", ["in place", "new files", "times too", "one", "other"])
+def test_marks_that_were_put_back_are_seen(ledger: Path, later: tuple[Mark, ...], way: str) -> None:
+    _write(ledger, FIRST, FIRST)
+    copies = _copied(ledger)
+    times = {path: path.stat() for path in copies}
+    _write(ledger, *later)
+    chosen = {"one": mark_paths(ledger)[:1], "other": mark_paths(ledger)[1:]}
+    for path in chosen.get(way, copies):
+        if way == "new files":
+            path.unlink()
+        path.write_bytes(copies[path])
+        if way == "times too":
+            os.utime(path, ns=(times[path].st_atime_ns, times[path].st_mtime_ns))
+    found = read_mark(ledger)
+    assert found is not None
+    newest = later[-1] if later else FIRST
+    if found.standing is Standing.NEWEST:  # only the older file was put back, and nothing is lost
+        assert way in ("one", "other")
+        assert found == newest
+    else:
+        assert found.standing is Standing.RESTORED
+
+
+def test_a_copied_folder_is_seen_and_a_renamed_one_is_not(ledger: Path) -> None:
+    _write(ledger, FIRST, SECOND)
+    copy = ledger.parent.with_name("copy")
+    shutil.copytree(ledger.parent, copy)
+    assert read_mark(copy / ledger.name) == replace(SECOND, standing=Standing.RESTORED)
+    moved = ledger.parent.rename(ledger.parent.with_name("moved"))
+    assert read_mark(moved / ledger.name) == SECOND
+
+
+def test_a_file_of_the_mark_that_is_gone_is_missed(ledger: Path) -> None:
+    for place in (0, 1):
+        _write(ledger, FIRST, SECOND)
+        mark_paths(ledger)[place].unlink()
+        found = read_mark(ledger)
+        assert found is not None
+        assert found.standing is Standing.RESTORED
+
+
+def test_what_is_not_the_newest_stays_so_when_it_is_written_again(ledger: Path) -> None:
+    for standing in (Standing.RESTORED, Standing.UNCOMPARED):
+        mark = replace(FIRST, standing=standing)
+        write_mark(ledger, mark)
+        assert read_mark(ledger) == mark
+
+
+def test_a_mark_of_0_1_0_is_of_the_ledger_that_was_left(ledger: Path) -> None:
+    ledger.write_bytes(b"ledger")
+    status = ledger.stat()
+    document = {
+        "version": 1,
+        "length": 1,
+        "head": FIRST.head.hex(),
+        "inode": status.st_ino,
+        "changed_ns": status.st_ctime_ns,
+        "missing": [],
+        "seen_length": 0,
+        "seen_head": "",
+    }
+    path = mark_paths(ledger)[0]
+    path.write_text(json.dumps(document))
+    assert read_mark(ledger) == FIRST
+    path.write_text(json.dumps(document | {"changed_ns": 0}))
+    unsure = replace(FIRST, standing=Standing.UNCOMPARED)
+    assert read_mark(ledger) == unsure, "after a crash nothing is known, whatever the inode"
+    path.write_text(json.dumps(document))
+    _tick()
+    ledger.write_bytes(b"an old copy")
+    assert read_mark(ledger) == unsure
+    write_mark(ledger, SECOND)
+    assert read_mark(ledger) == SECOND
+    _tick()
+    path.write_text(json.dumps(document))
+    assert read_mark(ledger) == replace(SECOND, standing=Standing.RESTORED)
+
+
+def test_without_change_times_a_file_that_was_written_later_is_seen(
+    ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dppca.owner.ledger.mark.HAS_MODES", has_modes)
-    ledger = tmp_path / "ledger.sqlite"
-    ledger.write_bytes(b"old")
-    mark = marked(ledger)
-    assert mark.is_of(ledger)
-    ledger.write_bytes(b"new")
-    os.utime(ledger, ns=(0, ledger.stat().st_mtime_ns + 10**9))
-    assert not mark.is_of(ledger), "it was written to"
-    mark = marked(ledger)
-    copy = tmp_path / "copy"
-    copy.write_bytes(b"old")
-    copy.replace(ledger)
-    assert not mark.is_of(ledger), "it is another file"
-
-
-def test_a_file_that_was_overwritten_with_its_old_time_is_seen_where_there_is_a_change_time(
-    tmp_path: Path,
-) -> None:
-    ledger = tmp_path / "ledger.sqlite"
-    ledger.write_bytes(b"old")
-    mark, before = marked(ledger), ledger.stat().st_mtime_ns
-    ledger.write_bytes(b"new")
-    os.utime(ledger, ns=(before, before))
-    assert ledger.stat().st_mtime_ns == before
-    assert not mark.is_of(ledger)
+    monkeypatch.setattr("dppca.owner.ledger.mark.HAS_MODES", False)
+    _write(ledger, FIRST, SECOND)
+    assert read_mark(ledger) == SECOND
+    for path, content in _copied(ledger).items():
+        path.write_bytes(content)
+        os.utime(path, ns=(0, path.stat().st_mtime_ns + 10**9))
+    assert read_mark(ledger) == replace(SECOND, standing=Standing.RESTORED)

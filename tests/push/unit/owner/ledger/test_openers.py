@@ -14,7 +14,7 @@ from dppca.owner.ledger.chain import verify_chain
 from dppca.owner.ledger.database import Ledger, compare_ledger, open_ledger, require_newest
 from dppca.owner.ledger.entries import Ballot, Entry, Offer, OpeningDelivery, SetOpening
 from dppca.owner.ledger.file import read_archive, read_history
-from dppca.owner.ledger.mark import CuratorView, mark_path
+from dppca.owner.ledger.mark import CuratorView, mark_paths
 from dppca.owner.ledger.openers import digest_sums
 from dppca.owner.ledger.tools import as_csv, exported
 from tests.support.ledgers import NOW, ledger_files, request_of, rows_of, tamper
@@ -213,22 +213,35 @@ def test_a_restored_ledger_opens_nothing_before_it_is_compared(tmp_path: Path) -
 
 def test_an_offer_needs_no_comparison_and_does_not_stand_for_one(tmp_path: Path) -> None:
     path, lock = ledger_files(tmp_path)
-    with open_ledger(path, lock=lock, marked=False) as ledger:
+    with open_ledger(path, lock=lock, compared=False) as ledger:
         ledger.offer(STUDY.name, KEY, now=NOW)
-    assert not mark_path(path).exists()
     assert not require_newest(path)
     compare_ledger(path, CuratorView(), lock=lock)
     assert require_newest(path)
-    with open_ledger(path, lock=lock, marked=False) as ledger:
+    with open_ledger(path, lock=lock, compared=False) as ledger:
         ledger.offer(STUDY.name, OTHER_KEY, now=NOW)
     assert require_newest(path)
     moved = tmp_path / "moved"
     shutil.copy(path, moved)
     moved.replace(path)
-    with open_ledger(path, lock=lock, marked=False) as ledger:
-        ledger.offer(STUDY.name, SET, now=NOW)
-        with pytest.raises(ChainError, match="restored or moved"):
-            ledger.vote(STUDY, SET, SET, now=NOW)
-    assert not require_newest(path)
-    compare_ledger(path, CuratorView(), lock=lock)
-    assert read_history(path).length == 3
+    assert require_newest(path), "the newest ledger was put back in its place"
+
+
+def test_a_key_of_a_restored_folder_votes_for_nothing(tmp_path: Path) -> None:
+    path, lock = ledger_files(tmp_path)
+    with open_ledger(path, lock=lock) as ledger:
+        ledger.offer(STUDY.name, KEY, now=NOW)
+    for each in mark_paths(path):
+        each.write_bytes(each.read_bytes())
+    compared = CuratorView()
+    with pytest.raises(ChainError, match="restored from a copy"):
+        compare_ledger(path, compared, lock=lock)
+    with open_ledger(path, lock=lock) as ledger:
+        for step in (
+            lambda: ledger.vote(STUDY, KEY, SET, now=NOW),
+            lambda: ledger.open_set(STUDY, KEY, SUMS, n_owners=3, now=NOW),
+            lambda: ledger.offer(STUDY.name, OTHER_KEY, now=NOW),
+        ):
+            with pytest.raises(ChainError, match="restored from a copy"):
+                step()
+        assert ledger.history().length == 1

@@ -54,9 +54,10 @@ def test_an_export_holds_every_entry_and_its_chain_can_be_verified(site: OwnerSi
     assert [each["kind"] for each in found["chain"]] == ["reserve", "commit", "sent", "reserve"]
     previous = "0" * 64
     for entry in found["chain"]:
-        fields = {key: value for key, value in entry.items() if key != "sha256"}
+        fields = {key: value for key, value in entry.items() if key not in ("sha256", "salt")}
         assert entry["previous"] == previous
-        previous = hashlib.sha256(canonical_json(fields)).hexdigest()
+        salted = bytes.fromhex(entry["salt"]) + canonical_json(fields)
+        previous = hashlib.sha256(salted).hexdigest()
         assert entry["sha256"] == previous
     assert found["head"] == previous
 
@@ -108,7 +109,8 @@ def _forge(site: OwnerSite, before: bytes, after: bytes) -> None:
     path, _ = ledger_files(site.folder)
     with closing(sqlite3.connect(path)) as direct:
         (receipt,) = direct.execute("SELECT receipt FROM releases").fetchone()
-        (document,) = direct.execute("SELECT document FROM entries WHERE sequence = 2").fetchone()
+        select = "SELECT document, salt FROM entries WHERE sequence = 2"
+        document, salt = direct.execute(select).fetchone()
     changed = receipt.replace(before, after)
     assert changed != receipt
     entry = json.loads(document) | {"receipt_sha256": hashlib.sha256(changed).hexdigest()}
@@ -120,7 +122,7 @@ def _forge(site: OwnerSite, before: bytes, after: bytes) -> None:
         "UPDATE entries SET document = :document, digest = :digest WHERE sequence = 2",
         receipt=changed,
         document=again,
-        digest=hashlib.sha256(again).digest(),
+        digest=hashlib.sha256(salt + again).digest(),
     )
 
 
