@@ -119,7 +119,6 @@ TOUCHES: Mapping[str, str] = {
     "tests/merge/*": "",
     "findings/*": "",
     "tools/*": "",
-    "findings/*": "",
     ".ci/*": "",
     ".gitignore": "",
     ".importlinter": "",

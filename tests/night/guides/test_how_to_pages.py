@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from dppca.common.errors import ChainError
 from dppca.common.study import Study
 from tests.support.census import census_rows
 from tests.support.checkout import ROOT
@@ -213,7 +214,9 @@ MOVE = ROOT / "docs/how-to/move-a-site.md"
 
 
 def test_a_site_moves_and_charges_go_on(tmp_path: Path, site: OwnerSite, study: Study) -> None:
-    shell = PageShell(tmp_path, read_blocks(MOVE))
+    blocks = read_blocks(MOVE)
+    look = blocks["look"].replace("ledger recover ", "ledger recover --yes ", 1)
+    shell = PageShell(tmp_path, {**blocks, "look": look})
     new = tmp_path / "elsewhere/site"
     shell.variables |= {"SITE": str(site.folder), "NEW": str(new)}
     (site.folder / "rows.csv").write_text("age,sex,work\n" + "40,Male,state\n" * 50)
@@ -223,12 +226,11 @@ def test_a_site_moves_and_charges_go_on(tmp_path: Path, site: OwnerSite, study: 
     shell.run("close")
     assert site.run("budget")[0] == 10, "the old folder is used no more"
     shell.run("copy")
-    said = " ".join(shell.run("look").split())
-    assert "ledger.sqlite was restored or moved" in said
-    assert "Nothing is broken" in said
+    moved = OwnerSite(new, site.name)
+    assert moved.contribute(study)[0] == ChainError.exit_code, "locked until its steward has spoken"
+    assert "Nothing is broken" in " ".join(shell.run("look").split())
     shell.run("remove")
     assert not site.folder.with_name(f"{site.folder.name}.moved").exists()
-    moved = OwnerSite(new, site.name)
     assert moved.history.reservations == before.reservations
     assert moved.contribute(study)[0] == 0, "the same bytes, at no further charge"
     assert moved.history.reservations == before.reservations
