@@ -240,6 +240,12 @@ def test_what_cannot_be_read_is_counted_in_a_warning(year: Any, ill: Any, said: 
     assert heard[0].filename == __file__
 
 
+def test_values_that_are_not_whole_are_counted_too() -> None:
+    schema = make_schema([numeric_of("n", 0, 9, integer=True), binary_of("ill", ["no", "yes"])])
+    with pytest.warns(dppca.CodingWarning, match=r"\(n: 1 not read, 1 not whole\)"):
+        dppca.encode({"n": ["2.5", "x", "3"], "ill": ["no"] * 3}, schema)
+
+
 @pytest.mark.parametrize("year", [[1990, None, 2030], [1990, 2040, 2000]])
 def test_values_that_are_read_give_no_warning(year: Any) -> None:
     assert len(dppca.encode({"year": year, "ill": ["no", "yes", None]}, YEARS)) == 3
