@@ -48,6 +48,7 @@ from dppca.common.transport.tls import (
 CA_KEY = "ca-key.pem"
 ISSUED = "issued"
 _ALTERNATIVES = x509.SubjectAlternativeName
+_CURVES = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
 _CLOCK_SKEW = timedelta(minutes=5)
 
 
@@ -137,8 +138,8 @@ def sign_request(
         raise IdentityError(
             "the request was not signed by its own key: ask the site to send it again"
         )
-    if not isinstance(key, ec.EllipticCurvePublicKey) or key.key_size < 256:
-        raise IdentityError("the request's key is not on an elliptic curve of 256 bits or more")
+    if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, _CURVES):
+        raise IdentityError("the request's key is not on one of the curves P-256, P-384 and P-521")
     identity = _read_request(document)
     if name is not None and identity.name != name:
         raise IdentityError(f"the request is for owner {identity.name}, not for {name}")

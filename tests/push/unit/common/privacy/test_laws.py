@@ -45,6 +45,18 @@ def test_what_is_known_of_a_law_exactly_is_its_definition(law: NoiseLaw) -> None
     assert law.deviation == pytest.approx(sqrt(mass @ REACH**2), rel=0.05 if law.width > 1 else 0.5)
 
 
+def test_a_wide_gaussian_law_is_the_normal_one_to_all_digits_that_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    law, x = GaussianLaw(250_000), np.arange(-7 * 500, 7 * 500, 50)
+    below, nats = law.below(x), law.nats(x)
+    monkeypatch.setattr("dppca.common.privacy.laws._LARGEST_TABLE", 1)
+    np.testing.assert_allclose(law.below(x), below, rtol=0, atol=1 / (24 * law.variance))
+    np.testing.assert_allclose(law.nats(x), nats, rtol=1e-12)
+    far = GaussianLaw(2**90).below(np.array([-(2**62), 0, 2**62]))
+    assert far.tolist() == pytest.approx([0, 0.5, 1], abs=1e-12)
+
+
 def test_a_width_is_rounded_down_to_the_integer_of_the_law() -> None:
     assert LaplaceLaw.of_width(Fraction(41, 2)) == LaplaceLaw(20)
     assert GaussianLaw.of_width(Fraction(41, 2)) == GaussianLaw(420)

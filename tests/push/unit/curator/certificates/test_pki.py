@@ -194,3 +194,18 @@ def test_hosts_are_for_curators_and_in_ascii_and_an_authority_must_be_there(
         issued(authority, role, tmp_path / "out", hosts)
     with pytest.raises(SettingError, match="pki init"):
         issued(tmp_path, Role.OPERATOR, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "curve", [ec.SECP256K1(), ec.BrainpoolP256R1(), ec.SECP224R1()], ids=lambda curve: curve.name
+)
+def test_a_key_on_another_curve_is_not_certified(
+    authority: Path, tmp_path: Path, curve: ec.EllipticCurve
+) -> None:
+    content = request_for("hospital-a", key=ec.generate_private_key(curve))
+    with pytest.raises(IdentityError, match="P-256, P-384 and P-521"):
+        sign_request(
+            authority, request=content, name=None, output=tmp_path / "out.pem", days=30, now=NOW
+        )
+    assert not (tmp_path / "out.pem").exists()
+    assert not (authority / "issued").exists()
