@@ -47,7 +47,7 @@ class Amount:
         )
 
 
-FULL = Amount(noise=100_000, epsilon=150_000, trials=200, steps=STEPS, kills=20, large=100)
+FULL = Amount(noise=50_000, epsilon=100_000, trials=200, steps=STEPS, kills=20, large=60)
 QUICK = Amount(noise=2_500, epsilon=6_000, trials=30, steps=("draw", "commit"), kills=0, large=16)
 _ATTACK = 1_000
 
