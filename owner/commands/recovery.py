@@ -20,7 +20,7 @@ from dppca.owner.ledger.chain import FIRST, History
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Disowning, Recovery
 from dppca.owner.ledger.file import read_history
-from dppca.owner.ledger.mark import CuratorView, Standing, find_standing, not_borne_out, read_mark
+from dppca.owner.ledger.mark import CuratorView, LedgerAge, find_standing, not_borne_out, read_mark
 from dppca.owner.render.charges import charged_cost
 from dppca.owner.render.ledger import LedgerRecovery, RecoveredRelease, recovery_text
 from dppca.owner.site.config import Site
@@ -54,7 +54,7 @@ def recover_contributions(
     entries = [make_recovery(each, chosen[each.study.name], now=utc_now()) for each in missing]
     known = 0 if mark is None or history.has_prefix(mark.length, mark.head) else mark.length
     wrong = not_borne_out(view, history)
-    restored = bool(known or entries) or find_standing(mark, history) is Standing.RESTORED
+    restored = bool(known or entries) or find_standing(mark, history) is LedgerAge.RESTORED
     recovery = replace(
         _describe(site, missing, entries, refused, history, policy),
         entries_known=max(known, wrong.length),

@@ -71,8 +71,8 @@ from dppca.owner.ledger.lock import lock_site
 from dppca.owner.ledger.mark import (
     LOCKED,
     CuratorView,
+    LedgerAge,
     Mark,
-    Standing,
     find_standing,
     merge_view,
     read_mark,
@@ -282,7 +282,7 @@ class Ledger:
         view = CuratorView() if self._mark is None else self._mark.missing
         self._leave(Mark(history.length, history.head, view))
 
-    def leave_new(self, standing: Standing) -> None:
+    def leave_new(self, standing: LedgerAge) -> None:
         """Begin the mark of a new ledger."""
         self._leave(Mark(0, FIRST, standing=standing))
 
@@ -294,7 +294,7 @@ class Ledger:
 
     def _require_newest(self, history: History) -> None:
         """Refuse a charge in a ledger that is not known to be the newest; see the module."""
-        if require_known(self._mark, history) is not Standing.NEWEST:
+        if require_known(self._mark, history) is not LedgerAge.NEWEST:
             raise ChainError(
                 "this ledger was not compared with the curator yet: run the same command again "
                 f"while the curator can be reached. {LOCKED}"
@@ -399,7 +399,7 @@ def open_ledger(
                 check_form(connection)
             ledger = Ledger(connection, path)
             if fresh and read_mark(path) is None:
-                ledger.leave_new(Standing.NEWEST if compared else Standing.UNCOMPARED)
+                ledger.leave_new(LedgerAge.NEWEST if compared else LedgerAge.UNCOMPARED)
             yield ledger
 
 
@@ -439,4 +439,4 @@ def require_newest(path: Path) -> bool:
     Raise `ChainError` if the site is locked; other errors are those of `read_history`.
     """
     history = read_history(path)
-    return require_known(read_mark(path), history) is Standing.NEWEST
+    return require_known(read_mark(path), history) is LedgerAge.NEWEST

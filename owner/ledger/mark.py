@@ -18,7 +18,7 @@ each holds the change time of the other, which was final when it was written::
 
 The one with the higher number counts. No tool can give a file a change time of its choice, so marks
 that were restored, copied or moved to another disk do not fit together, and the ledger is locked
-until its steward says that it is the newest (`Standing`). A file is replaced whole, so that a
+until its steward says that it is the newest (`LedgerAge`). A file is replaced whole, so that a
 command that is killed at any moment leaves two marks that fit.
 
 Not detected: a disk or machine that was set back as a whole, with its change times (a curator finds
@@ -71,7 +71,7 @@ class CuratorView:
         return tuple(r for r in self.releases if not history.knows(r.study_digest, r.release_id))
 
 
-class Standing(StrEnum):
+class LedgerAge(StrEnum):
     """What this site knows of its ledger's age.
 
     ``NEWEST``: it has every charge of this site. ``UNCOMPARED``: nothing was charged to it yet, or
@@ -95,7 +95,7 @@ class Mark:
     length: int
     head: bytes
     missing: CuratorView = CuratorView()
-    standing: Standing = Standing.NEWEST
+    standing: LedgerAge = LedgerAge.NEWEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def read_mark(ledger: Path) -> Mark | None:
         as_left = newest.number == 0 or [newest.other_ns] == [each.changed_ns for each in before]
         if as_left:
             return newest.mark
-    return replace(newest.mark, standing=Standing.RESTORED)
+    return replace(newest.mark, standing=LedgerAge.RESTORED)
 
 
 def write_mark(ledger: Path, mark: Mark) -> None:
@@ -166,7 +166,7 @@ def _read_file(path: Path, ledger: Path) -> _File | None:
             ),
             standing=_standing_before(document, ledger)
             if document["version"] == 1
-            else Standing(document["standing"]),
+            else LedgerAge(document["standing"]),
         )
         number, other_ns = int(document.get("number", 0)), int(document.get("other_ns", 0))
         return _File(path, number, changed_ns, other_ns, mark)
@@ -176,17 +176,17 @@ def _read_file(path: Path, ledger: Path) -> _File | None:
         raise LedgerError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _standing_before(document: dict[str, Any], ledger: Path) -> Standing:
-    """Standing by a mark of 0.1.0, which has the ledger's inode and change time.
+def _standing_before(document: dict[str, Any], ledger: Path) -> LedgerAge:
+    """LedgerAge by a mark of 0.1.0, which has the ledger's inode and change time.
 
     The time is 0 after a crash, which that version took for good; it then tells nothing.
     """
     witness = ledger if ledger.exists() else ledger.with_name("site.lock")
     if not witness.exists():
-        return Standing.UNCOMPARED
+        return LedgerAge.UNCOMPARED
     status = witness.stat()
     same = (status.st_ino, _changed_ns(status)) == (document["inode"], document["changed_ns"])
-    return Standing.NEWEST if same else Standing.UNCOMPARED
+    return LedgerAge.NEWEST if same else LedgerAge.UNCOMPARED
 
 
 def _write_file(path: Path, mark: Mark, *, number: int, other_ns: int) -> None:
@@ -240,22 +240,22 @@ def merge_view(mark: Mark | None, view: CuratorView, history: History) -> Mark:
     wrong = not_borne_out(replace(view, releases=tuple(releases)), history)
     if mark is not None and not history.has_prefix(mark.length, mark.head):
         return replace(mark, missing=wrong)
-    restored = find_standing(mark, history) is Standing.RESTORED
-    standing = Standing.RESTORED if restored else Standing.NEWEST
+    restored = find_standing(mark, history) is LedgerAge.RESTORED
+    standing = LedgerAge.RESTORED if restored else LedgerAge.NEWEST
     return Mark(history.length, history.head, wrong, standing)
 
 
-def find_standing(mark: Mark | None, history: History) -> Standing:
+def find_standing(mark: Mark | None, history: History) -> LedgerAge:
     """What this site knows of the age of a ledger that has all that the mark knows."""
     if mark is None:
         used = history.charges or any(each.bound for each in history.openers.values())
-        return Standing.RESTORED if used else Standing.UNCOMPARED
-    if mark.standing is Standing.RESTORED and not history.length:
-        return Standing.UNCOMPARED
+        return LedgerAge.RESTORED if used else LedgerAge.UNCOMPARED
+    if mark.standing is LedgerAge.RESTORED and not history.length:
+        return LedgerAge.UNCOMPARED
     return mark.standing
 
 
-def require_known(mark: Mark | None, history: History) -> Standing:
+def require_known(mark: Mark | None, history: History) -> LedgerAge:
     """Raise `ChainError` if the site is locked; return the standing of its ledger otherwise."""
     if mark is not None:
         try:
@@ -266,7 +266,7 @@ def require_known(mark: Mark | None, history: History) -> Standing:
             ) from error
         require_consistent(mark.missing, history)
     standing = find_standing(mark, history)
-    if standing is Standing.RESTORED:
+    if standing is LedgerAge.RESTORED:
         raise ChainError(
             "this ledger was restored from a copy, or moved from another folder or disk: a charge "
             f"made after the copy would be missing from it. {LOCKED} If it is the newest copy, or "

@@ -26,6 +26,7 @@ ALLOWED = {
     ): "planted faults, for tests on Linux",
     ("common/shell/checkpoints.py", "signal.SIGSTOP"): "planted faults",
     ("common/shell/checkpoints.py", "signal.pthread_kill"): "planted faults",
+    ("common/transport/preloaded.py", "os.setsid"): "only where AVAILABLE, on Linux",
 }
 
 

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
+from dppca.common.errors import SettingError
 from dppca.common.transport.testbed import LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
 from dppca.deploy.simulation.runner import SiteDriver
@@ -50,7 +51,10 @@ def test_a_study_comes_to_files_that_verify(trust: str, tmp_path: Path) -> None:
     for path in made:
         code, verified = sites[-1].run("verify", str(path))
         assert (code, verified["label"], verified["guarantee"]["epsilon"]) == (0, "released", "1")
-    code, said = sites[-1].run("synthesize", study.name, "--rows", "50", "--form", "decoded")
+    elsewhere = ("--output", str(tmp_path / "elsewhere"))
+    drawn = ("synthesize", study.name, "--rows", "50", "--form", "decoded")
+    assert sites[-1].run(*drawn)[0] == SettingError.exit_code, "other rows were signed and sent"
+    code, said = sites[-1].run(*drawn, *elsewhere)
     assert (code, said["decoded_by"]) == (0, "field")
     assert 0 < said["tables"]["worth"] <= 1
     assert said["tables"]["missed"] < 3

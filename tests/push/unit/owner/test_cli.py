@@ -63,7 +63,7 @@ def test_a_command_line_that_cannot_be_parsed_is_a_usage_error(
     [["doctor"], ["review", "s"], ["contribute", "s"], ["components", "s"], ["budget"]],
 )
 def test_a_folder_that_is_no_site_is_a_bad_setting(tmp_path: Path, arguments: list[str]) -> None:
-    code, document = OwnerSite(tmp_path, "nobody").run(*arguments)
+    code, document = OwnerSite(tmp_path / "alone" / "here", "nobody").run(*arguments)
     assert code == 10
     message = document.get("error", {}).get("message") or document["findings"][0]["message"]
     assert (

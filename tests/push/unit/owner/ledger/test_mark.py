@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.owner.ledger.mark import Mark, Standing, mark_paths, read_mark, write_mark
+from dppca.owner.ledger.mark import LedgerAge, Mark, mark_paths, read_mark, write_mark
 
 FIRST, SECOND, THIRD = (Mark(length, bytes([length]) * 32) for length in (1, 2, 3))
 
@@ -59,18 +59,18 @@ def test_marks_that_were_put_back_are_seen(ledger: Path, later: tuple[Mark, ...]
     found = read_mark(ledger)
     assert found is not None
     newest = later[-1] if later else FIRST
-    if found.standing is Standing.NEWEST:  # only the older file was put back, and nothing is lost
+    if found.standing is LedgerAge.NEWEST:  # only the older file was put back, and nothing is lost
         assert way in ("one", "other")
         assert found == newest
     else:
-        assert found.standing is Standing.RESTORED
+        assert found.standing is LedgerAge.RESTORED
 
 
 def test_a_copied_folder_is_seen_and_a_renamed_one_is_not(ledger: Path) -> None:
     _write(ledger, FIRST, SECOND)
     copy = ledger.parent.with_name("copy")
     shutil.copytree(ledger.parent, copy)
-    assert read_mark(copy / ledger.name) == replace(SECOND, standing=Standing.RESTORED)
+    assert read_mark(copy / ledger.name) == replace(SECOND, standing=LedgerAge.RESTORED)
     moved = ledger.parent.rename(ledger.parent.with_name("moved"))
     assert read_mark(moved / ledger.name) == SECOND
 
@@ -81,11 +81,11 @@ def test_a_file_of_the_mark_that_is_gone_is_missed(ledger: Path) -> None:
         mark_paths(ledger)[place].unlink()
         found = read_mark(ledger)
         assert found is not None
-        assert found.standing is Standing.RESTORED
+        assert found.standing is LedgerAge.RESTORED
 
 
 def test_what_is_not_the_newest_stays_so_when_it_is_written_again(ledger: Path) -> None:
-    for standing in (Standing.RESTORED, Standing.UNCOMPARED):
+    for standing in (LedgerAge.RESTORED, LedgerAge.UNCOMPARED):
         mark = replace(FIRST, standing=standing)
         write_mark(ledger, mark)
         assert read_mark(ledger) == mark
@@ -108,7 +108,7 @@ def test_a_mark_of_0_1_0_is_of_the_ledger_that_was_left(ledger: Path) -> None:
     path.write_text(json.dumps(document))
     assert read_mark(ledger) == FIRST
     path.write_text(json.dumps(document | {"changed_ns": 0}))
-    unsure = replace(FIRST, standing=Standing.UNCOMPARED)
+    unsure = replace(FIRST, standing=LedgerAge.UNCOMPARED)
     assert read_mark(ledger) == unsure, "after a crash nothing is known, whatever the inode"
     path.write_text(json.dumps(document))
     _tick()
@@ -118,7 +118,7 @@ def test_a_mark_of_0_1_0_is_of_the_ledger_that_was_left(ledger: Path) -> None:
     assert read_mark(ledger) == SECOND
     _tick()
     path.write_text(json.dumps(document))
-    assert read_mark(ledger) == replace(SECOND, standing=Standing.RESTORED)
+    assert read_mark(ledger) == replace(SECOND, standing=LedgerAge.RESTORED)
 
 
 def test_without_change_times_a_file_that_was_written_later_is_seen(
@@ -130,4 +130,4 @@ def test_without_change_times_a_file_that_was_written_later_is_seen(
     for path, content in _copied(ledger).items():
         path.write_bytes(content)
         os.utime(path, ns=(0, path.stat().st_mtime_ns + 10**9))
-    assert read_mark(ledger) == replace(SECOND, standing=Standing.RESTORED)
+    assert read_mark(ledger) == replace(SECOND, standing=LedgerAge.RESTORED)

@@ -130,16 +130,20 @@ def _client(
     return CuratorClient("127.0.0.1:1", credentials), lambda: sum(asked), asked
 
 
+def _until(end: float, clock: Callable[[], float]) -> Callable[[], float]:
+    return lambda: max(0.0, end - clock())
+
+
 def test_waiting_asks_in_bounded_pieces_until_the_time_is_up(
     credentials: Credentials, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client, clock, asked = _client(credentials, monkeypatch, [StudyState.OPEN])
     with client, pytest.raises(NotReadyError, match="owner-2"):
-        client.wait(STUDY, wait_s=25, clock=clock)
+        client.wait(STUDY, left=_until(25, clock))
     assert asked == [10, 10, 5]
     client, clock, asked = _client(credentials, monkeypatch, [StudyState.OPEN])
     with client, pytest.raises(NotReadyError):
-        client.wait(STUDY, wait_s=0, clock=clock)
+        client.wait(STUDY)
     assert asked == [0]
 
 
@@ -149,8 +153,8 @@ def test_waiting_ends_with_a_result_or_with_the_study(
     for state in (StudyState.DECOMPOSED, StudyState.CLOSED):
         client, clock, _ = _client(credentials, monkeypatch, [StudyState.OPEN, state])
         with client:
-            assert client.wait(STUDY, wait_s=60, clock=clock).state is state
+            assert client.wait(STUDY, left=_until(60, clock)).state is state
     states = [StudyState.OPEN, StudyState.ABORTED]
     client, clock, _ = _client(credentials, monkeypatch, states)
     with client, pytest.raises(StudyStateError, match="no more money"):
-        client.wait(STUDY, wait_s=60, clock=clock)
+        client.wait(STUDY, left=_until(60, clock))
