@@ -153,7 +153,12 @@ def serve(
 
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the daemon takes it as a request
     configure(log_format)
-    log_refused_handshakes(core_lines="GRPC_VERBOSITY" in os.environ)
+    # Commands are made quiet by `none`, which somebody may have asked for, too; of the daemon's own
+    # lines the reasons of refused handshakes are wanted.
+    core_lines = os.environ.get("GRPC_VERBOSITY", "none") != "none"
+    if not core_lines:
+        os.environ.pop("GRPC_VERBOSITY", None)
+    log_refused_handshakes(core_lines=core_lines)
     require_package("prometheus_client", purpose="the curator's daemon")
     from dppca.curator import daemon
 

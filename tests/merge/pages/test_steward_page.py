@@ -114,7 +114,7 @@ def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_wort
         page.get_by_role("link", name="Studies").click()
         page.get_by_role("link", name="Budget and ledger").click()
         expect(page.get_by_text("3 entries: 1 charge, and notes")).to_be_visible()
-        expect(page.get_by_text("dppca-owner budget export")).to_be_visible()
+        expect(page.get_by_text(re.compile("dppca-owner --site .* budget export"))).to_be_visible()
         require_accessible(page)
         seen.require_quiet_but("422 (Unprocessable Entity)")
     served.process.send_signal(2)
