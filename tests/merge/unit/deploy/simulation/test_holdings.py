@@ -177,6 +177,6 @@ def test_dates_of_another_form_and_other_bytes_are_told_first_of_their_owner(
     held = hold_rows(files, list(files), schema=schema, seed=1)
     assert [line.partition(";")[0].partition(", and")[0] for line in held.alarms] == [
         "b: NOT READ: no value of day is a date as YYYY-MM-DD",
-        "c: NOT READ: no value of town is one of its labels",
         "c: NOT UTF-8: 10 of 10 (100.00%) rows hold bytes that are not UTF-8",
+        "c: NOT READ: no value of town is one of its labels",
     ]
