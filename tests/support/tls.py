@@ -39,18 +39,24 @@ def shake_hands(
 def listening(
     credentials: Credentials, folder: Path, version: ssl.TLSVersion
 ) -> Iterator[tuple[str, list[str]]]:
-    """Run a server that accepts one connection with one version; yield its address and outcomes."""
+    """Run a server that accepts connections with one version; yield its address and outcomes.
+
+    A client that failed looks at the address again, so there may be more of them than one.
+    """
     context = context_of(ssl.PROTOCOL_TLS_SERVER, credentials, folder, version)
     ends: list[str] = []
 
     def take() -> None:
-        with listener:
-            plain, _ = listener.accept()
-        try:
-            with context.wrap_socket(plain, server_side=True) as connection:
-                ends.append(str(connection.version()))
-        except (ssl.SSLError, OSError) as error:
-            ends.append(str(getattr(error, "reason", error)))
+        while True:
+            try:
+                plain, _ = listener.accept()
+            except OSError:  # it was shut down
+                return
+            try:
+                with context.wrap_socket(plain, server_side=True) as connection:
+                    ends.append(str(connection.version()))
+            except (ssl.SSLError, OSError) as error:
+                ends.append(str(getattr(error, "reason", error)))
 
     listener = socket.create_server(("127.0.0.1", 0))
     listener.settimeout(WAIT_S)
@@ -59,7 +65,9 @@ def listening(
     try:
         yield f"127.0.0.1:{listener.getsockname()[1]}", ends
     finally:
+        listener.shutdown(socket.SHUT_RDWR)
         thread.join()
+        listener.close()
 
 
 def context_of(

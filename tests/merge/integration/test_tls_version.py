@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.errors import IdentityError, UnreachableError
+from dppca.common.errors import IdentityError
 from dppca.common.transport import NO_TLS_12, VARIABLE
 from dppca.common.transport.tls import Role
 from dppca.owner.client.calls import CuratorClient
@@ -29,7 +29,7 @@ def test_a_curator_refuses_tls_1_2(curator: Curator, tmp_path: Path) -> None:
     [
         (ssl.TLSVersion.TLSv1_2, IdentityError, r"TLS 1\.3", "NO_SHARED_CIPHER"),
         # The control: by the version alone it fails; the server does not speak HTTP/2 either.
-        (ssl.TLSVersion.TLSv1_3, UnreachableError, ".", "TLSv1.3"),
+        (ssl.TLSVersion.TLSv1_3, IdentityError, "without a reason", "TLSv1.3"),
     ],
 )
 def test_an_owner_refuses_a_server_that_speaks_tls_1_2_only(
@@ -48,7 +48,7 @@ def test_an_owner_refuses_a_server_that_speaks_tls_1_2_only(
         pytest.raises(error, match=says),
     ):
         client.require_serving()
-    assert ends == [end]
+    assert ends[0] == end
 
 
 @pytest.mark.parametrize(("given", "refused"), [("", True), (NO_TLS_12, False)], ids=["late", "ok"])

@@ -251,7 +251,7 @@ def test_keys_are_written_by_this_machine_alone(curator: Curator, tmp_path: Path
     code, message = error_of(site.run(*line, "--engine", "dask://127.0.0.1:9"))
     assert (code, keys.exists()) == (SettingError.exit_code, False)
     assert "leave out --engine" in message
-    assert site.run(*line)[0] == 0
+    assert site.run(*line)[0] == DataError.exit_code, "one age is not one person"
     assert keys.read_text() == "attribute,fault,age\n"
 
 
