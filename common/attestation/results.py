@@ -38,7 +38,12 @@ from dppca.common.attestation.archives import array_in, read_archive
 from dppca.common.attestation.envelopes import MAX_BYTES as MAX_ENVELOPE_BYTES
 from dppca.common.documents.values import DigestText
 from dppca.common.errors import ArtefactError, SettingError
-from dppca.common.numerics.moments.moments import unpack, unpack_histograms, unpack_tables
+from dppca.common.numerics.moments.moments import (
+    unpack,
+    unpack_histograms,
+    unpack_mean,
+    unpack_tables,
+)
 from dppca.common.privacy.labels import Label
 from dppca.common.schema.document import canonical_json
 from dppca.common.study import Covariance, Study
@@ -164,6 +169,10 @@ _DAMAGED = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError,
 _HEADER_BYTES, _HEADER_BYTES_PER_OWNER = 1 << 20, 1 << 10
 _RECEIPT_BYTES_PER_OWNER, _RECEIPT_BYTES_PER_SEAL = 1 << 14, 1 << 7
 _CONTAINER_BYTES = 1 << 17
+_MOST_ROWS = 1 << 40
+_MOST_VARIANCE = 2.0**126  # sums have 64 bits
+_ROUNDING = 1e-6
+"""Relative; other machines compute the same numbers up to the last bits."""
 
 
 def result_to_bytes(result: Result) -> bytes:
@@ -205,7 +214,7 @@ def result_from_bytes(content: bytes, study: Study) -> Result:
     """Read and check a result file of ``study``.
 
     Raise `ArtefactError` if it is damaged, belongs to another study, or has an array of the wrong
-    shape or with entries that are not finite.
+    shape or with numbers that no result of this study has.
     """
     if len(content) > (most := largest_result(study)):
         raise ArtefactError(
@@ -237,6 +246,8 @@ def released_spectrum(content: bytes) -> tuple[NDArray[np.float64], float]:
     try:
         values = arrays["eigenvalues"].astype(np.float64)
         edge = float(json.loads(arrays["header"].tobytes())["noise_edge"])
+        if not (np.abs(values).max() <= _MOST_VARIANCE and 0 <= edge <= _MOST_VARIANCE):
+            raise ValueError("out of range")
     except _DAMAGED as error:
         raise ArtefactError("the file is not a result of this software, or is damaged") from error
     return values, edge
@@ -289,5 +300,42 @@ def _check(header: ResultHeader, arrays: Mapping[str, NDArray[Any]], study: Stud
         if array is not None and not np.all(np.isfinite(array)):
             raise ArtefactError(f"the result's array {name} is not finite")
     kept = range(1, p) if decomposed else range(1)
-    if header.n_rows < 1 or header.count not in kept:
+    counts = (header.count, header.noise_edge_draws, *(each.n_rows for each in header.shares))
+    sound = all(type(each) is int and 0 <= each <= _MOST_ROWS for each in counts)
+    if not sound or header.n_rows < 1 or header.count not in kept:
+        raise ArtefactError("the result's header is out of range")
+    if decomposed:
+        _check_numbers(header, arrays, study)
+
+
+def _check_numbers(header: ResultHeader, arrays: Mapping[str, NDArray[Any]], study: Study) -> None:
+    """Refuse numbers that are larger than the sums, or any sums of 64 bits, lead to.
+
+    A mean is at most that of ``pooled``. An entry of the matrix that was decomposed is at most
+    ``m + a**2``, from the largest mean product m and the largest mean a, both by magnitude; within
+    owners, from the largest that one row can send. An eigenvalue is at most p times that.
+    """
+    layout, pooled = study.table.layout, arrays["pooled"]
+    p, one = layout.n_columns, float(4**layout.resolution_bits)
+    weight = layout.scaled_weight / 2**layout.resolution_bits
+    largest = 2.0**63 / one + (2.0**63 / (one * weight) if layout.with_sums else 0.0) ** 2
+    entry, mean = largest, unpack_mean(pooled, header.n_rows, layout)
+    if mean is not None and np.any(np.abs(arrays["mean"]) > np.abs(mean) + _ROUNDING):
+        raise ArtefactError("the result's array mean is larger than its array pooled gives")
+    if "within" not in arrays:
+        products = np.abs(pooled[layout.n_sums : layout.n_moments].astype(np.float64))
+        means = 0.0 if mean is None else float(np.abs(mean).max())
+        entry = max(float(products.max(initial=0.0)) / (one * header.n_rows), 0.25, means)
+        entry += means**2
+    elif np.abs(arrays["within"]).max() > largest:
+        raise ArtefactError("the result's array within is larger than any sums give")
+    values, vectors = arrays["eigenvalues"], arrays["vectors"]
+    if np.abs(values).max() > p * entry * (1 + _ROUNDING) or np.any(np.diff(values) > 0):
+        raise ArtefactError("the result's array eigenvalues is not descending, or too large")
+    if np.abs(vectors).max() > 1 + _ROUNDING or not np.allclose(
+        np.linalg.norm(vectors, axis=1), 1.0, atol=_ROUNDING
+    ):
+        raise ArtefactError("the result's array vectors has rows that are not of length 1")
+    edge = header.noise_edge
+    if type(edge) is not float or not 0 <= edge <= 4 * p * largest:
         raise ArtefactError("the result's header is out of range")

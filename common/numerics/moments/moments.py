@@ -106,11 +106,7 @@ def unpack(
     """
     p = layout.n_columns
     one = float(4**layout.resolution_bits) * n_rows
-    mean = None
-    if layout.with_sums:
-        # w * sum of the values, in the same units as the products
-        weight = layout.scaled_weight / 2**layout.resolution_bits
-        mean = packed[:p].astype(np.float64) / (one * weight)
+    mean = unpack_mean(packed, n_rows, layout)
     second = spread_products(layout, packed, np.zeros((p, p)))
     second /= one
     for column, kind in enumerate(layout.kinds):
@@ -119,6 +115,19 @@ def unpack(
         elif kind is ColumnKind.INDICATOR and mean is not None:
             second[column, column] = mean[column]
     return mean, second
+
+
+def unpack_mean(
+    packed: NDArray[np.int64], n_rows: int, layout: Layout
+) -> NDArray[np.float64] | None:
+    """Return the mean of `unpack`, shape (p,), without the products; None without sums."""
+    if not layout.with_sums:
+        return None
+    # w * sum of the values, in the same units as the products
+    weight = layout.scaled_weight / 2**layout.resolution_bits
+    one = float(4**layout.resolution_bits) * n_rows
+    mean: NDArray[np.float64] = packed[: layout.n_columns].astype(np.float64) / (one * weight)
+    return mean
 
 
 def unpack_histograms(
