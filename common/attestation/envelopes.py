@@ -4,7 +4,8 @@ An envelope is DSSE (Dead Simple Signing Envelope, version 1.0) around a Stateme
 version 1. The statement's subject has the file's name, for people, and its SHA-256, which
 identifies the file. Its predicate holds the claims, and its ``predicateType`` names their kind.
 There is one signature; the certificate of its key stands beside it under ``cert``, as in ITE-7 of
-in-toto. `securesystemslib` encodes, signs and checks; other tools for DSSE can do the same.
+in-toto. Others may add theirs: the first that has a ``cert`` counts, and no other is looked at.
+`securesystemslib` encodes, signs and checks; other tools for DSSE can do the same.
 
 The order is part of the design: size and form of the envelope, signature, certificate, revocation
 and the SHA-256 of the file's bytes come before anything in the file is read.
@@ -42,7 +43,6 @@ PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 MAX_BYTES = 1 << 27
 _MOST_MARKS = 64
-_FIELDS, _SIGNATURE_FIELDS = {"payload", "payloadType", "signatures"}, {"cert", "keyid", "sig"}
 _MARKS = re.compile(rb"[\[{,:]")
 """Marks of JSON's structure. An envelope has a dozen of them: the rest is base64 and PEM."""
 _HASHES: dict[str, type[hashes.SHA256 | hashes.SHA384 | hashes.SHA512]] = {
@@ -125,13 +125,7 @@ def sign_statement(
     sha256
         Digest of the file, in hexadecimal.
     """
-    statement = {
-        "_type": STATEMENT_TYPE,
-        "subject": [{"name": name, "digest": {"sha256": sha256}}],
-        "predicateType": claim.value,
-        "predicate": predicate,
-    }
-    envelope = Envelope(canonical_json(statement), PAYLOAD_TYPE, {})
+    envelope = Envelope(_statement_bytes(name, sha256, claim, predicate), PAYLOAD_TYPE, {})
     signature = envelope.sign(_PartySigner(signer))
     signature.unrecognized_fields["cert"] = signer.certificate.decode("ascii")
     return canonical_json(envelope.to_dict())
@@ -155,13 +149,13 @@ def open_envelope(
     what
         Name of the envelope in messages, such as "the envelope of the table".
     as_written
-        Refuse other fields than this software writes. Set it for an envelope inside another one's
-        claims, all of which are compared.
+        Refuse other bytes than this software writes: further signatures and fields, also in the
+        statement, and other JSON. Set it for an envelope inside another one's claims.
 
     Raises
     ------
     SignatureError
-        The content is no envelope with one signature, the signature is wrong, or the certificate is
+        The content is no envelope with a signature, the signature is wrong, or the certificate is
         not accepted.
     ReceiptError
         The envelope belongs to another kind of file.
@@ -169,11 +163,11 @@ def open_envelope(
     damaged = SignatureError(f"{what} is damaged, or is not an envelope of this software")
     document = _load_envelope(content)
     try:
-        (entry,) = document["signatures"]
-        if as_written and (document.keys(), entry.keys()) != (_FIELDS, _SIGNATURE_FIELDS):
+        entry = _signature(document)
+        certificate, keyid = str(entry["cert"]).encode("ascii"), str(entry.get("keyid", ""))
+        envelope = _envelope(document, entry)
+        if as_written and canonical_json(envelope.to_dict()) != canonical_json(document):
             raise damaged
-        certificate, keyid = str(entry["cert"]).encode("ascii"), str(entry["keyid"])
-        envelope = Envelope.from_dict(document)
     except (SigningError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise damaged from error
     key = load_certificate(certificate, what=what).public_key()
@@ -190,7 +184,10 @@ def open_envelope(
             f"{what} was changed, or not signed by the key of its certificate"
         ) from error
     parties.require(certificate, what=what)
-    return _read_statement(envelope, claim, party_of(certificate, what=what), what=what)
+    statement = _read_statement(envelope, claim, party_of(certificate, what=what), what=what)
+    if as_written and envelope.payload != _written_again(statement, claim):
+        raise ReceiptError(f"{what} has another form than this software writes")
+    return statement
 
 
 def unchecked_predicate(content: bytes) -> dict[str, Any]:
@@ -203,7 +200,7 @@ def unchecked_predicate(content: bytes) -> dict[str, Any]:
     """
     document = _load_envelope(content)
     try:
-        predicate = json.loads(Envelope.from_dict(document).payload)["predicate"]
+        predicate = json.loads(_envelope(document, _signature(document)).payload)["predicate"]
     except (
         SigningError,
         ValueError,
@@ -220,7 +217,7 @@ def unchecked_predicate(content: bytes) -> dict[str, Any]:
 
 def signing_certificate(envelope: bytes) -> bytes:
     """Return the certificate (PEM) in an envelope that was verified before."""
-    return str(json.loads(envelope)["signatures"][0]["cert"]).encode("ascii")
+    return str(_signature(json.loads(envelope))["cert"]).encode("ascii")
 
 
 def embed(envelope: bytes | None) -> object:
@@ -301,6 +298,40 @@ def signing(
         yield draft
         envelope = sign_statement(path.name, digest_file(draft), claim, predicate, signer)
         write_file(envelope_path(path), envelope, mode=mode, durable=False)
+
+
+def _statement_bytes(
+    name: str, sha256: str, claim: Claim, predicate: Mapping[str, object]
+) -> bytes:
+    """Return the canonical JSON of a statement, as it is signed."""
+    return canonical_json(
+        {
+            "_type": STATEMENT_TYPE,
+            "subject": [{"name": name, "digest": {"sha256": sha256}}],
+            "predicateType": claim.value,
+            "predicate": predicate,
+        }
+    )
+
+
+def _written_again(statement: FileStatement, claim: Claim) -> bytes | None:
+    """Return the bytes that this software writes of a statement; None if it writes none."""
+    try:
+        return _statement_bytes(statement.name, statement.sha256, claim, statement.predicate)
+    except (ValueError, RecursionError):  # such as NaN
+        return None
+
+
+def _signature(document: Any) -> Any:
+    """Return the entry of an envelope's signature that counts; raise `LookupError` without one."""
+    certified = [each for each in document["signatures"] if "cert" in each]
+    return certified[0]
+
+
+def _envelope(document: Any, entry: Any) -> Envelope:
+    """Return the envelope with one signature alone, whose ``keyid`` is empty if it has none."""
+    keyid = str(entry.get("keyid", ""))
+    return Envelope.from_dict({**document, "signatures": [{**entry, "keyid": keyid}]})
 
 
 def _load_envelope(content: bytes) -> Any:

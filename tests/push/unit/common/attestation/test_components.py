@@ -1,5 +1,6 @@
 """Receipts: signatures, and claims that are computed again."""
 
+import base64
 import json
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -192,6 +193,31 @@ def test_a_receipt_is_signed_for_the_upload_that_it_names(
         found = _envelope_of(proved, result, [replace(first, envelope=envelope), second])
         with pytest.raises(ReceiptError, match="the receipt of owner-1"):
             check_components(found, KnownParties(proved.ca))
+
+
+@pytest.mark.parametrize("inside", ["statement", "envelope"])
+def test_a_release_that_is_written_otherwise_is_refused(
+    proved: ProvedSite, result: Result, claims: dict[str, Any], inside: str
+) -> None:
+    """An owner's bytes travel in what everybody publishes: there are none of its choice."""
+    owner = make_signer(proved.authority.issue(Role.OWNER, "owner-1"))
+    first, second = releases_in(claims)
+    document = json.loads(first.envelope)
+    if inside == "statement":
+        statement = json.loads(base64.b64decode(document["payload"]))
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(
+                "dppca.common.attestation.envelopes.canonical_json",
+                lambda said: canonical_json({**said, "evil": 1} if "_type" in said else said),
+            )
+            sha256 = statement["subject"][0]["digest"]["sha256"]
+            envelope = sign_statement("f", sha256, Claim.RELEASE, statement["predicate"], owner)
+    else:
+        document["signatures"].append({"keyid": "", "sig": "AAAA"})
+        envelope = canonical_json(document)
+    found = _envelope_of(proved, result, [replace(first, envelope=envelope), second])
+    with pytest.raises((ReceiptError, SignatureError), match="the receipt of owner-1"):
+        check_components(found, KnownParties(proved.ca))
 
 
 def test_only_a_curator_countersigns(proved: ProvedSite, claims: dict[str, Any]) -> None:

@@ -25,6 +25,8 @@ from dppca.common.attestation.envelopes import (
     read_signed,
     sign_statement,
     signing,
+    signing_certificate,
+    unchecked_predicate,
     write_signed,
 )
 from dppca.common.attestation.parties import KnownParties
@@ -44,8 +46,11 @@ def owner(authority: Authority) -> Signer:
     return make_signer(authority.issue(Role.OWNER, "owner-1"))
 
 
-def _open(envelope: bytes, ca: bytes | None = None, kind: Claim = Claim.ROWS) -> Any:
-    return open_envelope(envelope, kind, KnownParties(ca), what="the envelope")
+def _open(
+    envelope: bytes, ca: bytes | None = None, kind: Claim = Claim.ROWS, *, as_written: bool = False
+) -> Any:
+    parties = KnownParties(ca)
+    return open_envelope(envelope, kind, parties, what="the envelope", as_written=as_written)
 
 
 def _rows(owner: Signer, content: bytes = CONTENT) -> bytes:
@@ -112,6 +117,7 @@ def _payload(envelope: bytes, change: Callable[[Any], Any]) -> bytes:
     return _with(envelope, payload=base64.b64encode(changed).decode())
 
 
+FOREIGN = {"keyid": "", "sig": base64.b64encode(b"1" * 64).decode()}
 NOT_ENVELOPES: dict[str, Callable[[bytes], bytes]] = {
     "nothing": lambda _: b"",
     "no JSON": lambda _: b"{",
@@ -121,7 +127,8 @@ NOT_ENVELOPES: dict[str, Callable[[bytes], bytes]] = {
     "many numbers": lambda _: b"[" + b"1," * 1000 + b"1]",
     "too long": lambda _: b" " * ((1 << 27) + 1),
     "no signature": lambda made: _with(made, signatures=[]),
-    "two signatures": lambda made: _with(made, signatures=json.loads(made)["signatures"] * 2),
+    "signatures of others alone": lambda made: _with(made, signatures=[FOREIGN]),
+    "signatures that are words": lambda made: _with(made, signatures=["cert"]),
     "another signature": lambda made: _entry(made, sig=base64.b64encode(b"other").decode()),
     "no certificate": lambda made: _entry(made, cert=""),
     "a certificate that is a number": lambda made: _entry(made, cert=1),
@@ -131,7 +138,7 @@ NOT_ENVELOPES: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("what", NOT_ENVELOPES)
-def test_what_is_no_envelope_of_one_signature_is_refused(owner: Signer, what: str) -> None:
+def test_what_is_no_envelope_of_a_signature_is_refused(owner: Signer, what: str) -> None:
     with pytest.raises(SignatureError):
         _open(NOT_ENVELOPES[what](_rows(owner)))
 
@@ -176,6 +183,85 @@ def test_what_another_tool_writes_of_the_same_statement_is_taken(
         {**document, "signatures": [{**document["signatures"][0], "keyid": "k"}]}
     )
     assert _open(other_name.encode(), authority.pem).predicate == CLAIMS
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda entries: [{k: v for k, v in entries[0].items() if k != "keyid"}],
+        lambda entries: [{**entries[0], "keyid": ""}],
+        lambda entries: [{**entries[0], "keyid": None}],
+        lambda entries: [*entries, FOREIGN],
+        lambda entries: [FOREIGN, *entries],
+        lambda entries: [*entries, FOREIGN, {**FOREIGN, "keyid": "x"}],
+        lambda entries: entries * 2,
+    ],
+    ids=["no keyid", "an empty one", "null", "one behind", "one before", "two", "twice the same"],
+)
+def test_a_keyid_may_be_missing_and_others_may_sign_too(
+    authority: Authority, owner: Signer, change: Callable[[Any], Any]
+) -> None:
+    made = _rows(owner)
+    bent = _with(made, signatures=change(json.loads(made)["signatures"]))
+    assert _open(bent, authority.pem) == _open(made, authority.pem)
+    assert unchecked_predicate(bent) == CLAIMS
+    assert signing_certificate(bent) == owner.certificate
+    with pytest.raises(SignatureError, match="damaged"):
+        _open(bent, authority.pem, as_written=True)
+
+
+def _signed(payload: bytes, owner: Signer) -> bytes:
+    """An envelope of any payload, as an owner with its own tools can make it."""
+    kind = PAYLOAD_TYPE.encode()
+    encoded = b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
+    signature = owner.key.sign(encoded, ec.ECDSA(hashes.SHA256()))
+    return _entry(
+        _with(_rows(owner), payload=base64.b64encode(payload).decode()),
+        sig=base64.b64encode(signature).decode(),
+    )
+
+
+BENT: dict[str, Callable[[Any], bytes]] = {
+    "blanks": lambda said: json.dumps(said, indent=4).encode(),
+    "a key twice": lambda said: canonical_json(said)[:-1] + b',"predicate":{"number":1}}',
+    "another key": lambda said: canonical_json({**said, "evil": "x" * 2000}),
+    "keys in another order": lambda said: json.dumps(
+        dict(reversed(said.items())), separators=(",", ":")
+    ).encode(),
+    "escapes": lambda said: canonical_json(said).replace(b"rows.par", rb"\u0072ows.par"),
+    "more in the subject": lambda said: canonical_json(
+        {**said, "subject": [{**said["subject"][0], "uri": "http://x"}]}
+    ),
+    "another digest": lambda said: canonical_json(
+        {**said, "subject": [{"name": "a", "digest": {**said["subject"][0]["digest"], "md5": "0"}}]}
+    ),
+    "no number": lambda said: canonical_json(said).replace(b'"number":1', b'"number":NaN'),
+    "half a character": lambda said: canonical_json(said).replace(b"rows.par", rb"\ud800.par"),
+    "a line behind": lambda said: canonical_json(said) + b"\n",
+}
+
+
+@pytest.mark.parametrize("what", BENT)
+def test_a_statement_inside_others_is_taken_only_as_it_is_written(
+    authority: Authority, owner: Signer, what: str
+) -> None:
+    said = json.loads(base64.b64decode(json.loads(_rows(owner))["payload"]))
+    assert _open(_signed(canonical_json(said), owner), authority.pem, as_written=True)
+    bent = _signed(BENT[what](said), owner)
+    with pytest.raises(ReceiptError, match="another form"):
+        _open(bent, authority.pem, as_written=True)
+
+
+@pytest.mark.parametrize("field", ["payload", "sig"])
+def test_base64_inside_others_is_taken_in_one_form(
+    authority: Authority, owner: Signer, field: str
+) -> None:
+    made = json.loads(_rows(owner))
+    place = made if field == "payload" else made["signatures"][0]
+    place[field] = place[field][:8] + "\n  " + place[field][8:]
+    bent = json.dumps(made).encode()
+    with pytest.raises(SignatureError, match="damaged"):
+        _open(bent, authority.pem, as_written=True)
 
 
 def test_a_file_has_its_envelope_before_it_has_its_name(owner: Signer, tmp_path: Path) -> None:
