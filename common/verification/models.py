@@ -5,7 +5,8 @@ envelope holds the model's receipt, which the archive also holds, and the envelo
 components.
 
 Limits: this check does not compute the model's basis from the components; it compares the SHA-256
-of their file with the one in the model.
+of their file with the one in the model. A model of 0.1.0 does not say which owner made it, so any
+owner of the study can sign that; who makes a new file of another's numbers can put in its own name.
 """
 
 from collections.abc import Mapping
@@ -61,14 +62,18 @@ def sign_model(
     ``name`` is the file's, without a folder; ``archive`` are the bytes in the ledger; ``receipt``
     is the model's; ``components`` is the envelope of the components that the model is trained on.
     """
-    claims = {
+    return sign_file(name, archive, Claim.MODEL, _claims(receipt, embed(components)), signer)
+
+
+def _claims(receipt: object, components: object) -> dict[str, object]:
+    """Return the only possible claims of a model's envelope."""
+    return {
         "kind": KIND,
         "version": VERSION,
         "label": Label.RELEASED.value,
         "receipt": receipt,
-        "components_envelope": embed(components),
+        "components_envelope": components,
     }
-    return sign_file(name, archive, Claim.MODEL, claims, signer)
 
 
 def verify_model(
@@ -94,6 +99,11 @@ def verify_model(
     document = archive.metadata.get("receipt")
     if not isinstance(document, dict) or document != claims.get("receipt"):
         raise ReceiptError("the model holds another receipt than its envelope")
+    expected = _claims(document, claims.get("components_envelope"))
+    require_equal(expected, claims, what="the envelope of the model")
+    maker = archive.metadata.get("owner", who.name)  # 0.1.0 wrote none
+    if maker != who.name:
+        raise SignatureError(f"owner {who.name} signed the model, which owner {maker} made")
     try:
         return checked, _check_weights(archive, document, checked)
     except (AlteredError, ReceiptError, SignatureError):

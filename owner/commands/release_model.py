@@ -106,7 +106,9 @@ def _release(
     history, study = read_history(site.ledger), asked.study
     table = open_table(data_set.source, study.table)
     result, digest = components
-    release = plan_release(asked, result, n_rows=table.n_rows, components_sha256=digest.hex())
+    release = plan_release(
+        asked, result, n_rows=table.n_rows, components_sha256=digest.hex(), owner=site.name
+    )
     request = replace(
         release.request(account=data_set.account, command=options.command(data_set.name)),
         query_sha256=table.source.query_sha256,

@@ -83,6 +83,7 @@ def _rebuild(archive: ModelArchive) -> Model:
         space=space,
         fit=None if fit is None else Fit(**fit),
         receipt=receipt,
+        owner=metadata.get("owner"),
     )
 
 

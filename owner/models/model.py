@@ -49,7 +49,8 @@ class Model:
     """Fitted estimator and its features.
 
     ``target`` is binary or categorical; rows are projected on ``space``, the study's components. A
-    model that stays has the figures of its training, ``fit``; one that may leave has a ``receipt``.
+    model that stays has the figures of its training, ``fit``; one that may leave has a ``receipt``
+    and the name of the ``owner`` that made it (0.1.0 wrote none).
     """
 
     study_digest: str
@@ -62,6 +63,7 @@ class Model:
     space: FeatureSpace
     fit: Fit | None = None
     receipt: WeightReceipt | None = None
+    owner: str | None = None
 
     @property
     def n_components(self) -> int:
@@ -97,6 +99,8 @@ def pack_model(model: Model) -> bytes:
         "scikit_learn": version("scikit-learn"),
         "software": f"dppca {version('dppca')}",
     }
+    if model.owner is not None:
+        metadata["owner"] = model.owner
     members = {"columns": space.columns, "mean": space.mean, "components": space.components}
     state = KINDS[model.method].take_state(model.estimator)
     return pack_archive(ModelArchive(metadata, state, members))

@@ -122,7 +122,8 @@ class WeightRelease:
     """A request together with all public facts of the release: everything but the rows.
 
     Rows are projected on the components of ``result``, whose file has the digest
-    ``components_sha256``. ``row_norm`` is R; ``weights`` are noise and charge.
+    ``components_sha256``. ``row_norm`` is R; ``weights`` are noise and charge; ``owner`` is
+    the site's name, which its model states.
     """
 
     model_request: WeightRequest
@@ -132,6 +133,7 @@ class WeightRelease:
     components_sha256: str
     row_norm: float
     weights: WeightPlan
+    owner: str | None = None
 
     def request(self, *, account: Account, command: str) -> ReleaseRequest:
         """Charge of the release; ``command`` is the one that makes the model."""
@@ -211,6 +213,7 @@ class WeightRelease:
             label=Label.RELEASED,
             space=self.space,
             receipt=receipt,
+            owner=self.owner,
         )
         return NoisedModel(
             model_request.digest, reservation.release_id, self.n_rows, receipt, pack_model(model)
@@ -251,7 +254,12 @@ def request_weights(
 
 
 def plan_release(
-    model_request: WeightRequest, result: Result, *, n_rows: int, components_sha256: str
+    model_request: WeightRequest,
+    result: Result,
+    *,
+    n_rows: int,
+    components_sha256: str,
+    owner: str | None = None,
 ) -> WeightRelease:
     """Plan the release from public numbers.
 
@@ -276,4 +284,5 @@ def plan_release(
         components_sha256=components_sha256,
         row_norm=row_norm,
         weights=plan_study_weights(study, terms, n_rows=n_rows, n_components=k),
+        owner=owner,
     )

@@ -109,6 +109,43 @@ def test_a_model_is_signed_by_an_owner_of_the_study(proved: ProvedSite, tmp_path
             verify_file(path, ca=proved.ca)
 
 
+@pytest.mark.parametrize(
+    "claimed",
+    [
+        {"label": "site-only"},
+        {"label": None},
+        {"kind": "synthetic"},
+        {"version": 99},
+        {"version": True},
+        {"epsilon": "0.0001"},
+        {"guarantee": {"epsilon": "0"}},
+    ],
+    ids=str,
+)
+def test_the_envelope_of_a_model_is_compared_as_a_whole(
+    proved: ProvedSite, tmp_path: Path, claimed: dict[str, Any]
+) -> None:
+    path = _made(proved, "dp-svm, Laplace", "ill", tmp_path)
+    true = unchecked_predicate(read_envelope(path))
+    claims = {key: value for key, value in {**true, **claimed}.items() if value is not None}
+    owner = make_signer(proved.authority.issue(Role.OWNER, "owner-1"))
+    sign_again(path, owner, path.read_bytes(), Claim.MODEL, true)
+    assert verify_file(path, ca=proved.ca).label == "released"
+    sign_again(path, owner, path.read_bytes(), Claim.MODEL, claims)
+    with pytest.raises(ReceiptError, match=f"envelope of the model.*{next(iter(claimed))}"):
+        verify_file(path, ca=proved.ca)
+
+
+def test_another_owner_of_the_study_cannot_sign_a_model_as_its_own(
+    proved: ProvedSite, tmp_path: Path
+) -> None:
+    path = _made(proved, "dp-svm, Laplace", "ill", tmp_path)
+    other = make_signer(proved.authority.issue(Role.OWNER, "owner-2"))
+    sign_again(path, other, path.read_bytes(), Claim.MODEL)
+    with pytest.raises(SignatureError, match="owner owner-2 signed the model, which owner owner-1"):
+        verify_file(path, ca=proved.ca)
+
+
 def test_a_model_that_stays_has_no_receipt(proved: ProvedSite, tmp_path: Path) -> None:
     path = tmp_path / "stays.skops"
     asked = ("train", "site-test", "--target", "ill", "--method", "dppca-svm")
