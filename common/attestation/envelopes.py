@@ -35,7 +35,7 @@ from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import Signer, load_certificate, party_of
 from dppca.common.errors import AlteredError, ReceiptError, SettingError, SignatureError
 from dppca.common.schema.document import canonical_json
-from dppca.common.shell.files import PRIVATE, replacing, write_file
+from dppca.common.shell.files import PRIVATE, open_regular, replacing, write_file
 from dppca.common.transport.tls import Identity
 
 SUFFIX = ".intoto.json"
@@ -242,13 +242,17 @@ def read_envelope(path: Path) -> bytes:
     ------
     ReceiptError
         There is no envelope.
+    SignatureError
+        It is larger than any envelope.
     OSError
-        The envelope cannot be read.
+        The envelope cannot be read, or is no regular file.
     """
     beside = envelope_path(path)
     try:
-        with beside.open("rb") as file:  # memory of the requested size is reserved before reading
-            return file.read(min(beside.stat().st_size, MAX_BYTES) + 1)
+        with open_regular(beside) as (file, size):
+            if size > MAX_BYTES:
+                raise SignatureError(f"{beside.name} has {size} bytes; no envelope is so large")
+            return file.read(size + 1)
     except FileNotFoundError as error:
         raise ReceiptError(
             f"{path.name} has no envelope: {beside.name} must lie beside it"
@@ -256,13 +260,36 @@ def read_envelope(path: Path) -> bytes:
 
 
 def read_signed(path: Path) -> SignedFile:
-    """Read a file and its envelope; raise as `read_envelope`."""
-    return SignedFile(path.read_bytes(), read_envelope(path))
+    """Read a file's envelope, then the file; `OSError` for no regular file, or as `read_envelope`.
+
+    For a file that this software has written here; of others, see `read_stated`.
+    """
+    path.stat()  # a file that is missing is said first
+    envelope = read_envelope(path)
+    with open_regular(path) as (file, _):
+        return SignedFile(file.read(), envelope)
+
+
+def read_stated(path: Path, statement: FileStatement, *, most: int) -> bytes:
+    """Read a file that was signed, at most ``most`` bytes of it.
+
+    Raise `AlteredError` if it is larger, which nothing of it is read to find, or is not the one
+    that was signed, and `OSError` if it cannot be read or is no regular file.
+    """
+    with open_regular(path) as (file, size):
+        if size > most:
+            raise AlteredError(
+                f"the file has {size} bytes; one of this study has at most {most}: it is not one "
+                "of this software, or was changed"
+            )
+        content = file.read(size + 1)
+    statement.require_digest(hashlib.sha256(content).hexdigest())
+    return content
 
 
 def digest_file(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
-    with path.open("rb") as file:
+    """Return the SHA-256 of a regular file, in hexadecimal, with the memory of a piece."""
+    with open_regular(path) as (file, _):
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

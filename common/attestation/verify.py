@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from dppca.common.attestation.components import VerifiedReceipt, check_components, check_result
-from dppca.common.attestation.envelopes import SignedFile
+from dppca.common.attestation.envelopes import SignedFile, read_envelope, read_stated
 from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.results import Result, result_from_bytes
+from dppca.common.attestation.results import Result, largest_result, result_from_bytes
 from dppca.common.errors import AlteredError, ArtefactError, SettingError
 from dppca.common.shell.files import read_content
 from dppca.common.study import Study
@@ -73,9 +73,30 @@ def verify_result(signed: SignedFile, parties: KnownParties) -> tuple[VerifiedRe
     """
     checked = check_components(signed.envelope, parties)
     checked.statement.require_digest(signed.sha256.hex())
+    return checked, _check_arrays(signed, checked)
+
+
+def verify_result_file(
+    path: Path, parties: KnownParties
+) -> tuple[VerifiedReceipt, Result, SignedFile]:
+    """Check the result file of a stranger as `verify_result`, and return its bytes, too.
+
+    The envelope is checked before the file is opened, and no more of the file is read than a result
+    of its study can have. Raise `OSError` if it cannot be read.
+    """
+    path.stat()  # a file that is missing is said first
+    envelope = read_envelope(path)
+    checked = check_components(envelope, parties)
+    most = largest_result(checked.study)
+    signed = SignedFile(read_stated(path, checked.statement, most=most), envelope)
+    return checked, _check_arrays(signed, checked), signed
+
+
+def _check_arrays(signed: SignedFile, checked: VerifiedReceipt) -> Result:
+    """Return a result whose bytes are those that were signed."""
     try:
         result = result_from_bytes(signed.content, checked.study)
     except ArtefactError as error:
         raise AlteredError(f"the arrays: {error}") from error
     check_result(result, checked)
-    return checked, replace(result, envelope=signed.envelope)
+    return replace(result, envelope=signed.envelope)

@@ -9,12 +9,14 @@ Limits: Windows has no such modes. Permissions there follow from the folder, and
 checked here. Nor can a folder's names be made durable there; NTFS keeps a journal of them.
 """
 
+import errno
 import os
 import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -100,6 +102,22 @@ def create_file(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+
+
+@contextmanager
+def open_regular(path: Path) -> Iterator[tuple[BufferedReader, int]]:
+    """Open a file of somebody else, and yield it with its size in bytes.
+
+    Raise `OSError` for all that is no regular file: a pipe, at which reading waits for ever, a
+    device, which has no end, or a folder.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):  # before it is opened: a pipe waits there already
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    with path.open("rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        yield file, found.st_size
 
 
 def read_content(path: Path) -> bytes:

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.attestation.envelopes import read_signed
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.results import Result
 from dppca.common.attestation.signatures import UNVOUCHED, UNVOUCHED_WHY, VouchingAuthority
-from dppca.common.attestation.verify import verify_result
+from dppca.common.attestation.verify import verify_result_file
 from dppca.common.documents.names import one_line
 from dppca.common.documents.tables import html_table
 from dppca.common.errors import ArtefactError
@@ -163,8 +162,7 @@ def read_result(
     """
     parties = KnownParties(ca, revoked=revoked)
     try:
-        signed = read_signed(Path(path))
-        checked, result = verify_result(signed, parties)
+        checked, result, _ = verify_result_file(Path(path), parties)
     except OSError as error:
         raise ArtefactError(f"{path} cannot be read: {error.strerror or error}") from error
     except ArtefactError as error:

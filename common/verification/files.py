@@ -14,12 +14,11 @@ from dppca.common.attestation.envelopes import (
     digest_file,
     open_envelope,
     read_envelope,
-    read_signed,
 )
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import UNVOUCHED, UNVOUCHED_WHY
 from dppca.common.attestation.sums import require_sum
-from dppca.common.attestation.verify import verify_result
+from dppca.common.attestation.verify import verify_result_file
 from dppca.common.documents.names import one_line
 from dppca.common.errors import ArtefactError, SettingError
 from dppca.common.privacy.collusion import foresee_collusion
@@ -118,7 +117,7 @@ def _verify_kind(
 ) -> tuple[VerifiedReceipt, FileStatement, dict[str, Any]]:
     """Return the components' receipt, the file's statement, and the findings of its kind."""
     if kind == _COMPONENTS:
-        checked, result = verify_result(read_signed(path), parties)
+        checked, result, _ = verify_result_file(path, parties)
         if uploads is not None:
             require_sum(checked.study, checked.releases, checked.evidence, result.pooled, uploads)
         software = checked.document["software"]
@@ -135,10 +134,9 @@ def _verify_kind(
         return checked, statement, {"kind": kind, **found}
     from dppca.common.verification.models import verify_model
 
-    what, signed = "the envelope of the model", read_signed(path)
-    statement = open_envelope(signed.envelope, Claim.MODEL, parties, what=what)
-    statement.require_digest(signed.sha256.hex())
-    checked, receipt = verify_model(signed.content, statement, parties)
+    what = "the envelope of the model"
+    statement = open_envelope(read_envelope(path), Claim.MODEL, parties, what=what)
+    checked, receipt = verify_model(path, statement, parties)
     model = ProvedModel(
         method=receipt.claims.method,
         target=receipt.claims.target,

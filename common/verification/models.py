@@ -12,6 +12,7 @@ owner of the study can sign that; who makes a new file of another's numbers can 
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from dppca.common.attestation.envelopes import (
     SignedFile,
     embed,
     embedded,
+    read_stated,
     sign_file,
 )
 from dppca.common.attestation.parties import KnownParties
@@ -49,6 +51,7 @@ from dppca.common.verification.weights import (
     WeightTerms,
     claim_weights,
     describe_target,
+    largest_model,
     plan_study_weights,
     weights_digest,
 )
@@ -77,14 +80,15 @@ def _claims(receipt: object, components: object) -> dict[str, object]:
 
 
 def verify_model(
-    content: bytes, statement: FileStatement, parties: KnownParties
+    path: Path, statement: FileStatement, parties: KnownParties
 ) -> tuple[VerifiedReceipt, WeightReceipt]:
-    """Check a model that may leave, whose bytes were compared with the signed ones.
+    """Check a model that may leave, whose envelope's signature was checked.
 
-    Return the components' receipt and the model's own.
+    Return the components' receipt and the model's own. The file is read last, and no more of it
+    than a model of the study can have.
 
     Raise `ArtefactError`, `ReceiptError`, `SignatureError` or `AlteredError`, which names the
-    failed check.
+    failed check, and `OSError` if the file cannot be read.
     """
     claims, who = statement.predicate, statement.signed_by
     what = "the receipt of the components"
@@ -93,7 +97,8 @@ def verify_model(
         raise SignatureError(
             f"the model was signed by {who.role.value} {who.name}, who is not an owner of it"
         )
-    archive = open_archive(content)
+    most = largest_model(checked.study)
+    archive = open_archive(read_stated(path, statement, most=most))
     if archive.metadata.get("label") != Label.RELEASED.value:
         raise ReceiptError(f"the model says inside that it is {archive.metadata.get('label')}")
     document = archive.metadata.get("receipt")

@@ -26,6 +26,7 @@ from dppca.common.study import Study
 METHOD = "dp-svm"
 INTERCEPT_SCALING = 1.0
 SOLVER_TOLERANCE = 0.01
+_CONTAINER_BYTES = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,22 @@ def describe_target(schema: Schema, name: str) -> tuple[int, int]:
         raise ReceiptError(f"the receipt's target {name} has no labels")
     own_columns = len(range(*schema.layout.groups[index]))
     return len(target.labels), schema.layout.n_columns - own_columns
+
+
+def largest_model(study: Study) -> int:
+    """Return the size in bytes that no model on a study's components exceeds.
+
+    Numbers: the components and the mean, and the weights of each label; texts: the schema, and the
+    receipt with its assumptions, each escaped twice.
+    """
+    schema = study.table
+    p = schema.layout.n_columns
+    labels = max(
+        (len(each.labels) for each in schema.attributes if isinstance(each, Binary | Categorical)),
+        default=0,
+    )
+    numbers = (p + 1) * p + (labels + 1) * (p + 1)
+    return 8 * numbers + 32 * len(study.canonical_bytes()) + _CONTAINER_BYTES
 
 
 def weights_digest(noised: Any) -> str:

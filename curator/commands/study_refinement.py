@@ -90,9 +90,8 @@ def command(
       dppca-curator study refine nltcs.npz --target outside --name nltcs-2 --epsilon 0.5 \\
           --ca ca.pem --output nltcs-2.yaml
     """
-    from dppca.common.attestation.envelopes import read_signed
     from dppca.common.attestation.parties import KnownParties
-    from dppca.common.attestation.verify import read_authority, verify_result
+    from dppca.common.attestation.verify import read_authority, verify_result_file
     from dppca.common.shell.files import SHARED, require_no_file
     from dppca.common.study import study_from_yaml
     from dppca.common.synthesis.refinement import (
@@ -109,8 +108,8 @@ def command(
         raise SettingError("--trees and --leaves belong together")
     given = {"deadline": deadline, "open_by": open_by}
     times = {key: value for key, value in given.items() if value is not None}
-    signed = read_signed(result)
-    checked, published = verify_result(signed, KnownParties(read_authority(ca)))
+    parties = KnownParties(read_authority(ca))
+    checked, published, signed = verify_result_file(result, parties)
     first, rows = checked.study, output.with_name(f"{output.stem}-rows.parquet")
     require_refinable(first, target, delta)
     _require_times(first, deadline, open_by)
