@@ -6,9 +6,11 @@ where they are used: those of the authority, curator and operators here, an owne
 which sends a signing request only. The authority takes the public key and the name from a request
 and always sets the role ``owner``, so a request cannot ask for more.
 
-All keys are on curve P-256, which every TLS 1.3 library supports. Serial numbers are random (20
-octets, RFC 5280, 4.1.2.2). The folder ``issued`` stores every certificate before it is handed out,
-so that it can be revoked later (`dppca.curator.certificates.revocation`).
+A name has one key at a time: a second one is certified only in place of a named certificate.
+
+All keys made here are on curve P-256, which every TLS 1.3 library supports. Serial numbers are
+random (20 octets, RFC 5280, 4.1.2.2). The folder ``issued`` stores every certificate before it is
+handed out, so that it can be revoked later (`dppca.curator.certificates.revocation`).
 
 Reference: RFC 5280 (certificates), RFC 2986 (requests).
 """
@@ -44,9 +46,9 @@ from dppca.common.transport.tls import (
     parse_identity,
     x509_faults,
 )
+from dppca.curator.certificates.issued import ISSUED, lock_folder, valid_certificates
 
 CA_KEY = "ca-key.pem"
-ISSUED = "issued"
 _ALTERNATIVES = x509.SubjectAlternativeName
 _CURVES = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
 _CLOCK_SKEW = timedelta(minutes=5)
@@ -62,6 +64,14 @@ class MadeCertificate:
     expires: Annotated[datetime, "when the certificate expires"]
     fingerprint: Annotated[DigestText, "SHA-256 of the public key"]
     serial: Annotated[DigestText, "serial number of the certificate"]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRequest:
+    """A signing request that nobody has signed yet."""
+
+    name: Annotated[str, "name of the owner that asks"]
+    fingerprint: Annotated[DigestText, "SHA-256 of the public key, to compare by telephone"]
 
 
 def init_authority(folder: Path, *, name: str, days: int, now: datetime) -> MadeCertificate:
@@ -115,16 +125,46 @@ def issue(
     return _made(certificate, key.public_key(), output / CERTIFICATE, identity.name, identity.role)
 
 
+def show_request(request: bytes) -> ShownRequest:
+    """Return what a signing request (PEM) asks for; raise `IdentityError` as `sign_request`."""
+    identity, key = _open_request(request)
+    return ShownRequest(identity.name, compute_fingerprint(key))
+
+
 def sign_request(
-    folder: Path, *, request: bytes, name: str | None, output: Path, days: int, now: datetime
+    folder: Path,
+    *,
+    request: bytes,
+    name: str | None,
+    output: Path,
+    days: int,
+    now: datetime,
+    renews: str | None = None,
 ) -> MadeCertificate:
     """Certify an owner from its signing request.
 
     ``request`` is PEM, written by ``dppca-owner init``; ``name`` is the owner that the operator
-    expects, None for any owner. Raise `IdentityError` for a file that is no request, a bad
-    signature, another name or role than expected, or a weak key, and `SettingError` if the output
-    exists already.
+    expects, None for any owner; ``renews`` is the serial number, in hexadecimal, of the owner's
+    valid certificate that this one is to replace: without it a second key for the name is refused.
+    Raise `IdentityError` for a file that is no request, a bad signature, another name or role than
+    expected, a weak key, or a second key, and `SettingError` if the output exists already, or the
+    owner has no such certificate.
     """
+    identity, key = _open_request(request)
+    if name is not None and identity.name != name:
+        raise IdentityError(f"the request is for owner {identity.name}, not for {name}")
+    require_no_file(output)
+    authority, _ = load_authority(folder)
+    with lock_folder(folder):  # of two operators at once, one sees what the other signed
+        valid = valid_certificates(folder, authority, identity, now=now)
+        _require_one_key(valid, identity, key, renews)
+        certificate = _certify(folder, key, identity, (), days, now)
+    _write_new(output, certificate.public_bytes(Encoding.PEM), mode=0o644)
+    return _made(certificate, key, output, identity.name, identity.role)
+
+
+def _open_request(request: bytes) -> tuple[Identity, ec.EllipticCurvePublicKey]:
+    """Return the owner and the key in a request that its own key signed."""
     try:
         document = x509.load_pem_x509_csr(request)
         key = document.public_key()
@@ -140,13 +180,32 @@ def sign_request(
         )
     if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, _CURVES):
         raise IdentityError("the request's key is not on one of the curves P-256, P-384 and P-521")
-    identity = _read_request(document)
-    if name is not None and identity.name != name:
-        raise IdentityError(f"the request is for owner {identity.name}, not for {name}")
-    require_no_file(output)
-    certificate = _certify(folder, key, identity, (), days, now)
-    _write_new(output, certificate.public_bytes(Encoding.PEM), mode=0o644)
-    return _made(certificate, key, output, identity.name, identity.role)
+    return _read_request(document), key
+
+
+def _require_one_key(
+    valid: Sequence[x509.Certificate],
+    identity: Identity,
+    key: ec.EllipticCurvePublicKey,
+    renews: str | None,
+) -> None:
+    """Raise unless all valid certificates have this key, or the one that it renews is named."""
+    serials = {f"{each.serial_number:x}": each for each in valid}
+    if renews is not None:
+        if renews.lower() not in serials:
+            raise SettingError(
+                f"--renews {renews}: owner {identity.name} has no valid certificate with this "
+                "serial number: see `dppca-curator pki list`"
+            )
+        return
+    others = [serial for serial, each in serials.items() if each.public_key() != key]
+    if others:
+        raise IdentityError(
+            f"owner {identity.name} already has a valid certificate with another key, "
+            f"{', '.join(others)}: who has the new key could act as {identity.name}. Compare the "
+            "fingerprint with the site by telephone (`dppca-curator pki show`). If the site "
+            f"changes its key, give --renews {others[-1]}"
+        )
 
 
 def _made(

@@ -12,9 +12,7 @@ the curator refuses every call that it makes, on connections that were open befo
 Reference: RFC 5280, 5 (lists), 5.2.3 (their number).
 """
 
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -24,14 +22,14 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
-from filelock import lock_descriptor
 
 from dppca.common.documents.values import DigestText
 from dppca.common.errors import IdentityError, SettingError
-from dppca.common.shell.files import REVOKED, SHARED, read_content, write_file, writing
-from dppca.common.transport.revoked import RevocationList, parse_list
+from dppca.common.shell.files import REVOKED, SHARED, write_file, writing
+from dppca.common.transport.revoked import RevocationList
 from dppca.common.transport.tls import Identity, Role, parse_identity, x509_faults
-from dppca.curator.certificates.pki import ISSUED, load_authority
+from dppca.curator.certificates.issued import ISSUED, lock_folder, read_current_list, read_issued
+from dppca.curator.certificates.pki import load_authority
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ class Revocation:
 def list_certificates(folder: Path) -> Certificates:
     """Return all certificates that the authority's folder stores."""
     authority, _ = load_authority(folder)
-    serials = _read_current_list(folder, authority).serials
+    serials = read_current_list(folder, authority).serials
     issued = [
         ListedCertificate(
             role=party.role,
@@ -74,7 +72,7 @@ def list_certificates(folder: Path) -> Certificates:
             expires=certificate.not_valid_after_utc,
             revoked=certificate.serial_number in serials,
         )
-        for certificate, party in ((each, parse_identity(each)) for each in _read_issued(folder))
+        for certificate, party in ((each, parse_identity(each)) for each in read_issued(folder))
     ]
     return Certificates(tuple(sorted(issued, key=lambda i: (i.role, i.name, i.expires))))
 
@@ -97,9 +95,9 @@ def revoke(
     list, besides the one in the authority's folder.
     """
     authority, key = load_authority(folder)
-    with _lock_folder(folder):
+    with lock_folder(folder):
         certificates = _select_certificates(folder, authority, now, party, serial, certificate)
-        before = _read_current_list(folder, authority)
+        before = read_current_list(folder, authority)
         new = {each.serial_number for each in certificates} - before.serials
         dates = {**before.dates, **dict.fromkeys(new, now.replace(microsecond=0))}
         after = RevocationList(before.number + 1, dates) if new else before
@@ -129,7 +127,7 @@ def _select_certificates(
                 "the file is not a certificate of this authority: nothing was revoked"
             ) from error
         return [loaded]
-    remembered = list(_read_issued(folder))
+    remembered = list(read_issued(folder))
     if serial is not None:
         chosen = [each for each in remembered if f"{each.serial_number:x}" == serial.lower()]
         criterion = f"with serial number {serial}"
@@ -148,24 +146,6 @@ def _select_certificates(
             "`dppca-curator pki list`, or give the certificate itself with --certificate"
         )
     return chosen
-
-
-def _read_issued(folder: Path) -> Iterator[x509.Certificate]:
-    for path in sorted((folder / ISSUED).glob("*.pem")):
-        content = read_content(path)
-        try:
-            yield x509.load_pem_x509_certificate(content)
-        except x509_faults() as error:
-            raise SettingError(
-                f"cannot read {path}: restore the authority's folder from a copy"
-            ) from error
-
-
-def _read_current_list(folder: Path, authority: x509.Certificate) -> RevocationList:
-    path = folder / REVOKED
-    if not path.exists():
-        return RevocationList()
-    return parse_list(read_content(path), authority)
 
 
 def _encode_list(
@@ -190,14 +170,3 @@ def _encode_list(
             x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(date).build()
         )
     return builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
-
-
-@contextmanager
-def _lock_folder(folder: Path) -> Iterator[None]:
-    """Admit one operator at a time: two concurrent writers would lose entries of one of them."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        lock_descriptor(handle)
-        yield
-    finally:
-        os.close(handle)

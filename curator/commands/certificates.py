@@ -45,6 +45,7 @@ def pki() -> None:
       dppca-curator pki init --directory authority
       dppca-curator pki issue --directory authority --role curator \\
           --name hub --host hub.example.org --output hub
+      dppca-curator pki show request.pem
       dppca-curator pki sign --directory authority \\
           --request request.pem --output certificate.pem
       dppca-curator pki revoke --directory authority --name hospital-a --output hub/crl.pem
@@ -119,19 +120,61 @@ def issue(
 
 
 @pki.command()
+@click.argument("request", type=FILE)
+@prints("dppca.curator.certificates.pki:ShownRequest")
+def show(request: Path, *, as_json: bool) -> None:
+    """Show a site's request before it is signed: its name, and the fingerprint to compare.
+
+    Nothing is signed, and no authority is needed. The site was shown its fingerprint by
+    `dppca-owner init` or `renew`.
+
+    \b
+    Example:
+      dppca-curator pki show request.pem
+    """
+    from dppca.curator.certificates.pki import show_request
+
+    shown = show_request(read_content(request))
+    text = (
+        f"{request} asks for a certificate of owner {shown.name}. Nothing was signed.\n"
+        f"Key fingerprint (SHA-256): {shown.fingerprint}\n"
+        "Compare it with the site's, such as by telephone, before you sign."
+    )
+    emit(shown, text, as_json=as_json)
+
+
+@pki.command()
 @_DIRECTORY
 @click.option("--request", type=FILE, required=True, help="The site's request.pem.")
 @click.option("--output", type=FILE, required=True, help="The new certificate.")
 @_days(365, most=3650)
 @click.option("--name", default=None, help="The owner you expect; any other is refused.")
+@click.option(
+    "--renews",
+    metavar="SERIAL",
+    default=None,
+    help="The owner's valid certificate whose key this one replaces. Without it a second key for "
+    "the same name is refused.",
+)
 @prints("dppca.curator.certificates.pki:MadeCertificate")
 def sign(
-    directory: Path, request: Path, output: Path, days: int, name: str | None, *, as_json: bool
+    directory: Path,
+    request: Path,
+    output: Path,
+    days: int,
+    name: str | None,
+    renews: str | None,
+    *,
+    as_json: bool,
 ) -> None:
-    """Sign an owner's request. First compare the fingerprint with the site, such as by telephone.
+    """Sign an owner's request. First compare the fingerprint that `pki show` prints with the site.
+
+    Compare it by telephone: the request may have come by mail, and who has its key acts as the
+    owner.
 
     \b
     Example:
+      dppca-curator pki show request.pem
       dppca-curator pki sign --directory authority --name hospital-a \\
           --request request.pem --output certificate.pem
     """
@@ -144,6 +187,7 @@ def sign(
         output=output,
         days=days,
         now=utc_now(),
+        renews=renews,
     )
     text = (
         f"{output} certifies owner {certificate.name}.\n"

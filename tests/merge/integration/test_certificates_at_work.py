@@ -72,11 +72,27 @@ class Federation(Curator):
         self.sign(site / "request.pem", site / "certificate.pem", days=days, age_days=age_days)
         return credentials_of(site)
 
-    def sign(self, request: Path, output: Path, *, days: int = 90, age_days: int = 0) -> None:
+    def sign(
+        self,
+        request: Path,
+        output: Path,
+        *,
+        days: int = 90,
+        age_days: int = 0,
+        renews: str | None = None,
+    ) -> None:
         issued = NOW - timedelta(days=age_days)
         term = days + age_days
         content = request.read_bytes()
-        sign_request(self.pki, request=content, name=None, output=output, days=term, now=issued)
+        sign_request(
+            self.pki,
+            request=content,
+            name=None,
+            output=output,
+            days=term,
+            now=issued,
+            renews=renews,
+        )
 
     def events(self) -> list[dict[str, object]]:
         """Whole lines only: the daemon may be writing another."""
@@ -217,7 +233,8 @@ def test_an_owners_new_certificate_is_accepted_while_the_old_one_still_is(
     code, renewed = site.run("renew")
     assert code == 0, renewed
     assert site.run("doctor")[0] == 0, "the old pair is in use"
-    curator.sign(Path(renewed["request"]), tmp_path / "new.pem")
+    serial = x509.load_pem_x509_certificate(old.certificate).serial_number
+    curator.sign(Path(renewed["request"]), tmp_path / "new.pem", renews=f"{serial:x}")
     assert site.run("renew", "--certificate", str(tmp_path / "new.pem"))[0] == 0
     assert site.run("doctor")[0] == 0
     new = credentials_of(site.folder)

@@ -152,20 +152,29 @@ def test_certificates_made_by_the_commands_carry_a_whole_study(tmp_path: Path) -
         )
         assert (code, made["role"], made["name"]) == (0, role, name)
 
-    key = ec.generate_private_key(ec.SECP256R1())
-    request = (
-        x509.CertificateSigningRequestBuilder()
-        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "owner-1")]))
-        .sign(key, hashes.SHA256())
-    )
-    (tmp_path / "request.pem").write_bytes(request.public_bytes(Encoding.PEM))
+    def request_of(name: str) -> bytes:
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        made = x509.CertificateSigningRequestBuilder().subject_name(subject)
+        signed = made.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
+        return signed.public_bytes(Encoding.PEM)
+
+    (tmp_path / "request.pem").write_bytes(request_of("owner-1"))
     sign = ("pki", "sign", "--directory", authority, "--request", tmp_path / "request.pem")
     output = ("--output", tmp_path / "certificate.pem")
+    code, asked = run_curator("pki", "show", tmp_path / "request.pem")
+    assert (code, asked["name"]) == (0, "owner-1")
     code, failed = run_curator(*sign, *output, "--name", "owner-2")
     assert (code, failed["error"]["class"]) == (41, "IdentityError")
     code, signed = run_curator(*sign, *output, "--name", "owner-1")
     assert (code, signed["name"]) == (0, "owner-1")
-    assert len(signed["fingerprint"]) == 64
+    assert signed["fingerprint"] == asked["fingerprint"]
+    other = request_of("owner-1")
+    (tmp_path / "request.pem").write_bytes(other)
+    again = (*sign, "--output", tmp_path / "second.pem")
+    code, failed = run_curator(*again)
+    assert (code, failed["error"]["class"]) == (41, "IdentityError")
+    assert not (tmp_path / "second.pem").exists()
+    assert run_curator(*again, "--renews", signed["serial"])[0] == 0
 
     curator.start()
     try:

@@ -20,7 +20,8 @@ from dppca.common.transport.tls import (
     compute_fingerprint,
     load_credentials,
 )
-from dppca.curator.certificates.pki import init_authority, issue, sign_request
+from dppca.curator.certificates.pki import init_authority, issue, show_request, sign_request
+from dppca.curator.certificates.revocation import list_certificates, revoke
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -209,3 +210,78 @@ def test_a_key_on_another_curve_is_not_certified(
         )
     assert not (tmp_path / "out.pem").exists()
     assert not (authority / "issued").exists()
+
+
+def _serials(authority: Path) -> list[str]:
+    return [each.serial for each in list_certificates(authority).certificates]
+
+
+@pytest.mark.parametrize("name", [None, "hospital-a"])
+@pytest.mark.parametrize("curve", [ec.SECP256R1(), ec.SECP384R1()], ids=lambda curve: curve.name)
+def test_a_second_key_for_a_name_that_is_valid_is_refused(
+    authority: Path, tmp_path: Path, name: str | None, curve: ec.EllipticCurve
+) -> None:
+    sign(authority, request_for("hospital-a"), tmp_path / "first.pem")
+    (first,) = _serials(authority)
+    second = request_for("hospital-a", key=ec.generate_private_key(curve))
+    with pytest.raises(IdentityError, match=f"already.*another key, {first}.*--renews {first}"):
+        sign(authority, second, tmp_path / "second.pem", name)
+    assert not (tmp_path / "second.pem").exists()
+    assert _serials(authority) == [first], "nothing was signed"
+
+
+def test_a_key_is_replaced_where_the_operator_names_its_certificate(
+    authority: Path, tmp_path: Path
+) -> None:
+    def renewed(serial: str, output: str) -> None:
+        request = request_for("hospital-a")
+        path = tmp_path / output
+        sign_request(
+            authority, request=request, name=None, output=path, days=30, now=NOW, renews=serial
+        )
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    sign(authority, request_for("hospital-a", key=key), tmp_path / "first.pem")
+    sign(authority, request_for("hospital-b"), tmp_path / "other.pem")
+    first, other = _serials(authority)
+    for wrong in ("ab", other):
+        with pytest.raises(SettingError, match="no valid certificate"):
+            renewed(wrong, "second.pem")
+    renewed(first.upper(), "second.pem")
+    assert len(_serials(authority)) == 3
+    with pytest.raises(IdentityError, match="already"):
+        sign(authority, request_for("hospital-a", key=key), tmp_path / "third.pem")
+
+
+def test_the_same_key_is_certified_again_without_a_word(authority: Path, tmp_path: Path) -> None:
+    request = request_for("hospital-a")
+    sign(authority, request, tmp_path / "first.pem")
+    sign(authority, request, tmp_path / "second.pem")
+    assert len(_serials(authority)) == 2
+
+
+@pytest.mark.parametrize("how", ["revoked", "ended"])
+def test_a_name_whose_certificate_is_no_longer_valid_may_have_a_new_key(
+    authority: Path, tmp_path: Path, how: str
+) -> None:
+    sign(authority, request_for("hospital-a"), tmp_path / "first.pem")
+    now = NOW if how == "revoked" else NOW + timedelta(days=31)
+    if how == "revoked":
+        revoke(authority, now=NOW, serial=_serials(authority)[0])
+    request, path = request_for("hospital-a"), tmp_path / "second.pem"
+    sign_request(authority, request=request, name=None, output=path, days=30, now=now)
+    assert path.exists()
+
+
+def test_a_request_is_shown_before_anything_is_signed(authority: Path, tmp_path: Path) -> None:
+    request = request_for("hospital-a")
+    shown = show_request(request)
+    assert not (authority / "issued").exists()
+    made = sign_request(
+        authority, request=request, name=None, output=tmp_path / "c.pem", days=30, now=NOW
+    )
+    assert (shown.name, shown.fingerprint) == (made.name, made.fingerprint)
+    with pytest.raises(IdentityError, match="not a signing request"):
+        show_request(b"nonsense")
+    with pytest.raises(IdentityError, match="P-256"):
+        show_request(request_for("a", key=ec.generate_private_key(ec.BrainpoolP256R1())))

@@ -10,7 +10,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from dppca.common.errors import IdentityError, SettingError
 from dppca.common.shell import files
 from dppca.common.transport.tls import check_credentials, compute_fingerprint, load_credentials
-from dppca.curator.certificates.pki import init_authority, sign_request
+from dppca.curator.certificates.pki import init_authority, show_request, sign_request
+from dppca.curator.certificates.revocation import list_certificates
 from dppca.owner.site.config import Site
 from dppca.owner.site.enrolment import begin_renewal, enrol, finish_renewal, is_cut_off
 
@@ -35,7 +36,12 @@ def site(tmp_path: Path, authority: Path) -> Site:
 
 def signed(authority: Path, request: Path, output: Path, days: int = 365) -> bytes:
     content = request.read_bytes()
-    sign_request(authority, request=content, name=None, output=output, days=days, now=NOW)
+    name = show_request(content).name
+    known = [each for each in list_certificates(authority).certificates if each.name == name]
+    renews = known[0].serial if known else None
+    sign_request(
+        authority, request=content, name=None, output=output, days=days, now=NOW, renews=renews
+    )
     return output.read_bytes()
 
 
