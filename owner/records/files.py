@@ -14,8 +14,8 @@ from typing import Any, Final, Self
 
 import pyarrow as pa
 
-from dppca.common.documents.file_kinds import kind_of
 from dppca.common.errors import DataError
+from dppca.common.shell.file_kinds import kind_of
 from dppca.owner.records.columnar import open_arrow, open_parquet
 from dppca.owner.records.delimited import open_csv
 from dppca.owner.records.faults import FaultCount, LineFault

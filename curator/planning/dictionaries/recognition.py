@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from dppca.common.documents.file_kinds import kind_of
 from dppca.common.documents.yaml_text import MAX_DOCUMENT_BYTES
 from dppca.common.errors import SettingError
+from dppca.common.shell.file_kinds import kind_of
 from dppca.curator.planning.dictionaries.dictionary import Dictionary
 from dppca.curator.planning.dictionaries.json_forms import read_json
 from dppca.curator.planning.dictionaries.table_forms import read_table

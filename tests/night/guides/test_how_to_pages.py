@@ -79,7 +79,7 @@ def test_postgres_from_a_role_to_a_contribution(
     assert (tmp_path / ".pg_service.conf").read_text().startswith(kept)
     assert "400" in service
     assert "study " + study.name + " can be served by people (400 rows)" in " ".join(policy.split())
-    assert "its role may change nothing" in " ".join(policy.split())
+    assert "its role has no right to change rows" in " ".join(policy.split())
     assert "No faults" in look
     assert (tmp_path / "keys.csv").read_text() == "attribute,fault,person_id\n"
     assert site.history.reservations[0].request.query_sha256

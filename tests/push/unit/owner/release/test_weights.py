@@ -88,7 +88,7 @@ def test_nothing_in_the_file_is_computed_from_rows_but_the_noised_weights(site: 
     assert set(archive["state"]) == {"classes_", "noised_"}
     metadata = json.loads(archive["metadata"])
     public = {"kind", "version", "label", "study_digest", "schema", "target", "method", "kernel"}
-    public |= {"settings", "receipt", "scikit_learn", "software"}
+    public |= {"owner", "settings", "receipt", "scikit_learn", "software"}
     assert set(metadata) == public | {"fit"}
     assert metadata["fit"] is None
     text = json.dumps(metadata)
