@@ -43,6 +43,7 @@ PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 MAX_BYTES = 1 << 27
 _MOST_MARKS = 64
+_FIELDS, _SIGNATURE_FIELDS = {"payload", "payloadType", "signatures"}, {"cert", "keyid", "sig"}
 _MARKS = re.compile(rb"[\[{,:]")
 """Marks of JSON's structure. An envelope has a dozen of them: the rest is base64 and PEM."""
 _HASHES: dict[str, type[hashes.SHA256 | hashes.SHA384 | hashes.SHA512]] = {
@@ -166,7 +167,10 @@ def open_envelope(
         entry = _signature(document)
         certificate, keyid = str(entry["cert"]).encode("ascii"), str(entry.get("keyid", ""))
         envelope = _envelope(document, entry)
-        if as_written and canonical_json(envelope.to_dict()) != canonical_json(document):
+        if as_written and (
+            (document.keys(), entry.keys()) != (_FIELDS, _SIGNATURE_FIELDS)
+            or canonical_json(envelope.to_dict()) != canonical_json(document)
+        ):
             raise damaged
     except (SigningError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise damaged from error

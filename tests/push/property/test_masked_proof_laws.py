@@ -111,9 +111,10 @@ def test_a_value_that_a_curator_changes_or_leaves_out_is_found(data: st.DataObje
     _require_found(place, left_out=not data.draw(st.booleans()))
 
 
-def test_every_value_of_the_sum_is_checked() -> None:
+@pytest.mark.parametrize("inside", ["sum", "releases"])
+def test_every_value_of_the_sum_and_of_its_releases_is_checked(inside: str) -> None:
     """All of them, not a sample: this is what `trust: aggregate` adds."""
-    places = [place for place in _checked_places() if place[0] == "sum" and len(place) > 1]
-    assert len(places) > 50
+    places = [place for place in _checked_places() if place[0] == inside and len(place) > 1]
+    assert len(places) > 30
     for place in places:
         _require_found(place)
