@@ -6,7 +6,8 @@ with the arguments, the environment and the end of one that is started; it share
 no more than the code that was loaded before any of them began. `multiprocessing` keeps the server.
 A party's keys and rows are never in it: it runs no command itself.
 
-Only where a system can fork without harm (Linux); elsewhere commands are started one by one.
+Only where a system can fork without harm (Linux), and not with ``PYTHONPATH``, whose owner wants
+what lies there at the start of every process; otherwise commands are started one by one.
 """
 
 import multiprocessing
@@ -70,21 +71,27 @@ class ForkedCommand:
         return self._process.exitcode
 
 
-def load(modules: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Start the process that commands are forked from, unless it runs.
+def load(modules: Sequence[str], environment: Mapping[str, str]) -> bool:
+    """Start the process that commands are forked from, unless it runs; False if none can be.
 
-    It imports ``modules`` with ``environment``, which libraries read when they are loaded; so this
-    process's own is changed for a moment: call it before there are threads.
+    Its socket needs a short path, which a folder for temporary files may not have. It imports
+    ``modules`` with ``environment``, which libraries read when they are loaded; so this process's
+    own is changed for a moment: call it before there are threads.
     """
+    if not AVAILABLE or environment.get("PYTHONPATH"):
+        return False
     forkserver.set_forkserver_preload(list(modules))
     kept = dict(os.environ)
     try:
         os.environ.clear()
         os.environ.update(environment)
         forkserver.ensure_running()
+    except OSError:
+        return False
     finally:
         os.environ.clear()
         os.environ.update(kept)
+    return True
 
 
 def unload() -> None:

@@ -66,9 +66,7 @@ class Processes(AbstractContextManager["Processes"]):
 
     def __init__(self, preload: Sequence[str] = ()) -> None:
         self._live: set[Running] = set()
-        self._forks = bool(preload) and preloaded.AVAILABLE
-        if self._forks:
-            preloaded.load(preload, environment())
+        self._forks = bool(preload) and preloaded.load(preload, environment())
         self._lock = threading.Lock()
         self._stopped = False
 

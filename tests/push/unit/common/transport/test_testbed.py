@@ -75,3 +75,18 @@ def test_a_forked_command_is_a_process_and_a_session_of_its_own_with_a_partys_en
     assert all("DPPCA_SITE" not in each[3] for each in told)
     assert all(each[4] for each in told), "loaded before it began"
     assert os.environ["DPPCA_SITE"] == "of a real site"
+
+
+@pytest.mark.parametrize("place", ["PYTHONPATH", "TMPDIR"])
+def test_commands_are_started_one_by_one_where_a_fork_would_be_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """PYTHONPATH may change each process at its start; a socket needs a short path."""
+    folder = tmp_path / ("long" * 30)
+    folder.mkdir()
+    monkeypatch.setenv(place, str(folder))
+    monkeypatch.setattr("tempfile.tempdir", str(folder) if place == "TMPDIR" else None)
+    monkeypatch.setattr("multiprocessing.util.get_temp_dir", lambda: str(folder))
+    monkeypatch.setattr(preloaded, "ForkedCommand", None)  # none is made
+    with Processes(FORKED) as live, pytest.raises(SettingError, match=r"^owner-1: no site"):
+        live.call("owner-1", "dppca.owner.cli", "--site", str(tmp_path / "none"), "budget")
