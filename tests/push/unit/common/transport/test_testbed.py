@@ -87,6 +87,6 @@ def test_commands_are_started_one_by_one_where_a_fork_would_be_another(
     monkeypatch.setenv(place, str(folder))
     monkeypatch.setattr("tempfile.tempdir", str(folder) if place == "TMPDIR" else None)
     monkeypatch.setattr("multiprocessing.util.get_temp_dir", lambda: str(folder))
-    monkeypatch.setattr(preloaded, "ForkedCommand", None)  # none is made
+    monkeypatch.setattr("dppca.common.transport.testbed.ForkedCommand", None)  # none is made
     with Processes(FORKED) as live, pytest.raises(SettingError, match=r"^owner-1: no site"):
         live.call("owner-1", "dppca.owner.cli", "--site", str(tmp_path / "none"), "budget")
