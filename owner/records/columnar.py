@@ -71,7 +71,8 @@ class ParquetRows(Rows):
                 ).iter_batches(
                     wanted.batch_rows, row_groups=groups, columns=fields, use_threads=False
                 ):
-                    arrays = [of_field(batch.schema.field(f), batch.column(f)) for f in fields]
+                    schema = batch.schema  # made anew each time
+                    arrays = [of_field(schema.field(f), batch.column(f)) for f in fields]
                     for array in arrays:
                         _check_codes(array)
                     yield arrays
@@ -93,8 +94,9 @@ class ArrowRows(Rows):
                 arrays = [batch.column(position) for position in positions]
                 for array in arrays:
                     _check_structure(array)
+                schema = batch.schema
                 arrays = [
-                    of_field(batch.schema.field(position), array)
+                    of_field(schema.field(position), array)
                     for position, array in zip(positions, arrays, strict=True)
                 ]
                 for start in range(0, batch.num_rows, wanted.batch_rows):
