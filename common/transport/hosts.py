@@ -156,6 +156,14 @@ def _connect(dialled: DialTarget, end: float) -> Generator[socket.socket | Sight
             yield Sight(Reach.REFUSED, error.strerror or str(error))
 
 
+def _is_connected(raw: socket.socket) -> bool:
+    try:
+        raw.getpeername()
+    except OSError:
+        return False
+    return True
+
+
 def _secure(raw: socket.socket, ca: bytes, end: float) -> Sight:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
@@ -164,8 +172,11 @@ def _secure(raw: socket.socket, ca: bytes, end: float) -> Sight:
     try:
         context.load_verify_locations(cadata=ca.decode("ascii"))
         raw.settimeout(max(end - time.monotonic(), 0.1))
-        with raw, context.wrap_socket(raw) as secured:
-            return Sight(Reach.SECURED, "", secured.getpeercert(binary_form=True) or b"")
+        with raw:
+            if not _is_connected(raw):  # `wrap_socket` would leave its socket open
+                return Sight(Reach.CLOSED)
+            with context.wrap_socket(raw) as secured:
+                return Sight(Reach.SECURED, "", secured.getpeercert(binary_form=True) or b"")
     except TimeoutError:
         return Sight(Reach.SILENT, _TAKEN)
     except ssl.SSLCertVerificationError as error:
