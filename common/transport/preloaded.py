@@ -42,13 +42,8 @@ class ForkedCommand:
         """The system's number of the process."""
         return self._process.pid or 0
 
-    @property
-    def returncode(self) -> int | None:
-        """Exit code, negative for a signal; None while the command runs."""
-        return self._process.exitcode
-
     def poll(self) -> int | None:
-        """Return the exit code, or None."""
+        """Return the exit code, negative for a signal; None while the command runs."""
         return self._process.exitcode
 
     def send_signal(self, number: int) -> None:

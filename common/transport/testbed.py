@@ -60,8 +60,8 @@ class CommandAnswer:
 class Processes(AbstractContextManager["Processes"]):
     """Set of processes that ends them when the block is left, in any way.
 
-    With ``preload``, names of modules, `call` forks commands from one process that has loaded them
-    (`preloaded`), where the system allows.
+    With ``preload``, names of modules, `begin` forks command lines from one process that has loaded
+    them (`preloaded`), where the system allows.
     """
 
     def __init__(self, preload: Sequence[str] = ()) -> None:
