@@ -22,7 +22,7 @@ from typing import Any, Protocol, TypeVar
 import click
 from threadpoolctl import threadpool_limits
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.common.shell.console import progress
 
 Found = dict[str, Any]

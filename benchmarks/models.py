@@ -35,8 +35,8 @@ from benchmarks.studies import (
     write_csv,
 )
 from dppca.common.documents.amounts import decimal_text
-from dppca.common.errors import SettingError
 from dppca.common.estimators.base.classifier import Classifier
+from dppca.common.kernel.errors import SettingError
 from dppca.common.papers import AGSVM, DPSVD, PCADPSVM, SVM, PrivateSVM
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.schema import Column, Schema

@@ -36,7 +36,7 @@ import yaml
 from numpy.typing import NDArray
 
 from benchmarks.releases import BITS, state_privacy
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.common.schema import Column, Numeric, Schema, encode
 from dppca.common.schema.columns import parse_column
 from dppca.common.shell.console import run

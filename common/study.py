@@ -36,7 +36,7 @@ from dppca.common.documents.names import require_party_name
 from dppca.common.documents.tables import html_table
 from dppca.common.documents.values import differing_keys
 from dppca.common.documents.yaml_text import MAX_DOCUMENT_BYTES, NotYamlError, load_yaml
-from dppca.common.errors import SettingError, StudyError, TooManyRowsError
+from dppca.common.kernel.errors import SettingError, StudyError, TooManyRowsError
 from dppca.common.schema.attributes import Name
 from dppca.common.schema.document import Schema, canonical_json
 from dppca.common.schema.partitions import MAX_LEAVES, MAX_TABLES

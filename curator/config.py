@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 
 _LARGEST_PORT = 65_535
 

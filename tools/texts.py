@@ -2,7 +2,7 @@
 
 ``python -m tools.texts`` finds five kinds and imports nothing of what it reads. *Page*: templates,
 without tags. *Help*: docstrings of commands, texts of their options. *Key*: meanings of JSON keys,
-in `Annotated`. *Refusal*: what an error of `dppca.common.errors`, or of click, is given. *Line*:
+in `Annotated`. *Refusal*: what an error of `dppca.common.kernel.errors`, or of click, is given. *Line*:
 any other text of two words or more, printed or part of a refusal. A value is its ``{expression}``.
 """
 
@@ -16,7 +16,7 @@ from operator import attrgetter
 
 import click
 
-from dppca.common.errors import error_kinds
+from dppca.common.kernel.errors import error_kinds
 from tools.markdown import ROOT
 
 KINDS = ("page", "help", "key", "refusal", "line")

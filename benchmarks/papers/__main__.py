@@ -10,7 +10,7 @@ import click
 from benchmarks.papers.data import find_source
 from benchmarks.papers.experiments import ExperimentDocument, find_experiment, make_report
 from benchmarks.papers.trials import Scope
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.console import emit, prints, run
 
 

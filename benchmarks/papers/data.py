@@ -34,7 +34,7 @@ from benchmarks.papers.rows import (
     read_libsvm,
 )
 from benchmarks.studies import adult, data_folder, nltcs
-from dppca.common.errors import DataError, SettingError
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.schema import Numeric
 from dppca.common.schema.columns import cell_texts
 from dppca.owner.records.files import read_by_suffix

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.studies import PublicData, coded_rows, parse_rows, value_columns
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.common.papers.unit_ball import UnitBall
 from dppca.common.schema import Numeric, Schema
 

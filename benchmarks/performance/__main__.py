@@ -11,7 +11,7 @@ import click
 from benchmarks.performance.machine import load, machine_facts
 from benchmarks.performance.page import keep, table_text
 from benchmarks.performance.registry import BENCHMARKS, BenchmarkPlan, find_benchmark
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.console import run
 
 

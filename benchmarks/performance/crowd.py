@@ -21,7 +21,7 @@ from benchmarks.performance.round_party import THROW, path_of
 from benchmarks.releases import owner_name
 from dppca.common.attestation.contributions import sign_release
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.errors import ConflictError
+from dppca.common.kernel.errors import ConflictError
 from dppca.common.study import Study
 from dppca.common.transport.channels import open_channel, with_retries
 from dppca.common.transport.codec import contribution_parts

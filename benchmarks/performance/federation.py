@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.environments import read_peak_mib
 from benchmarks.releases import numeric_attributes, state_privacy, state_study
 from dppca.common.aggregation.contribution import MaskedRelease
-from dppca.common.errors import UnreachableError
+from dppca.common.kernel.errors import UnreachableError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.noise.entropy import SeededEntropy

@@ -12,7 +12,7 @@ from time import perf_counter, process_time
 from typing import Protocol, cast
 
 from benchmarks.environments import Ask, GuestError, PatienceError, find_environment, open_guest
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 
 BENCHMARKS = (
     *("dense", "labels", "files", "databases", "engines", "spark", "libraries", "resolution"),

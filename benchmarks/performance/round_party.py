@@ -29,7 +29,7 @@ from dppca.common.aggregation.opening import answer, open_set
 from dppca.common.aggregation.seals import OpenerKey
 from dppca.common.aggregation.terms import Terms
 from dppca.common.documents.messages import StudyState
-from dppca.common.errors import UnreachableError
+from dppca.common.kernel.errors import UnreachableError
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate, draw
 from dppca.common.shell.files import write_file

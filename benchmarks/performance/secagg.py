@@ -21,7 +21,7 @@ from dppca.common.aggregation.pooling import require_opening, require_upload, sh
 from dppca.common.aggregation.streams import SEED_BYTES
 from dppca.common.aggregation.sum_messages import Opening, SealedSet, Upload, Vote
 from dppca.common.aggregation.terms import Terms
-from dppca.common.errors import ConflictError, OpeningRefusedError
+from dppca.common.kernel.errors import ConflictError, OpeningRefusedError
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.deploy.simulation.aggregation import Aggregation
 from dppca.deploy.simulation.in_memory import Parties, make_parties

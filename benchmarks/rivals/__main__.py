@@ -7,7 +7,7 @@ import click
 from benchmarks.performance.machine import machine_facts
 from benchmarks.rivals import page
 from benchmarks.rivals.cells import read_cells, run_cells, summarize
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.console import run
 
 SPLITS = 3

@@ -29,7 +29,7 @@ from math import ceil, comb
 from typing import Any
 
 from benchmarks.releases import BITS, state_privacy, state_study
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.privacy.accounting import rho_from_epsilon_delta
 from dppca.common.privacy.release import sensitivity_shape
 from dppca.common.privacy.sensitivity import BoxShape

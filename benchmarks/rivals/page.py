@@ -13,7 +13,7 @@ from benchmarks.experiment import markdown_table
 from benchmarks.rivals import parties, pca, synthetic
 from benchmarks.rivals.cells import RivalRun
 from benchmarks.rivals.prose import ABOUT, HEAD
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs/explanation"
 JSON_FILE, PAGE = FOLDER / "comparison.json", FOLDER / "comparison.md"

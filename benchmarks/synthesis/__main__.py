@@ -8,7 +8,7 @@ from benchmarks.experiment import page_options, run_trials
 from benchmarks.synthesis.page import keep, page, summarize
 from benchmarks.synthesis.subjects import SUBJECTS
 from benchmarks.synthesis.trials import DRAWS, SPLITS, list_trials, run_trial
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.console import run
 
 

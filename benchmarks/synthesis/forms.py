@@ -5,7 +5,7 @@ from typing import Any
 
 from benchmarks.releases import plain_attributes
 from benchmarks.synthesis.subjects import Subject
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.deploy.simulation.demo import demo_study
 
 PLAIN, SHAPED, TARGETED = "plain", "shaped", "shaped, targets"

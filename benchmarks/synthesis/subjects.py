@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from benchmarks.releases import plain_attributes
 from benchmarks.studies import ROOT, adult, data_folder, nltcs, parse_rows
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.common.schema import Column, Schema
 from dppca.common.schema.columns import parse_column
 from dppca.deploy.simulation.demo import TARGET, demo_study, demo_table

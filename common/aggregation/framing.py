@@ -6,7 +6,7 @@ over these bytes are unambiguous. Lengths are 4 bytes, big-endian.
 
 from collections.abc import Sequence
 
-from dppca.common.errors import LimitError, UploadError
+from dppca.common.kernel.errors import LimitError, UploadError
 
 _LENGTH = 4
 

@@ -15,7 +15,7 @@ from dppca.common.aggregation.seals import seal
 from dppca.common.aggregation.streams import SEED_BYTES, subtract_stream
 from dppca.common.aggregation.sum_messages import Statement, Upload
 from dppca.common.aggregation.terms import GUARDS, Terms, key_bytes
-from dppca.common.errors import IdentityError, SettingError
+from dppca.common.kernel.errors import IdentityError, SettingError
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.signing import Purpose, sign
 

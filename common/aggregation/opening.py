@@ -26,7 +26,7 @@ from dppca.common.aggregation.sum_messages import (
     require_vote,
 )
 from dppca.common.aggregation.terms import Terms
-from dppca.common.errors import IdentityError, OpeningRefusedError, SealError
+from dppca.common.kernel.errors import IdentityError, OpeningRefusedError, SealError
 from dppca.common.signing import Purpose, sign
 
 

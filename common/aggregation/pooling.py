@@ -22,7 +22,7 @@ from dppca.common.aggregation.sum_messages import (
     set_digest,
 )
 from dppca.common.aggregation.terms import GUARDS, Terms
-from dppca.common.errors import ConflictError, GarbledSumError, UploadError
+from dppca.common.kernel.errors import ConflictError, GarbledSumError, UploadError
 from dppca.common.signing import Purpose
 
 LARGEST = 1 << 62

@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.hpke import (
     Suite,
 )
 
-from dppca.common.errors import ArtefactError, SealError, StudyError
+from dppca.common.kernel.errors import ArtefactError, SealError, StudyError
 from dppca.common.privacy.noise.entropy import EntropySource
 
 SEAL_OVERHEAD = 1136

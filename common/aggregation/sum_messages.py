@@ -17,7 +17,7 @@ from dppca.common.aggregation.seals import SEAL_OVERHEAD
 from dppca.common.aggregation.streams import SEED_BYTES
 from dppca.common.aggregation.terms import Terms
 from dppca.common.documents.names import is_party_name
-from dppca.common.errors import ConflictError, LimitError, SignatureError, UploadError
+from dppca.common.kernel.errors import ConflictError, LimitError, SignatureError, UploadError
 from dppca.common.signing import Purpose, is_signed
 
 _HASH = 32

@@ -25,7 +25,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.errors import ArtefactError
+from dppca.common.kernel.errors import ArtefactError
 
 MAX_MEMBERS = 10_000
 _LOCAL = struct.Struct("<4sHHHHHIIIHH")

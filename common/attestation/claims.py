@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from dppca.common.documents.amounts import Whole
 from dppca.common.documents.values import differing_keys
-from dppca.common.errors import AlteredError, ReceiptError, StudyError
+from dppca.common.kernel.errors import AlteredError, ReceiptError, StudyError
 from dppca.common.privacy.composition import ComposedGuarantee, Round, compose_guarantee
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import MaskedClaims, MomentReceipt, receipt_for, sensitivity_shape

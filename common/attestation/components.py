@@ -46,7 +46,7 @@ from dppca.common.attestation.sums import (
     require_evidence,
 )
 from dppca.common.documents.values import to_document
-from dppca.common.errors import ReceiptError, SettingError, SignatureError, StudyError
+from dppca.common.kernel.errors import ReceiptError, SettingError, SignatureError, StudyError
 from dppca.common.privacy.composition import Round
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration

@@ -29,7 +29,7 @@ from dppca.common.attestation.envelopes import (
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.results import Share
 from dppca.common.attestation.signatures import Signer
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     ArtefactError,
     ContradictionError,
     ReceiptError,

@@ -20,7 +20,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from dppca.common.errors import ArtefactError
+from dppca.common.kernel.errors import ArtefactError
 
 PAGE_BYTES = 16 << 20
 """Our writers begin a page after 1 MiB."""

@@ -17,7 +17,7 @@ from cryptography.x509.oid import NameOID
 
 from dppca.common.documents.names import one_line
 from dppca.common.documents.values import DigestText
-from dppca.common.errors import IdentityError, SignatureError
+from dppca.common.kernel.errors import IdentityError, SignatureError
 from dppca.common.transport.tls import (
     Credentials,
     Identity,

@@ -38,7 +38,7 @@ from dppca.common.aggregation.terms import Terms
 from dppca.common.attestation.contributions import SignedRelease
 from dppca.common.attestation.envelopes import signing_certificate
 from dppca.common.attestation.signatures import load_certificate
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     AlteredError,
     ConflictError,
     LimitError,

@@ -30,7 +30,7 @@ from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.results import Share
 from dppca.common.documents.messages import METADATA_KEY, Form
 from dppca.common.documents.values import to_document
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     AlteredError,
     ArtefactError,
     DppcaError,

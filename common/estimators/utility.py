@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from dppca.common.errors import RangeError
+from dppca.common.kernel.errors import RangeError
 from dppca.common.numerics.comparison import choose_rows
 from dppca.common.numerics.rowwise import GridWeights, weights_on
 from dppca.common.numerics.synthesis.discretize import threshold_labels

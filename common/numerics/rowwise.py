@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.errors import RangeError
+from dppca.common.kernel.errors import RangeError
 
 _EXACT = 1 << 53
 _BLOCK_VALUES = 1 << 13  # values of a product at a time, so that they stay in the cache

@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
-from dppca.common.errors import BusyError, DppcaError, SettingError, UnreachableError
+from dppca.common.kernel.errors import BusyError, DppcaError, SettingError, UnreachableError
 from dppca.common.pages.guard import STATIC, LocalSessionMiddleware, Session
 from dppca.common.pages.rendering import STATIC as STATIC_FOLDER
 from dppca.common.pages.rendering import render

@@ -29,7 +29,6 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 from sklearn.utils import check_random_state
 
-from dppca.common.errors import SettingError
 from dppca.common.estimators.base.classifier import Classifier, Gamma, resolve_gamma
 from dppca.common.estimators.base.guarantee import Variant, promise_as_printed
 from dppca.common.estimators.base.inputs import make_signs
@@ -40,6 +39,7 @@ from dppca.common.estimators.base.settings import (
     refuse_delta,
 )
 from dppca.common.estimators.base.weight_noise import split_over
+from dppca.common.kernel.errors import SettingError
 
 _TOLERANCE = 1e-3
 _SMALLEST_ERROR = float(

@@ -44,7 +44,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, Inexact, local
 from functools import lru_cache
 
 from dppca.common.documents.amounts import DECIMALS
-from dppca.common.errors import BudgetExceededError, SettingError
+from dppca.common.kernel.errors import BudgetExceededError, SettingError
 
 _STEP = Decimal(1).scaleb(-DECIMALS)
 _MAX_DECIMALS = 30  # of a given epsilon or rho, so that sums of many of them are exact

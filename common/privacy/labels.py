@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from dppca.common.errors import LabelError
+from dppca.common.kernel.errors import LabelError
 
 
 class Label(StrEnum):

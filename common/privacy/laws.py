@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from dppca.common.documents.amounts import round_up
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.privacy.accounting import (
     PrivacyCost,
     epsilon_from_rho,

@@ -31,7 +31,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.errors import RangeError, SettingError
+from dppca.common.kernel.errors import RangeError, SettingError
 from dppca.common.privacy.accounting import (
     PrivacyCost,
     require_amount,

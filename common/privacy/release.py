@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.documents.amounts import Whole, decimal_text, whole
-from dppca.common.errors import ArtefactError, SchemaMismatchError, SettingError, StudyError
+from dppca.common.kernel.errors import ArtefactError, SchemaMismatchError, SettingError, StudyError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.laws import LAWS

@@ -111,7 +111,7 @@ from itertools import product, takewhile
 from math import ceil, comb, floor, isqrt
 from typing import Annotated
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 
 MAX_RESOLUTION_BITS = 14
 ROOT_BITS = 96  # irrational bounds are rounded up to multiples of 2^-96

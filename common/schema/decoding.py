@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.errors import SchemaMismatchError
+from dppca.common.kernel.errors import SchemaMismatchError
 from dppca.common.schema.attributes import Numeric
 from dppca.common.schema.cells import Scale
 from dppca.common.schema.coding import Column

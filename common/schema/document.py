@@ -29,7 +29,7 @@ from pydantic import (
 
 from dppca.common.documents.faults import explain_faults
 from dppca.common.documents.tables import html_table
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.schema.attributes import Attribute, Categorical, Name, Numeric, describe_values
 from dppca.common.schema.cells import Cells, make_cells
 from dppca.common.schema.layout import ColumnKind, Layout

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from dppca.common.errors import PeerError
+from dppca.common.kernel.errors import PeerError
 
 _DAYS, _YEARS = 10, 730  # days from which hours, and days, are left out
 

@@ -1,6 +1,6 @@
 """The shell around every command: errors to exit codes, JSON or text, progress.
 
-A command raises errors of `dppca.common.errors`; `run` prints the message and exits with the
+A command raises errors of `dppca.common.kernel.errors`; `run` prints the message and exits with the
 class's exit code. With ``--json`` standard output carries exactly one JSON document, of the result
 or of the error. Progress goes to standard error, only on a terminal, and only after a second.
 
@@ -29,7 +29,7 @@ import click
 
 from dppca.common.documents.names import escaped_json, shown
 from dppca.common.documents.values import ErrorDocument, to_document
-from dppca.common.errors import DppcaError, SettingError
+from dppca.common.kernel.errors import DppcaError, SettingError
 from dppca.common.shell.pasting import pasted, repeat_options
 from dppca.common.shell.shutdown import run_exit_hooks
 

@@ -20,7 +20,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 
 HAS_MODES: Final = os.name == "posix"
 """True if a file's mode restricts who may open it; False on Windows."""

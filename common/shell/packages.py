@@ -7,7 +7,7 @@ package index may not know this software.
 from importlib import import_module
 from types import ModuleType
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 
 
 def require_package(module: str, *others: str, purpose: str) -> ModuleType:

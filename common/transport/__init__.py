@@ -16,7 +16,7 @@ References: gRPC, doc/environment_variables.md; RFC 5489 (suites with ECDHE_PSK)
 import os
 import sys
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 
 VARIABLE = "GRPC_SSL_CIPHER_SUITES"
 NO_TLS_12 = "ECDHE-PSK-CHACHA20-POLY1305"

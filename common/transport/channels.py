@@ -21,7 +21,7 @@ import tenacity
 from google.protobuf.message import Message
 
 from dppca.common.documents.names import nearest_name
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     DppcaError,
     IdentityError,
     LimitError,

@@ -20,7 +20,7 @@ from dppca.common.documents.amounts import parse_positive
 from dppca.common.documents.messages import Form as Form
 from dppca.common.documents.messages import StudyState as StudyState
 from dppca.common.documents.names import one_line
-from dppca.common.errors import LimitError, PeerError, UploadError
+from dppca.common.kernel.errors import LimitError, PeerError, UploadError
 from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.shell.clock import read_unix_time
 from dppca.common.transport.channels import CHUNK_BYTES

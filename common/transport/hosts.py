@@ -17,7 +17,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from enum import IntEnum
 
-from dppca.common.errors import IdentityError
+from dppca.common.kernel.errors import IdentityError
 from dppca.common.transport.proxies import HttpProxy
 from dppca.common.transport.tls import Role
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.client import HTTPException, HTTPResponse
 
-from dppca.common.errors import UnreachableError
+from dppca.common.kernel.errors import UnreachableError
 
 ANSWER_S = 10.0
 """Timeout of the connection to a proxy, and of its answer."""

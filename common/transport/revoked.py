@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from dppca.common.errors import IdentityError
+from dppca.common.kernel.errors import IdentityError
 from dppca.common.transport.tls import x509_faults
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
-from dppca.common.errors import DppcaError, PeerError, UnreachableError, error_kinds
+from dppca.common.kernel.errors import DppcaError, PeerError, UnreachableError, error_kinds
 from dppca.common.shell.checkpoints import VARIABLE
 from dppca.common.shell.files import CredentialFolder
 from dppca.common.transport import preloaded

@@ -20,7 +20,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from dppca.common.errors import IdentityError
+from dppca.common.kernel.errors import IdentityError
 from dppca.common.shell.files import CredentialFolder
 
 if TYPE_CHECKING:

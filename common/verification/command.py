@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from dppca.common.errors import UnvouchedError
+from dppca.common.kernel.errors import UnvouchedError
 from dppca.common.shell.console import FILE, FOLDER, emit
 from dppca.common.shell.files import read_content
 

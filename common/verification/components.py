@@ -22,7 +22,7 @@ from dppca.common.attestation.signatures import UNVOUCHED, UNVOUCHED_WHY, Vouchi
 from dppca.common.attestation.verify import verify_result_file
 from dppca.common.documents.names import one_line
 from dppca.common.documents.tables import html_table
-from dppca.common.errors import ArtefactError
+from dppca.common.kernel.errors import ArtefactError
 from dppca.common.numerics.loadings import MOST_LOADINGS, KeptComponent, Loading, largest_loadings
 from dppca.common.shell.packages import require_package
 from dppca.common.study import Study

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dppca.common.attestation.archives import require_model
-from dppca.common.errors import ArtefactError
+from dppca.common.kernel.errors import ArtefactError
 
 KIND, VERSION = "model", 1
 DPPCA_SVM, DP_SVM = "dppca-svm", "dp-svm"

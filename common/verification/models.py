@@ -31,8 +31,8 @@ from dppca.common.attestation.envelopes import (
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import Signer
 from dppca.common.documents.amounts import parse_decimal
-from dppca.common.errors import AlteredError, DppcaError, ReceiptError, SignatureError
 from dppca.common.estimators.base.weight_noise import count_machines
+from dppca.common.kernel.errors import AlteredError, DppcaError, ReceiptError, SignatureError
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.receipts import NoiseSection, read_receipt
 from dppca.common.schema import Schema

@@ -24,7 +24,7 @@ from dppca.common.attestation.signatures import Signer
 from dppca.common.attestation.tables import label_inside
 from dppca.common.documents.messages import METADATA_KEY
 from dppca.common.documents.names import is_formula
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.schema.document import canonical_json
 from dppca.common.shell.files import open_new
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from dppca.common.errors import ReceiptError
 from dppca.common.estimators.base.weight_noise import (
     WeightPlan,
     count_machines,
     plan_weights,
     split_over,
 )
+from dppca.common.kernel.errors import ReceiptError
 from dppca.common.privacy.receipts import Claims, Receipt
 from dppca.common.schema import Binary, Categorical, Schema
 from dppca.common.study import Study

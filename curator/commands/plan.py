@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dppca.common.errors import ArtefactError, SettingError
+from dppca.common.kernel.errors import ArtefactError, SettingError
 from dppca.common.shell.console import FILE, emit, prints, progress, terminal_width
 from dppca.curator.commands.options import Positive
 

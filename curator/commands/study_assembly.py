@@ -33,7 +33,7 @@ def read_study(file: Path) -> Study:
 
     Raise `SettingError` if the file cannot be read, `StudyError` if it is no study, or has no keys.
     """
-    from dppca.common.errors import StudyError
+    from dppca.common.kernel.errors import StudyError
 
     study, lacks_keys = read_draft_or_study(file)
     if lacks_keys:

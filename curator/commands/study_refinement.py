@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.console import FILE, KNOWN_FILE, emit, prints, progress, steps_lines
 from dppca.common.shell.files import write_new
 from dppca.curator.commands.options import Positive

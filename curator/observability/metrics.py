@@ -30,7 +30,7 @@ from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from dppca.common.documents.messages import StudyState
-from dppca.common.errors import StoreError, error_kinds
+from dppca.common.kernel.errors import StoreError, error_kinds
 from dppca.curator.store import SqliteStore
 
 PREFIX = "dppca_curator"

@@ -24,7 +24,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.curator.observability.log import log_event
 
 MAX_CONNECTIONS = 16

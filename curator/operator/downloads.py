@@ -14,7 +14,7 @@ from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import Signer
 from dppca.common.attestation.tables import SUFFIXES, require_claims
 from dppca.common.documents.messages import METADATA_KEY
-from dppca.common.errors import ArtefactError, SettingError, UploadError
+from dppca.common.kernel.errors import ArtefactError, SettingError, UploadError
 from dppca.common.schema.document import MAX_COLUMNS
 from dppca.common.shell.files import SHARED
 from dppca.common.study import MAX_OWNERS

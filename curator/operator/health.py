@@ -12,7 +12,7 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from dppca.common.errors import UnreachableError
+from dppca.common.kernel.errors import UnreachableError
 from dppca.common.transport.channels import explain_failure, open_channel
 from dppca.common.transport.hosts import DialTarget
 from dppca.common.transport.tls import Credentials, Role

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import numpy as np
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.numerics.forecast import largest_total_variance
 from dppca.common.schema.layout import Layout
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from dppca.common.documents.names import nearest_name
 from dppca.common.documents.values import DigestText
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.privacy.release import sensitivity_shape

@@ -24,8 +24,8 @@ from typing import Annotated
 
 import numpy as np
 
-from dppca.common.errors import RangeError, StudyError
 from dppca.common.estimators.relations import least_epsilon, least_owners
+from dppca.common.kernel.errors import RangeError, StudyError
 from dppca.common.numerics.forecast import ForecastSimulation, UtilityForecast
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.numerics.table_forecast import forecast_tables

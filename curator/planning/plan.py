@@ -25,8 +25,8 @@ from dppca.common.aggregation.terms import Terms
 from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.tables import html_table, html_text
 from dppca.common.documents.values import DigestText, PathText
-from dppca.common.errors import SettingError
 from dppca.common.estimators.relations import Relations, judge_relations
+from dppca.common.kernel.errors import SettingError
 from dppca.common.numerics.spectrum.pca import count_components
 from dppca.common.numerics.synthesis.heaps import find_wide_bins
 from dppca.common.privacy.laws import LAWS, NoiseLaw

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Annotated
 
-from dppca.common.errors import SettingError, StudyError
+from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.common.privacy.collusion import Collusion, foresee_collusion
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import calibrate

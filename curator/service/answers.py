@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.messages import Form, StudyState
-from dppca.common.errors import InputError, UnknownStudyError
+from dppca.common.kernel.errors import InputError, UnknownStudyError
 from dppca.common.transport.channels import STUDIES_PAGE
 from dppca.common.transport.codec import state_to_wire
 from dppca.common.wire import federation_pb2 as pb

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from cryptography import x509
 
-from dppca.common.errors import IdentityError
+from dppca.common.kernel.errors import IdentityError
 from dppca.common.shell.clock import utc_now
 from dppca.common.shell.files import CA, CERTIFICATE, KEY, REVOKED, CredentialFolder
 from dppca.common.transport.revoked import RevocationList, read_list

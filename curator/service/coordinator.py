@@ -33,7 +33,7 @@ from dppca.common.attestation.contributions import AcknowledgedContribution, ack
 from dppca.common.attestation.envelopes import SignedFile
 from dppca.common.attestation.signatures import Signer
 from dppca.common.documents.messages import StudyState
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     DppcaError,
     GarbledSumError,
     StoreError,
@@ -337,7 +337,7 @@ class StudyCoordinator:
         """Take the due step of every study.
 
         A failed step is retried later. A defect of this software (any error that is not of
-        `dppca.common.errors`) stops the work on its study until the daemon is restarted.
+        `dppca.common.kernel.errors`) stops the work on its study until the daemon is restarted.
         """
         async with self._advancing:
             for digest in [record.digest for record in self.store.studies()]:

@@ -16,7 +16,7 @@ from dppca.common.attestation.contributions import MAX_BYTES, open_release
 from dppca.common.attestation.envelopes import signing_certificate
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import load_certificate
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     InputError,
     LimitError,
     NotReadyError,

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from dppca.common.errors import DppcaError, UnknownStudyError
+from dppca.common.kernel.errors import DppcaError, UnknownStudyError
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.shell.checkpoints import checkpoint
 from dppca.curator.store import Spool, SqliteStore

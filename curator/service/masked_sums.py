@@ -23,7 +23,7 @@ from dppca.common.aggregation.sum_messages import (
 )
 from dppca.common.attestation.signatures import load_certificate
 from dppca.common.attestation.sums import SignedStatement, SumEvidence
-from dppca.common.errors import LimitError, SignatureError, StoreError, UploadError
+from dppca.common.kernel.errors import LimitError, SignatureError, StoreError, UploadError
 from dppca.common.study import Study
 from dppca.curator.store import Spool, SqliteStore
 from dppca.curator.study.admission import require_masked

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dppca.common.errors import BusyError
+from dppca.common.kernel.errors import BusyError
 
 
 class PlaceLimiter:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from dppca.common.errors import DppcaError
+from dppca.common.kernel.errors import DppcaError
 
 MOST_PER_PARTY = 20
 MOST = 400

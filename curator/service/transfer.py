@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from google.protobuf.message import DecodeError
 
-from dppca.common.errors import StoreError, UploadError
+from dppca.common.kernel.errors import StoreError, UploadError
 from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.transport.codec import ChunkVerifier
 from dppca.common.wire import federation_pb2 as pb

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Annotated
 
 from dppca.common.documents.values import DigestText
-from dppca.common.errors import ArtefactError, SettingError, StoreError
+from dppca.common.kernel.errors import ArtefactError, SettingError, StoreError
 from dppca.common.shell.files import sync
 from dppca.curator.store.blobs import Blobs
 from dppca.curator.store.sqlite import DATABASE, lock_folder

@@ -21,7 +21,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
-from dppca.common.errors import StoreError
+from dppca.common.kernel.errors import StoreError
 from dppca.common.shell.files import shut, sync
 
 WARM_BYTES = 128 << 20

@@ -31,7 +31,7 @@ from typing import BinaryIO
 
 from filelock import lock_descriptor
 
-from dppca.common.errors import StoreError
+from dppca.common.kernel.errors import StoreError
 from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.shell.files import create_private
 from dppca.curator.store.blobs import Blobs, Spool

@@ -10,7 +10,7 @@ Reference: SQLite, "PRAGMA user_version", "Atomic Commit in SQLite".
 import sqlite3
 from pathlib import Path
 
-from dppca.common.errors import StoreError, StoreVersionError
+from dppca.common.kernel.errors import StoreError, StoreVersionError
 
 APPLICATION_ID = 0x44505053
 """The letters ``DPPS``."""

@@ -28,7 +28,7 @@ from datetime import datetime
 from enum import Enum, StrEnum, auto
 
 from dppca.common.documents.messages import StudyState
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     ConflictError,
     InputError,
     NotReadyError,

@@ -28,7 +28,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from dppca.common.attestation.file_headers import field, follow, is_compressed
-from dppca.common.errors import UploadError
+from dppca.common.kernel.errors import UploadError
 
 HEADER_BYTES, HEADER_BYTES_PER_COLUMN = 1 << 16, 1 << 12
 """Largest header of a stream and of each batch; a million columns in a small file would take

@@ -19,7 +19,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from dppca.common.documents.messages import accounts_for
-from dppca.common.errors import ChainError, InputError
+from dppca.common.kernel.errors import ChainError, InputError
 from dppca.curator.study.lifecycle import require_reason
 from dppca.curator.study.study_record import MAX_LEDGER_LENGTH, LedgerHead, OwnerHistory, Settlement
 

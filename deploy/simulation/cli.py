@@ -17,7 +17,7 @@ import click
 
 from dppca.common.documents.names import is_party_name, nearest_name
 from dppca.common.documents.tables import fit_markdown
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.console import (
     FOLDER,
     KNOWN_FILE,

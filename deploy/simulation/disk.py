@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dppca.common.errors import PeerError, SettingError
+from dppca.common.kernel.errors import PeerError, SettingError
 
 ANOTHER_OUTPUT = "name another --output"
 ANOTHER_TMPDIR = "set TMPDIR to a folder on another disk"

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.documents.names import nearest_name
-from dppca.common.errors import DataError, SettingError
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.numerics.comparison import WORKLOAD_TRIPLES, TableErrors, compare_rows
 from dppca.common.numerics.moments.moments import compute_moments, empty_moments, unpack
 from dppca.common.numerics.values import known_cells

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.documents.values import to_document
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.numerics.comparison import count_cells, summarise_pairs, variations
 from dppca.common.numerics.values import count_values
 from dppca.common.pages.rendering import check_report

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.errors import DataError, SettingError
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.schema import Schema
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.faults import LineFault

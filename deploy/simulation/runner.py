@@ -30,7 +30,7 @@ import yaml
 
 from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.values import DecimalText
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study, Trust, load_study_file, study_from_yaml
 from dppca.common.synthesis.rows import DecodingMethod

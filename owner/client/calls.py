@@ -27,7 +27,7 @@ from dppca.common.attestation.contributions import (
 from dppca.common.attestation.envelopes import SignedFile
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.documents.messages import Form, StudyState, accounts_for
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     IdentityError,
     LimitError,
     NotReadyError,

@@ -21,7 +21,7 @@ from dppca.common.attestation.contributions import (
     require_acknowledged,
 )
 from dppca.common.attestation.parties import KnownParties
-from dppca.common.errors import ReceiptError, SettingError, SignatureError
+from dppca.common.kernel.errors import ReceiptError, SettingError, SignatureError
 from dppca.common.privacy.release import MomentReceipt, calibrate
 from dppca.common.study import Study
 from dppca.owner.client.calls import HeldContribution

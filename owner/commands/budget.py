@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import click
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.console import emit, prints, terminal_width
 from dppca.owner.cli import LazyGroup
 from dppca.owner.commands.options import data_set_option

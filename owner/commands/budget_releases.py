@@ -5,8 +5,13 @@ from decimal import Decimal
 from pathlib import Path
 
 from dppca.common.documents.amounts import decimal_text
-from dppca.common.errors import ArtefactError, NotReadyError, SchemaMismatchError, SettingError
 from dppca.common.estimators.base.settings import parse_delta, parse_epsilon
+from dppca.common.kernel.errors import (
+    ArtefactError,
+    NotReadyError,
+    SchemaMismatchError,
+    SettingError,
+)
 from dppca.common.privacy.accounting import NO_COST, PrivacyCost, rho_from_epsilon_delta
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study, study_from_yaml

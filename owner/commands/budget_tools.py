@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.console import FILE, emit, prints, terminal_width
 from dppca.owner.commands.options import data_set_option
 

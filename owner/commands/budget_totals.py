@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from dppca.common.errors import NoPolicyError, SettingError
+from dppca.common.kernel.errors import NoPolicyError, SettingError
 from dppca.common.privacy.accounting import NO_COST
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.database import StoredRelease

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import click
 
-from dppca.common.errors import ConsentError
+from dppca.common.kernel.errors import ConsentError
 from dppca.common.shell.console import Progress, progress, say
 from dppca.owner.release.contribution import Review
 from dppca.owner.render.faults import counts_line, counts_text

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from dppca.common.documents.messages import StudyState
-from dppca.common.errors import SignatureError
+from dppca.common.kernel.errors import SignatureError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.shell.checkpoints import checkpoint

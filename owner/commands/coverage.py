@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from dppca.common.aggregation.terms import Terms
 from dppca.common.documents.messages import StudyState
-from dppca.common.errors import DppcaError, NoPolicyError, PrivacyError
+from dppca.common.kernel.errors import DppcaError, NoPolicyError, PrivacyError
 from dppca.common.shell.clock import utc_now
 from dppca.common.study import Study, Trust
 from dppca.owner.ledger.chain import History, admit_charge

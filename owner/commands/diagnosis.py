@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Annotated
 
 from dppca.common.documents.messages import StudyState
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     DataError,
     DppcaError,
     IdentityError,

@@ -7,7 +7,7 @@ know which, so the ledger is read again.
 from contextlib import AbstractContextManager
 
 from dppca.common.documents.amounts import decimal_text
-from dppca.common.errors import DppcaError
+from dppca.common.kernel.errors import DppcaError
 from dppca.common.shell.console import telling_interrupts
 from dppca.owner.ledger.chain import History, is_finished
 from dppca.owner.ledger.entries import Recovery, Reservation

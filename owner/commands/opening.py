@@ -9,7 +9,7 @@ from dppca.common.aggregation.sum_messages import SealedSet, Vote
 from dppca.common.aggregation.terms import Terms
 from dppca.common.documents.messages import StudyState
 from dppca.common.documents.values import DigestText
-from dppca.common.errors import NotReadyError, PeerError, SettingError, StudyStateError
+from dppca.common.kernel.errors import NotReadyError, PeerError, SettingError, StudyStateError
 from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import tell

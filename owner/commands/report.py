@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dppca.common.errors import ArtefactError, SettingError
+from dppca.common.kernel.errors import ArtefactError, SettingError
 from dppca.common.verification.components import kept_components
 from dppca.owner.commands.synthesize import forms_at, possible_forms, provide_forms
 from dppca.owner.ledger.file import read_history

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from dppca.common.errors import NotReadyError
+from dppca.common.kernel.errors import NotReadyError
 from dppca.common.shell.console import FILE, emit, prints, progress
 from dppca.owner.commands.options import data_set_option, study_argument
 

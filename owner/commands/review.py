@@ -52,7 +52,7 @@ def command(folder: Path, /, grown_on: Path | None, *, as_json: bool, **given: A
     from functools import partial
     from shlex import join
 
-    from dppca.common.errors import TooManyFaultsError
+    from dppca.common.kernel.errors import TooManyFaultsError
     from dppca.common.shell.console import progress
     from dppca.owner.commands.preview import Asked, preview_contribution
     from dppca.owner.release.contribution import NextStep

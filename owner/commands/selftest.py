@@ -4,7 +4,7 @@ import time
 
 import click
 
-from dppca.common.errors import SelfTestError
+from dppca.common.kernel.errors import SelfTestError
 from dppca.common.shell.console import emit, prints, progress
 from dppca.owner.selftest.findings import SelfTest, report_text
 

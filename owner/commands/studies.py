@@ -8,7 +8,7 @@ from datetime import UTC
 import click
 
 from dppca.common.documents.messages import StudyState
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     BusyError,
     DppcaError,
     NoPolicyError,

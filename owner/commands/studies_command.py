@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.console import emit, prints
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from distributed import Client, Future, Security
 from distributed.scheduler import KilledWorker
 
 from dppca.common.documents.names import is_loopback
-from dppca.common.errors import DataError, SettingError, UnreachableError
+from dppca.common.kernel.errors import DataError, SettingError, UnreachableError
 from dppca.common.shell.files import CA, CERTIFICATE, KEY
 from dppca.owner.engines.engine import ClusterEngine, require_alike
 from dppca.owner.engines.kernel import Answer, Work, answer_part, fingerprint_document

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.owner.engines.kernel import Answer, Work, take_fingerprint, tell_difference
 from dppca.owner.engines.merging import merge

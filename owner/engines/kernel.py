@@ -26,7 +26,7 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.common.numerics.moments.accumulation import MomentSums
 from dppca.common.numerics.threads import one_blas_thread
 from dppca.common.schema import Schema

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from dppca.common.errors import DataError, SettingError
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.schema import Schema
 from dppca.owner.engines.kernel import Answer, Failure, Fingerprint

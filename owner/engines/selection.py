@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.packages import require_package
 from dppca.owner.engines.addresses import CLUSTER, LOCAL, SPARK, require_engine
 from dppca.owner.engines.engine import Engine, LocalEngine

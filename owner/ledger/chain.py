@@ -39,7 +39,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, fields
 
 from dppca.common.documents.amounts import decimal_text, spent_text
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     BudgetExceededError,
     DppcaError,
     LedgerCorruptError,

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from dppca.common.aggregation.opening import Sums
-from dppca.common.errors import ChainError, LedgerError, OpeningRefusedError
+from dppca.common.kernel.errors import ChainError, LedgerError, OpeningRefusedError
 from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.study import Study
 from dppca.owner.ledger.chain import FIRST, SALT_BYTES, History, LedgerRow, admit_charge, enter

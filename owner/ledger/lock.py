@@ -14,7 +14,7 @@ from pathlib import Path
 
 from filelock import lock_descriptor
 
-from dppca.common.errors import LedgerError
+from dppca.common.kernel.errors import LedgerError
 from dppca.common.shell.files import PRIVATE
 
 _POLL_S = 0.1

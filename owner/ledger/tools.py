@@ -10,7 +10,7 @@ from typing import Annotated, NotRequired, cast
 
 from dppca.common.attestation.claims import require_implied
 from dppca.common.documents.values import DigestText
-from dppca.common.errors import ArtefactError, ChainError, LedgerCorruptError, ReceiptError
+from dppca.common.kernel.errors import ArtefactError, ChainError, LedgerCorruptError, ReceiptError
 from dppca.common.privacy.accounting import Budget, PrivacyCost
 from dppca.common.privacy.release import calibrate, receipt_from_bytes
 from dppca.common.study import Study

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.documents.names import nearest_name
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.numerics.rowwise import products, weights_on
 from dppca.common.schema import Binary, Categorical, Column, Schema, encode
 from dppca.common.schema.coding import row_norms

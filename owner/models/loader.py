@@ -14,9 +14,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from dppca.common.errors import ArtefactError, InputError
 from dppca.common.estimators.base.classifier import Classifier
 from dppca.common.estimators.base.weight_noise import count_machines
+from dppca.common.kernel.errors import ArtefactError, InputError
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.receipts import read_receipt
 from dppca.common.schema import Binary, Categorical, Schema

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.attestation.envelopes import SignedFile, write_signed
-from dppca.common.errors import ArtefactError
 from dppca.common.estimators.base.classifier import Classifier
+from dppca.common.kernel.errors import ArtefactError
 from dppca.common.privacy.labels import Label
 from dppca.common.schema import Binary, Categorical, Column, Schema
 from dppca.common.verification.model_archives import KIND, VERSION, ModelArchive, pack_archive

@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from dppca.common.attestation.results import Result
-from dppca.common.errors import DataError, SchemaMismatchError, SettingError
 from dppca.common.estimators.base.classifier import has_converged
+from dppca.common.kernel.errors import DataError, SchemaMismatchError, SettingError
 from dppca.common.numerics.spectrum.pca import count_components, decompose
 from dppca.common.privacy.labels import Label
 from dppca.common.schema import known_labels

@@ -19,7 +19,7 @@ from urllib.parse import quote
 import numpy as np
 import pyarrow as pa
 
-from dppca.common.errors import DataError, SettingError
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.shell.packages import require_package
 from dppca.owner.records.keys import KeyRows
 from dppca.owner.records.locations import Location, Place, Remark, Secret, resolve

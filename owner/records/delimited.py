@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.owner.records.faults import FaultCount, LineFault
 from dppca.owner.records.lines import LINE_BYTES, Lines, blocks_of_lines, split_fields, split_lines
 from dppca.owner.records.sources import Rows, Wanted

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.owner.records.locations import Location, Place, locate
 from dppca.owner.records.sources import Source
 

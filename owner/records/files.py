@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 
 import pyarrow as pa
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.common.shell.file_kinds import kind_of
 from dppca.owner.records.columnar import open_arrow, open_parquet
 from dppca.owner.records.delimited import open_csv

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import pyarrow as pa
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.common.shell.packages import require_package
 from dppca.owner.records.files import open_files
 from dppca.owner.records.locations import Location, Place, locate

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.owner.records.lake_files import Address, LakeLocation, ListedFile
 from dppca.owner.records.table_columns import TableColumn
 

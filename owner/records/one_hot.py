@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.common.schema import Categorical
 from dppca.common.schema.columns import parse_column
 from dppca.owner.records.locations import Location, Place

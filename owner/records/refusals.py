@@ -11,7 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 
 STATES: Final = {
     "42501": "its role may not read them: grant it SELECT on the table, or on what the query reads",

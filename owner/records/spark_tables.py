@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.owner.records.locations import Location, Place
 from dppca.owner.records.sources import Source, Wanted
 from dppca.owner.records.spark_sessions import open_session, translated_errors

@@ -22,7 +22,7 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.fs
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.owner.records.table_columns import TableColumn
 from dppca.owner.records.table_folders import require_no_table
 from dppca.owner.records.wild_cards import WILD

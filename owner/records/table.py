@@ -26,7 +26,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dppca.common.errors import DataError, SettingError
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.numerics.moments.accumulation import MomentSums, ProductMethod, choose_method
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.numerics.threads import count_cores, one_blas_thread

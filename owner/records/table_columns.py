@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, Self
 import pyarrow as pa
 import pyarrow.ipc
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 
 _NUMBER: Final = b"PARQUET:field_id"
 

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.fs
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 
 
 class TableMark(NamedTuple):

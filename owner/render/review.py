@@ -15,8 +15,8 @@ from dppca.common.documents.messages import StudyState
 from dppca.common.documents.names import one_line
 from dppca.common.documents.tables import text_table
 from dppca.common.documents.values import DigestText, TimeText
-from dppca.common.errors import DppcaError
 from dppca.common.estimators.relations import relations_lines
+from dppca.common.kernel.errors import DppcaError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.collusion import foresee_collusion
 from dppca.common.privacy.composition import ComposedGuarantee, describe_overlap

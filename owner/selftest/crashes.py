@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
 
-from dppca.common.errors import LedgerError, SettingError
+from dppca.common.kernel.errors import LedgerError, SettingError
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.file import read_history
 from dppca.owner.selftest.endpoint import study_for_crashes

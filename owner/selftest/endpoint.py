@@ -23,7 +23,12 @@ from scipy.stats import binom
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.results import result_from_bytes
 from dppca.common.attestation.verify import verify_result
-from dppca.common.errors import AlteredError, BudgetExceededError, ReceiptError, SignatureError
+from dppca.common.kernel.errors import (
+    AlteredError,
+    BudgetExceededError,
+    ReceiptError,
+    SignatureError,
+)
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study, study_from_mapping
 from dppca.owner.ledger.file import read_history

@@ -15,7 +15,7 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dppca.common.errors import DppcaError
+from dppca.common.kernel.errors import DppcaError
 from dppca.common.schema import Schema, encode
 from dppca.owner.records.table import open_table
 from dppca.owner.selftest.findings import Finding

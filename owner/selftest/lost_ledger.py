@@ -8,7 +8,7 @@ temporary site's.
 
 from pathlib import Path
 
-from dppca.common.errors import ChainError
+from dppca.common.kernel.errors import ChainError
 from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.mark import mark_paths
 from dppca.owner.selftest.endpoint import study_for_crashes

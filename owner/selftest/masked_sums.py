@@ -19,7 +19,7 @@ from dppca.common.aggregation.pooling import show_set, unmask
 from dppca.common.aggregation.seals import OpenerKey, make_opener_key
 from dppca.common.aggregation.sum_messages import SealedSet, Upload
 from dppca.common.aggregation.terms import Member, OfferedKey, Terms, key_bytes
-from dppca.common.errors import DppcaError
+from dppca.common.kernel.errors import DppcaError
 from dppca.common.privacy.mechanisms import add_noise
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, ValidationError
 
-from dppca.common.errors import ArtefactError
+from dppca.common.kernel.errors import ArtefactError
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import save
 from dppca.owner.site.source_documents import StrictDocument

@@ -22,7 +22,7 @@ from pydantic import (
 from dppca.common.documents.amounts import parse_decimal
 from dppca.common.documents.faults import explain_faults
 from dppca.common.documents.yaml_text import NotYamlError, load_yaml
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.study import PartyName
 from dppca.owner.engines.addresses import require_engine
 from dppca.owner.records.locations import Secret

@@ -12,7 +12,7 @@ from dppca.common.attestation.envelopes import SignedFile, read_signed, write_si
 from dppca.common.attestation.results import Published, Result
 from dppca.common.attestation.verify import read_authority, verified_result
 from dppca.common.documents.names import file_part, nearest_name
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     AlteredError,
     ArtefactError,
     ContradictionError,

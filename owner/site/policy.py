@@ -12,7 +12,7 @@ holds a copy of the rows.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dppca.common.errors import NoPolicyError, SettingError
+from dppca.common.kernel.errors import NoPolicyError, SettingError
 from dppca.common.privacy.accounting import Budget
 from dppca.common.shell.files import require_absent
 from dppca.owner.engines.addresses import LOCAL

@@ -24,7 +24,7 @@ from dppca.common.attestation.envelopes import (
 )
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.documents.messages import Form
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     AlteredError,
     ArtefactError,
     ReceiptError,

@@ -22,7 +22,7 @@ from enum import StrEnum
 import grpc
 
 from dppca.common.documents.messages import StudyState
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     BudgetExceededError,
     ChainError,
     ConflictError,

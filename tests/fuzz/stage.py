@@ -20,7 +20,7 @@ from grpc.aio import AbortError
 
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.documents.messages import Form, StudyState, accounts_for
-from dppca.common.errors import PeerError, StoreError
+from dppca.common.kernel.errors import PeerError, StoreError
 from dppca.common.shell.clock import utc_now
 from dppca.common.study import Study
 from dppca.common.transport.codec import form_to_wire

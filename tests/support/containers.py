@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from dppca.common.errors import EngineError
+from dppca.common.kernel.errors import EngineError
 from dppca.deploy.simulation.containers.up import compose_command
 from tests.support.checkout import ROOT
 from tests.support.patience import HANG_S, WAIT_S

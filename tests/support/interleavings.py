@@ -23,7 +23,7 @@ from dppca.common.aggregation.sum_messages import Opening
 from dppca.common.attestation.results import result_from_bytes
 from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.documents.messages import StudyState
-from dppca.common.errors import DppcaError
+from dppca.common.kernel.errors import DppcaError
 from dppca.common.privacy.release import Release, calibrate
 from dppca.common.study import Study, Trust
 from dppca.common.transport.tls import Role

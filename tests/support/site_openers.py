@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 from unittest import mock
 
 from dppca.common.aggregation.sum_messages import Opening, SealedSet, Vote
-from dppca.common.errors import DppcaError
+from dppca.common.kernel.errors import DppcaError
 from dppca.owner.ledger.database import Ledger, open_ledger
 from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.openers import OpenerRecord

@@ -26,12 +26,12 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from dppca.common.errors import SettingError
 from dppca.common.estimators.base.cautions import CountsCopies, warn_of_copies
 from dppca.common.estimators.base.guarantee import Guarantee
 from dppca.common.estimators.base.inputs import check_rows, check_scores, check_training
 from dppca.common.estimators.base.projection import project
 from dppca.common.estimators.base.settings import check_positive
+from dppca.common.kernel.errors import SettingError
 
 Gamma = float | str
 _MAX_ITERATIONS = 10_000

@@ -53,7 +53,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 
 _PATIENCE = 10  # steps without progress, after which float64 can certify no more
 _TO_THE_BOUNDARY = 0.99

@@ -25,9 +25,9 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dppca.common.errors import DataError, SettingError
 from dppca.common.estimators.base.named_frames import read_named
 from dppca.common.estimators.base.settings import check_positive
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.schema import Schema
 
 NORM_TOLERANCE = 1e-9

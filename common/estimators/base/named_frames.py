@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.common.schema import Attribute, Column, Numeric, Schema, find_attribute_faults
 from dppca.common.schema.frames import column_names, find_library, read_frame, table_for, to_table
 

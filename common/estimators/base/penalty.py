@@ -33,8 +33,8 @@ Minimization", and of Rubinstein et al. (2012).
 
 import math
 
-from dppca.common.errors import SettingError
 from dppca.common.estimators.base.settings import check_positive
+from dppca.common.kernel.errors import SettingError
 
 Penalty = float | str
 AUTO = "auto"

@@ -11,8 +11,8 @@ Source: `dppca.common.numerics.spectrum.pca`, which the federation uses too.
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.errors import DataError
 from dppca.common.estimators.base.settings import check_positive_int, check_share
+from dppca.common.kernel.errors import DataError
 from dppca.common.numerics.spectrum.pca import Decomposition, count_components
 from dppca.common.study import ComponentRule
 

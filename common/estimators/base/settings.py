@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from dppca.common.documents.amounts import parse_decimal
-from dppca.common.errors import SettingError
 from dppca.common.estimators.base.guarantee import Variant
+from dppca.common.kernel.errors import SettingError
 from dppca.common.privacy.accounting import require_delta, require_epsilon
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.noise.entropy import EntropySource, OperatingSystemEntropy

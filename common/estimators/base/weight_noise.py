@@ -46,7 +46,6 @@ from operator import add
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.errors import DataError, SettingError
 from dppca.common.estimators.base.guarantee import Guarantee, Variant
 from dppca.common.estimators.base.hinge import rounding_error, solve_hinge
 from dppca.common.estimators.base.penalty import Penalty, balanced_penalty, check_penalty
@@ -56,6 +55,7 @@ from dppca.common.estimators.base.settings import (
     choose_label,
     describe_repeatability,
 )
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.privacy.laws import law_for
 from dppca.common.privacy.mechanisms import Calibration, add_noise, calibrate_noise, check_range
 from dppca.common.privacy.noise.entropy import EntropySource

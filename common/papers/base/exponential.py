@@ -26,7 +26,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.papers.base.randomized_response import draw_below
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.noise.sampler import laplace_histogram, propose_magnitudes

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dppca.common.errors import DataError, SettingError
 from dppca.common.estimators.base.settings import check_rows_per_person
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.schema import Column, ColumnKind, Numeric, Schema, encode
 
 

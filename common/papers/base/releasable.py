@@ -22,7 +22,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dppca.common.errors import DataError, SettingError
 from dppca.common.estimators.base.classifier import Classifier
 from dppca.common.estimators.base.guarantee import Guarantee, Variant
 from dppca.common.estimators.base.inputs import few_rows_message
@@ -34,6 +33,7 @@ from dppca.common.estimators.base.settings import (
     parse_epsilon,
     refuse_delta,
 )
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.privacy.accounting import PrivacyCost
 
 

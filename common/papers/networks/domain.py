@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.numerics.synthesis.cell_values import CellValues
 from dppca.common.papers.base.party_tables import encode_rows
 from dppca.common.schema import Column, Numeric, Schema

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.errors import SettingError
 from dppca.common.estimators.base.guarantee import Guarantee, Variant
 from dppca.common.estimators.base.projection import ABOVE_NOISE, check_rule
 from dppca.common.estimators.base.settings import (
@@ -33,6 +32,7 @@ from dppca.common.estimators.base.settings import (
     parse_epsilon,
     refuse_delta,
 )
+from dppca.common.kernel.errors import SettingError
 from dppca.common.numerics.spectrum.noise_edge import NoiseEdge
 from dppca.common.papers.base.party_tables import PartyRows, to_coded_units, to_unit_interval
 from dppca.common.papers.ppca.guarantees import corrected_guarantee, published_guarantee

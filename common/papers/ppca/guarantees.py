@@ -12,7 +12,6 @@ from decimal import Decimal
 from fractions import Fraction
 
 from dppca.common.documents.amounts import round_up
-from dppca.common.errors import SettingError
 from dppca.common.estimators.base.guarantee import Guarantee, Variant, promise_as_printed
 from dppca.common.estimators.base.settings import (
     EntropyMaker,
@@ -20,6 +19,7 @@ from dppca.common.estimators.base.settings import (
     choose_label,
     describe_repeatability,
 )
+from dppca.common.kernel.errors import SettingError
 from dppca.common.papers.ppca.latent_rows import DRAWN
 from dppca.common.papers.ppca.unit_interval import unit_interval_l1
 from dppca.common.privacy.mechanisms import Calibration

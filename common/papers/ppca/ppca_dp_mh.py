@@ -39,7 +39,6 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from dppca.common.errors import SettingError
 from dppca.common.estimators.base.cautions import (
     CountsCopies,
     warn_of_copies,
@@ -50,6 +49,7 @@ from dppca.common.estimators.base.inputs import check_rows, check_scores, check_
 from dppca.common.estimators.base.named_frames import RowForm
 from dppca.common.estimators.base.projection import select_components
 from dppca.common.estimators.base.settings import EntropyMaker, check_positive_int, check_variant
+from dppca.common.kernel.errors import SettingError
 from dppca.common.numerics.forecast import largest_total_variance
 from dppca.common.numerics.spectrum.noise_edge import NoiseEdge
 from dppca.common.numerics.spectrum.pca import decompose

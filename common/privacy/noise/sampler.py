@@ -41,7 +41,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.privacy.noise._log_concave import LogConcaveLaw
 from dppca.common.privacy.noise._rejection import RejectionEnvelope, build_envelope
 from dppca.common.privacy.noise.entropy import EntropySource, read_words

@@ -70,7 +70,7 @@ R. P. Stanley. *Enumerative Combinatorics*, volume 2. Cambridge University Press
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.privacy.noise._rejection import RejectionEnvelope
 from dppca.common.privacy.noise.entropy import EntropySource, StreamEntropy, WordT, read_words
 from dppca.common.privacy.noise.sampler import (

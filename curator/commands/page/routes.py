@@ -15,7 +15,7 @@ from dppca.common.attestation.envelopes import read_signed
 from dppca.common.attestation.verify import verified_result
 from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.messages import StudyState
-from dppca.common.errors import BusyError, UnreachableError
+from dppca.common.kernel.errors import BusyError, UnreachableError
 from dppca.common.numerics.loadings import KeptComponent
 from dppca.common.pages.guard import LocalSessionMiddleware
 from dppca.common.pages.rendering import show_state

@@ -7,7 +7,7 @@ from datetime import date
 from enum import StrEnum
 from typing import Annotated
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 
 
 class EntryType(StrEnum):

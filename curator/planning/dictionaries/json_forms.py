@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.curator.planning.dictionaries.dictionary import (
     FREE_TEXT,
     Dictionary,

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from dppca.common.documents.yaml_text import MAX_DOCUMENT_BYTES
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.file_kinds import kind_of
 from dppca.curator.planning.dictionaries.dictionary import Dictionary
 from dppca.curator.planning.dictionaries.json_forms import read_json

@@ -8,7 +8,7 @@ import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import StringIO
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.curator.planning.dictionaries.dictionary import (
     FREE_TEXT,
     IDENTIFIER,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dppca.common.errors import ArtefactError, NotReadyError
+from dppca.common.kernel.errors import ArtefactError, NotReadyError
 from dppca.common.study import study_from_mapping
 from dppca.common.transport.testbed import CommandAnswer
 from dppca.deploy.simulation.containers.folder import HELD_OUT, RESULTS, ROWS, TRIAL

@@ -11,7 +11,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.deploy.simulation.containers.answer import read_run
 from dppca.deploy.simulation.containers.folder import write_folder
 from dppca.deploy.simulation.containers.topology import Topology

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from dppca.common.documents.values import DigestText, PathText
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.deploy.simulation.aggregation import write_draft
 from dppca.deploy.simulation.containers.topology import Topology, compose_text
 from dppca.deploy.simulation.disk import ANOTHER_TMPDIR, is_full_disk, telling_full_disk

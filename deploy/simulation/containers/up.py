@@ -24,7 +24,7 @@ import requests
 from docker.errors import APIError, DockerException, NotFound
 
 from dppca.common.documents.names import shown
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     AddressSpaceError,
     DiskSpaceError,
     DppcaError,

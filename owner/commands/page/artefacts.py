@@ -12,7 +12,7 @@ from dppca.common.attestation.contributions import read_acknowledgement
 from dppca.common.attestation.envelopes import SUFFIX, envelope_path
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.verify import read_authority
-from dppca.common.errors import DppcaError
+from dppca.common.kernel.errors import DppcaError
 from dppca.common.privacy.labels import Label
 from dppca.common.study import study_from_canonical
 from dppca.common.verification.files import verify_file

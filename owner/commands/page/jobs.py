@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from dppca.common.errors import ConsentError, DppcaError, StudyStateError
+from dppca.common.kernel.errors import ConsentError, DppcaError, StudyStateError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.shell.console import Progress, defect_text, say
 from dppca.owner.release.contribution import Review

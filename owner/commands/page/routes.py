@@ -18,7 +18,7 @@ from dppca.common.aggregation.terms import Terms
 from dppca.common.documents.amounts import decimal_text
 from dppca.common.documents.messages import StudyState
 from dppca.common.documents.values import to_document
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     BusyError,
     ConsentError,
     NotReadyError,

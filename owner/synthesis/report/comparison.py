@@ -38,7 +38,6 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.errors import DataError
 from dppca.common.estimators.utility import (
     extract_features,
     extract_labels,
@@ -46,6 +45,7 @@ from dppca.common.estimators.utility import (
     synthetic_labels,
     trees_accuracy,
 )
+from dppca.common.kernel.errors import DataError
 from dppca.common.numerics.comparison import (
     PairSummary,
     TableCounts,

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.errors import BusyError
+from dppca.common.kernel.errors import BusyError
 from dppca.common.transport.status import from_rpc_error
 from dppca.common.transport.testbed import SERVE
 from dppca.common.transport.tls import Credentials, Role

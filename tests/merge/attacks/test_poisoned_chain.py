@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 
-from dppca.common.errors import SignatureError, UploadError
+from dppca.common.kernel.errors import SignatureError, UploadError
 from dppca.common.study import Study
 from dppca.curator.study.study_record import MAX_LEDGER_LENGTH
 from tests.support.callers import refused

@@ -60,7 +60,9 @@ def test_a_fresh_environment_takes_the_source_archive_and_its_wheel(tmp_path: Pa
     wheel = next(WheelBuilder(str(unpacked)).build(directory=str(tmp_path / "dist")))
     subprocess.run(["sh", "deploy/links.sh"], cwd=unpacked, check=True)  # as `make install` does
     assert all((unpacked / "dppca" / room).is_symlink() for room in LINKED)
-    assert (unpacked / "dppca/common/errors.py").samefile(unpacked / "common/errors.py")
+    assert (unpacked / "dppca/common/kernel/errors.py").samefile(
+        unpacked / "common/kernel/errors.py"
+    )
     fresh = tmp_path / "fresh"
     venv.create(fresh, with_pip=False)
     python = fresh / "bin" / "python"

@@ -14,7 +14,7 @@ import grpc
 import pytest
 from cryptography import x509
 
-from dppca.common.errors import DppcaError
+from dppca.common.kernel.errors import DppcaError
 from dppca.common.shell.files import CredentialFolder
 from dppca.common.transport.status import from_rpc_error
 from dppca.common.transport.tls import Credentials, Identity, Role, load_credentials

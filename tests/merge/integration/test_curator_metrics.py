@@ -20,7 +20,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
 
 from dppca.common.documents.messages import Form
-from dppca.common.errors import DppcaError
+from dppca.common.kernel.errors import DppcaError
 from dppca.common.transport.testbed import CURATOR, SERVE
 from dppca.curator.cli import cli
 from dppca.curator.observability.metrics_server import MAX_CONNECTIONS

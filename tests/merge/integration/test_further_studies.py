@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from dppca.common.errors import SettingError, StudyError
+from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.common.pages.guard import COOKIE
 from dppca.common.study import study_from_yaml
 from dppca.common.transport.testbed import CURATOR, LocalFederation, Processes

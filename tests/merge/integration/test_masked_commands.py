@@ -16,7 +16,7 @@ from dppca.common.aggregation.pooling import require_upload
 from dppca.common.aggregation.sum_messages import SealedSet, Upload
 from dppca.common.attestation.envelopes import Claim, read_envelope, unchecked_predicate
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     AlteredError,
     ConsentError,
     ReceiptError,

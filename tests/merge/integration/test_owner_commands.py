@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import dppca
-from dppca.common.errors import BudgetExceededError, ChainError, StudyStateError
+from dppca.common.kernel.errors import BudgetExceededError, ChainError, StudyStateError
 from dppca.common.study import Study
 from dppca.owner.commands import synthesize
 from dppca.owner.commands.consent import Terminal

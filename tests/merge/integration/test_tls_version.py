@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.errors import IdentityError
+from dppca.common.kernel.errors import IdentityError
 from dppca.common.transport import NO_TLS_12, VARIABLE
 from dppca.common.transport.tls import Role
 from dppca.owner.client.calls import CuratorClient

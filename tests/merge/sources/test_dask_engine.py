@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from dppca.common.errors import DataError, InvalidRowsError, SettingError, UnreachableError
+from dppca.common.kernel.errors import DataError, InvalidRowsError, SettingError, UnreachableError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.transport.tls import Role
 from dppca.owner.engines import engine as engines

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.common.schema import MISSING, UNKNOWN
 from dppca.common.schema.columns import NOT_A_NUMBER
 from dppca.owner.records.check import check_table

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dppca.common.errors import DataError, SettingError
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.transport.tls import Role
 from dppca.owner.records import databases
 from dppca.owner.records.databases import DatabaseLocation, PostgreSQLLocation, SQLiteLocation

@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from dppca.common.errors import UnvouchedError
+from dppca.common.kernel.errors import UnvouchedError
 from tests.support.checkout import ROOT
 from tests.support.requirements import miss
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from dppca.common.errors import ChainError
+from dppca.common.kernel.errors import ChainError
 from dppca.common.study import Study
 from tests.support.census import census_rows
 from tests.support.checkout import ROOT

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dppca.common.errors import DataError, SettingError
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.owner.engines import engine as module
 from dppca.owner.engines import spark as spark_module
 from dppca.owner.engines.engine import LocalEngine

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.owner.records.check import check_table
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.spark_sessions import read_setting

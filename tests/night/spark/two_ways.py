@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.owner.engines import engine as module
 from dppca.owner.engines.engine import Engine, LocalEngine

@@ -36,12 +36,12 @@ print(length, refused)
 """
 VERIFY = CHANGE.format(
     imports="from dppca.common.attestation.tables import _READING, _opened\n"
-    "from dppca.common.errors import ArtefactError",
+    "from dppca.common.kernel.errors import ArtefactError",
     read="for _ in _opened(changed)[2]: pass",
     refusals="*_READING, ArtefactError",
 )
 READ = CHANGE.format(
-    imports="from dppca.common.errors import DataError\n"
+    imports="from dppca.common.kernel.errors import DataError\n"
     "from dppca.common.schema import Schema\n"
     "from dppca.owner.records.table import open_table\n"
     "schema = Schema.model_validate({'attributes': [\n"

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.documents.messages import Form
-from dppca.common.errors import ArtefactError, UploadError
+from dppca.common.kernel.errors import ArtefactError, UploadError
 from dppca.common.transport.tls import Role
 from dppca.curator.operator.downloads import write_table
 from dppca.curator.study import row_streams, synthetic_rows

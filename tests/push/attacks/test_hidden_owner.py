@@ -22,7 +22,7 @@ from dppca.common.attestation.envelopes import (
 from dppca.common.attestation.results import Result, result_from_bytes
 from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.attestation.verify import verified_result
-from dppca.common.errors import ReceiptError
+from dppca.common.kernel.errors import ReceiptError
 from dppca.common.privacy.release import calibrate
 from dppca.common.transport.tls import Role
 from dppca.common.verification.files import verification_text, verify_file

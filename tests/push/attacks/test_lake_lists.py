@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.owner.records.lake_files import LakeLocation
 from dppca.owner.records.lakes import DeltaLocation, IcebergLocation
 from dppca.owner.records.table import open_table

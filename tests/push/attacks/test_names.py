@@ -19,7 +19,7 @@ import tenacity
 import yaml
 
 from dppca.common.documents.messages import StudyState
-from dppca.common.errors import SettingError, StudyError
+from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.common.numerics.loadings import KeptComponent, Loading
 from dppca.common.schema.document import canonical_json
 from dppca.common.shell.console import emit, run

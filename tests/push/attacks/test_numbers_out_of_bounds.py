@@ -21,7 +21,7 @@ from dppca.common.attestation.results import (
     result_to_bytes,
 )
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.errors import AlteredError, ArtefactError
+from dppca.common.kernel.errors import AlteredError, ArtefactError
 from dppca.common.privacy.release import calibrate
 from dppca.common.transport.tls import Role
 from dppca.common.verification.files import verify_file

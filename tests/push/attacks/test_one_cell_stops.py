@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.owner.records.check import check_table
 from dppca.owner.records.faults import FaultKind, LineFault
 from dppca.owner.records.table import moments_of_table, open_table
@@ -125,7 +125,7 @@ def test_damage_to_the_structure_is_refused_and_ends_no_process(tmp_path: Path) 
     code = f"""
 import random
 from pathlib import Path
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.common.schema import Schema
 from dppca.owner.records.table import moments_of_table
 from dppca.owner.records.table import open_table

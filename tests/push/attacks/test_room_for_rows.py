@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dppca.common.documents.messages import StudyState
-from dppca.common.errors import TooManyRowsError
+from dppca.common.kernel.errors import TooManyRowsError
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
 from dppca.curator.study import lifecycle

@@ -24,7 +24,7 @@ from dppca.common.attestation.envelopes import (
     unchecked_predicate,
 )
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.errors import AlteredError, ArtefactError
+from dppca.common.kernel.errors import AlteredError, ArtefactError
 from dppca.common.transport.tls import Role
 from dppca.common.verification.files import verify_file
 from tests.support.envelopes import sign_again

@@ -13,7 +13,7 @@ import pytest
 
 import dppca
 from dppca.common.attestation.envelopes import envelope_path
-from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
+from dppca.common.kernel.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
 from dppca.common.verification.files import verify_file
 from tests.support.sites import ProvedSite, make_proved_site
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from dppca.common.errors import ArtefactError, NotReadyError
+from dppca.common.kernel.errors import ArtefactError, NotReadyError
 from dppca.common.study import study_from_yaml
 from dppca.deploy.simulation.cli import cli
 from dppca.deploy.simulation.containers.topology import demo_compose_text

@@ -11,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from tests.support.sites import make_proved_site
 from tools.audit import UNKNOWN, WEAK, verdict
 from tools.install import index_settings

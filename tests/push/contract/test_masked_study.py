@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dppca.common.aggregation.terms import Terms
-from dppca.common.errors import StudyError
+from dppca.common.kernel.errors import StudyError
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Trust, study_from_canonical, study_from_mapping
 from tests.support.masked import make_masked_study, masked_document

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dppca.common.documents.messages import Form, StudyState
-from dppca.common.errors import StoreError, StoreVersionError
+from dppca.common.kernel.errors import StoreError, StoreVersionError
 from dppca.common.privacy.release import calibrate
 from dppca.curator.store import SqliteStore, blobs
 from dppca.curator.store.tables import STORE_VERSION

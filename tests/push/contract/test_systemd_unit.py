@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from dppca.common.errors import IdentityError, InputError, SettingError, StoreVersionError
+from dppca.common.kernel.errors import IdentityError, InputError, SettingError, StoreVersionError
 from dppca.curator.cli import serve
 from dppca.curator.config import DaemonConfig, Limits
 from dppca.curator.daemon import OTHER_DESCRIPTORS

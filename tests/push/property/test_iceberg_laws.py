@@ -25,7 +25,7 @@ from pyiceberg.types import (
     StringType,
 )
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.owner.records.lakes import IcebergLocation
 from dppca.owner.records.sources import Wanted
 from tests.support.examples import examples

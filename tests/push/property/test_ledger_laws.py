@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dppca.common.errors import BudgetExceededError, LedgerCorruptError
+from dppca.common.kernel.errors import BudgetExceededError, LedgerCorruptError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.accounting import Budget, PrivacyCost
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy

@@ -14,7 +14,7 @@ from dppca.common.attestation.components import check_components
 from dppca.common.attestation.envelopes import unchecked_predicate
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
+from dppca.common.kernel.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
 from dppca.common.schema.document import canonical_json
 from dppca.common.transport.tls import Role
 from tests.support.certificates import new_authority

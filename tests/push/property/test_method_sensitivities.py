@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.svm import LinearSVC
 
-from dppca.common.errors import SettingError
 from dppca.common.estimators.base.hinge import _certified, solve_hinge
 from dppca.common.estimators.base.weight_noise import STEP_BITS, weight_sensitivity
+from dppca.common.kernel.errors import SettingError
 from dppca.common.numerics.moments.moments import compute_moments
 from dppca.common.papers.base.noised_rows import GRID_BITS, rows_sensitivity
 from dppca.common.papers.base.second_moment import ball_layout

@@ -17,7 +17,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dppca.common.errors import BudgetExceededError, SettingError
+from dppca.common.kernel.errors import BudgetExceededError, SettingError
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.owner.ledger.chain import History, admit_charge, verify_chain
 from dppca.owner.ledger.entries import ReleaseRequest, Reservation

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.common.schema import MISSING, UNKNOWN, Binary, Categorical, Numeric, encode, label_text
 from dppca.common.schema.columns import parse_column
 from dppca.owner.records.check import check_table

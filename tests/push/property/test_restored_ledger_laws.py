@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from dppca.common.aggregation.opening import Sums
-from dppca.common.errors import BudgetExceededError, ChainError, OpeningRefusedError
+from dppca.common.kernel.errors import BudgetExceededError, ChainError, OpeningRefusedError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate

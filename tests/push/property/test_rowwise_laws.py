@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dppca.common.errors import RangeError
 from dppca.common.estimators.utility import fit_svm
+from dppca.common.kernel.errors import RangeError
 from dppca.common.numerics.rowwise import GridWeights, cos_and_sin, products, weights_on
 from dppca.common.schema.coding import row_norms
 from tests.support.examples import examples

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.transport.testbed import LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
 from dppca.deploy.simulation.runner import SiteDriver

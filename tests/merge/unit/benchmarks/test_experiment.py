@@ -18,7 +18,7 @@ from benchmarks.experiment import (
     run_trials,
     shown,
 )
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 
 
 @dataclass(frozen=True)

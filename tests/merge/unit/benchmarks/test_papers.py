@@ -22,7 +22,7 @@ from benchmarks.papers.trials import (
     Trial,
     TrialOutcome,
 )
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 
 CSV = "age,colour,y\n" + "".join(
     f"{n},{['red', 'green', 'blue'][n % 3]},{n % 2}\n" for n in range(30)

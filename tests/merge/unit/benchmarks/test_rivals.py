@@ -26,7 +26,7 @@ from benchmarks.rivals.neighbours import Neighbours, added_l2_squared, make_stud
 from benchmarks.rivals.synthetic import OURS, SUBN3, Contestant, judge_table, run_contestant
 from benchmarks.synthesis.judging import split_rows
 from benchmarks.synthesis.subjects import load_subject
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.privacy.accounting import rho_from_epsilon_delta
 from dppca.common.privacy.release import calibrate, sensitivity_shape

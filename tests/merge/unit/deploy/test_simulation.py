@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import yaml
 
-from dppca.common.errors import SettingError, StudyError
+from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import calibrate, draw

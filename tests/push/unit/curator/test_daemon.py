@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.curator.config import Limits
 from dppca.curator.daemon import OTHER_DESCRIPTORS, provide_descriptors
 

@@ -10,7 +10,7 @@ import pytest
 import requests
 from docker.errors import APIError, DockerException, NotFound
 
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     AddressSpaceError,
     ArtefactError,
     DataError,

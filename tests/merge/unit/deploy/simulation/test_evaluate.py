@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from dppca.common.errors import DataError, SettingError
 from dppca.common.estimators.utility import (
     extract_features,
     stack_features,
@@ -14,6 +13,7 @@ from dppca.common.estimators.utility import (
     synthetic_labels,
     trees_accuracy,
 )
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.numerics.comparison import TableErrors
 from dppca.common.schema import Column, Schema, encode
 from dppca.common.schema.columns import INFINITE, NOT_A_NUMBER

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from pyarrow import csv, parquet
 
-from dppca.common.errors import DataError, PeerError, SettingError
+from dppca.common.kernel.errors import DataError, PeerError, SettingError
 from dppca.common.shell.console import run
 from dppca.common.synthesis.rows import DecodingMethod
 from dppca.deploy.simulation.aggregation import Aggregation, write_draft

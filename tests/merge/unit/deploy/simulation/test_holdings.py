@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from dppca.common.errors import DataError, SettingError
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.schema import Schema
 from dppca.deploy.simulation.holdings import divide, hold_rows, read_cells, write_table
 from dppca.owner.records.table import open_table

@@ -13,7 +13,7 @@ import yaml
 from sklearn.decomposition import PCA
 
 import dppca
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     DataError,
     DppcaError,
     PrivacyError,

@@ -13,7 +13,7 @@ import pytest
 
 from dppca.common.documents.tables import fit_markdown
 from dppca.common.documents.values import to_document
-from dppca.common.errors import SettingError, StudyError
+from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.common.numerics.comparison import PairSummary, TableErrors, Variation
 from dppca.common.numerics.loadings import Loading
 from dppca.common.privacy.composition import compose_guarantee

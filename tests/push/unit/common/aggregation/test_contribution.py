@@ -15,7 +15,7 @@ from dppca.common.aggregation.sum_messages import (
     statement_limit,
     upload_limit,
 )
-from dppca.common.errors import SchemaMismatchError, UploadError
+from dppca.common.kernel.errors import SchemaMismatchError, UploadError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import MaskedClaims, calibrate, receipt_from_bytes

@@ -1,7 +1,7 @@
 import pytest
 
 from dppca.common.aggregation.framing import frame, unframe
-from dppca.common.errors import LimitError, UploadError
+from dppca.common.kernel.errors import LimitError, UploadError
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from dppca.common.aggregation.opening import Sums, answer, open_set
 from dppca.common.aggregation.seals import make_opener_key, seal
 from dppca.common.aggregation.streams import add_stream
 from dppca.common.aggregation.sum_messages import SealedSet, Vote
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     DppcaError,
     IdentityError,
     OpeningRefusedError,

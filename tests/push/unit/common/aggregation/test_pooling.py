@@ -14,7 +14,7 @@ from dppca.common.aggregation.pooling import (
     unmask,
 )
 from dppca.common.aggregation.sum_messages import Opening, Upload
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     ConflictError,
     GarbledSumError,
     PermissionDeniedError,

@@ -7,7 +7,7 @@ from dppca.common.aggregation.seals import (
     make_opener_key,
     seal,
 )
-from dppca.common.errors import ArtefactError, SealError, StudyError
+from dppca.common.kernel.errors import ArtefactError, SealError, StudyError
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from tests.support.checkout import ROOT
 

@@ -14,7 +14,7 @@ from dppca.common.aggregation.sum_messages import (
     require_vote,
     set_digest,
 )
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     ConflictError,
     LimitError,
     PermissionDeniedError,

@@ -27,7 +27,7 @@ from dppca.common.attestation.file_headers import (
     require_plain_arrow,
     require_small_pages,
 )
-from dppca.common.errors import ArtefactError
+from dppca.common.kernel.errors import ArtefactError
 
 ROOM = 8 << 20
 """Bytes that reading a small hostile file may take; each would become far more."""

@@ -27,7 +27,7 @@ from dppca.common.attestation.signatures import (
     require_issued,
 )
 from dppca.common.attestation.sums import SignedRelease
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     AlteredError,
     ArtefactError,
     IdentityError,

@@ -21,7 +21,7 @@ from dppca.common.attestation.envelopes import Claim, sign_statement
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.results import Share
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     AlteredError,
     ContradictionError,
     ReceiptError,

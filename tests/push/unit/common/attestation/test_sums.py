@@ -19,7 +19,7 @@ from dppca.common.attestation.results import largest_envelope
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.attestation.sums import SumEvidence, require_sum
 from dppca.common.attestation.verify import verify_result
-from dppca.common.errors import AlteredError, ReceiptError, SettingError, SignatureError
+from dppca.common.kernel.errors import AlteredError, ReceiptError, SettingError, SignatureError
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import draw
 from dppca.common.schema.document import canonical_json

@@ -14,7 +14,7 @@ from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.results import Published
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.attestation.verify import verify_result
-from dppca.common.errors import DppcaError, NotReadyError, ReceiptError, SignatureError
+from dppca.common.kernel.errors import DppcaError, NotReadyError, ReceiptError, SignatureError
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.privacy.accounting import epsilon_from_rho
 from dppca.common.privacy.composition import Round

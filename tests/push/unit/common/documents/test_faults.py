@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dppca.common.errors import StudyError
+from dppca.common.kernel.errors import StudyError
 from dppca.common.study import study_from_mapping, study_from_yaml
 from tests.support.studies import study_document
 

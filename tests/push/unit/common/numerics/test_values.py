@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.numerics.comparison import count_cells
 from dppca.common.numerics.values import count_values, value_range
 from dppca.common.schema import MISSING, UNKNOWN, Column, Schema, encode

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dppca.common.errors import DataError, SettingError
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.papers import SVM, UnitBall
 from tests.support.estimators import ALL, each, names_with
 from tests.support.studies import binary_of, categorical_of, make_schema

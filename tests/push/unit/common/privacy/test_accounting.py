@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from dppca.common.errors import BudgetExceededError, SettingError
+from dppca.common.kernel.errors import BudgetExceededError, SettingError
 from dppca.common.privacy import accounting
 from dppca.common.privacy.accounting import (
     Budget,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import kstest
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.laws import LAWS, GaussianLaw, LaplaceLaw, NoiseLaw
 from dppca.common.privacy.noise.entropy import SeededEntropy

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dppca.common.errors import RangeError, SettingError
+from dppca.common.kernel.errors import RangeError, SettingError
 from dppca.common.privacy.accounting import PrivacyCost, epsilon_from_rho, rho_from_epsilon_delta
 from dppca.common.privacy.laws import GaussianLaw, LaplaceLaw
 from dppca.common.privacy.mechanisms import (

@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dppca.common.errors import ArtefactError, LabelError, RangeError, SchemaMismatchError
+from dppca.common.kernel.errors import ArtefactError, LabelError, RangeError, SchemaMismatchError
 from dppca.common.numerics.moments.moments import Moments, compute_moments
 from dppca.common.privacy.labels import Label, require_released
 from dppca.common.privacy.laws import LaplaceLaw

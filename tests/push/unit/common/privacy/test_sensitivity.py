@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.privacy.sensitivity import (
     ROOT_BITS,
     BallShape,

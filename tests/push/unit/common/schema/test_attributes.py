@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dppca.common.documents.yaml_text import load_yaml
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.privacy.release import sensitivity_shape
 from dppca.common.schema import ColumnKind, Schema, encode, find_cells, label_text
 from dppca.common.schema.attributes import count_days

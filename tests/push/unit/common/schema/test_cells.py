@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.errors import StudyError
+from dppca.common.kernel.errors import StudyError
 from dppca.common.numerics.moments.accumulation import MomentSums, ProductMethod
 from dppca.common.numerics.moments.moments import compute_moments
 from dppca.common.schema import Cells, Numeric, Schema, Score, encode, find_cells

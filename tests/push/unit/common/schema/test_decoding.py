@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dppca.common.errors import SchemaMismatchError
+from dppca.common.kernel.errors import SchemaMismatchError
 from dppca.common.numerics.moments.moments import compute_moments, unpack
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.numerics.spectrum.pca import decompose, pooled_covariance

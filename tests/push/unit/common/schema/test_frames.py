@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dppca
-from dppca.common.errors import DataError, SchemaMismatchError
+from dppca.common.kernel.errors import DataError, SchemaMismatchError
 from dppca.common.schema import encode as encode_columns
 from dppca.common.schema.columns import parse_column
 from dppca.common.schema.frames import read_frame

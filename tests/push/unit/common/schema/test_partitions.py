@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.schema import Schema, find_cells
 from dppca.common.schema.random_trees import list_splits
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of

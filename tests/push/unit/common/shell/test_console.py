@@ -8,7 +8,7 @@ import sys
 import click
 import pytest
 
-from dppca.common.errors import UnreachableError
+from dppca.common.kernel.errors import UnreachableError
 from dppca.common.shell import console
 from dppca.common.shell.console import Progress, find_names, progress, run, terminable
 from tests.support.patience import WAIT_S

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.files import open_to_others, read_text, shut, sync
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.site.config import load_site

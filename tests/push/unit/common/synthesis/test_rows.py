@@ -19,7 +19,7 @@ from dppca.common.attestation.results import Result, Share
 from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.documents.messages import Form
 from dppca.common.documents.values import to_document
-from dppca.common.errors import ArtefactError, LabelError, SchemaMismatchError, SettingError
+from dppca.common.kernel.errors import ArtefactError, LabelError, SchemaMismatchError, SettingError
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.spectrum.ppca import fit_ppca
 from dppca.common.numerics.spectrum.shrinkage import shrink

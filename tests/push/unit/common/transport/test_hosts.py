@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import grpc
 import pytest
 
-from dppca.common.errors import DppcaError, IdentityError, UnreachableError
+from dppca.common.kernel.errors import DppcaError, IdentityError, UnreachableError
 from dppca.common.transport.channels import explain_failure, open_channel, with_retries
 from dppca.common.transport.hosts import DialTarget, Reach, look
 from dppca.common.transport.tls import Credentials, Role

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dppca.common.errors import IdentityError, UnreachableError
+from dppca.common.kernel.errors import IdentityError, UnreachableError
 from dppca.common.transport.channels import open_channel, with_retries
 from dppca.common.transport.hosts import DialTarget
 from dppca.common.transport.proxies import HttpProxy

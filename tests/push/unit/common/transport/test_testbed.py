@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dppca.common.errors import DppcaError, PeerError, SettingError
+from dppca.common.kernel.errors import DppcaError, PeerError, SettingError
 from dppca.common.transport import preloaded
 from dppca.common.transport.testbed import LocalCurator, Processes
 

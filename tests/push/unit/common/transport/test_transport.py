@@ -14,7 +14,7 @@ from grpc._cython import cygrpc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     BusyError,
     ConflictError,
     IdentityError,

@@ -10,7 +10,7 @@ import dppca
 from dppca.common.attestation.envelopes import write_signed
 from dppca.common.attestation.results import result_from_bytes
 from dppca.common.attestation.signatures import describe_authority
-from dppca.common.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
+from dppca.common.kernel.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
 from tests.support.certificates import new_authority
 from tests.support.sites import ProvedSite
 from tests.support.studies import make_study

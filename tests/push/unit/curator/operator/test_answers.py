@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dppca.common.errors import PeerError
+from dppca.common.kernel.errors import PeerError
 from dppca.common.transport.codec import read_message
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.operator.answers import ListedStudy

@@ -9,7 +9,7 @@ import pytest
 from dppca.common.attestation.envelopes import envelope_path, unchecked_predicate
 from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.documents.messages import Form
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     ArtefactError,
     ReceiptError,
     SettingError,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
 from dppca.curator.planning.choices import AS_WRITTEN, Choice, compare_choices

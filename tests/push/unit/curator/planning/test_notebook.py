@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import dppca
-from dppca.common.errors import SettingError, StudyError
+from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.curator.planning.assumptions import power_law
 from dppca.curator.planning.plan import make_plan
 from tests.support.studies import make_study

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dppca.common.errors import RangeError, SettingError, TooManyRowsError
+from dppca.common.kernel.errors import RangeError, SettingError, TooManyRowsError
 from dppca.common.privacy.laws import LAWS
 from dppca.common.study import Study, Trust
 from dppca.curator.planning.assumptions import Assumption, given_eigenvalues, power_law

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.errors import ConflictError, DppcaError, StoreError, UnknownStudyError
+from dppca.common.kernel.errors import ConflictError, DppcaError, StoreError, UnknownStudyError
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
 from dppca.common.transport.tls import Role

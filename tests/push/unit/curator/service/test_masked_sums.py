@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dppca.common.aggregation.sum_messages import Upload
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     GarbledSumError,
     LimitError,
     PermissionDeniedError,

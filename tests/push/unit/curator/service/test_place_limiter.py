@@ -2,7 +2,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from dppca.common.errors import BusyError
+from dppca.common.kernel.errors import BusyError
 from dppca.curator.service.place_limiter import PlaceLimiter
 
 

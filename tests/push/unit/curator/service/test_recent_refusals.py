@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.errors import ConflictError, LimitError, StudyStateError
+from dppca.common.kernel.errors import ConflictError, LimitError, StudyStateError
 from dppca.curator.service.recent_refusals import MOST, MOST_PER_PARTY, RecentRefusals
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)

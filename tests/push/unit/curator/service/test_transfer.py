@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dppca.common.errors import StoreError, UploadError
+from dppca.common.kernel.errors import StoreError, UploadError
 from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.transport.codec import ChunkVerifier
 from dppca.common.wire import federation_pb2 as pb

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.errors import ArtefactError, SettingError, StoreError, StoreVersionError
+from dppca.common.kernel.errors import ArtefactError, SettingError, StoreError, StoreVersionError
 from dppca.common.privacy.release import calibrate
 from dppca.curator.store import SqliteStore
 from dppca.curator.store.backup import MANIFEST, back_up, restore

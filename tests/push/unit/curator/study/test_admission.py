@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dppca.common.documents.messages import Form, StudyState
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     ChainError,
     ConflictError,
     DppcaError,

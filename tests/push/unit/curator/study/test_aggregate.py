@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dppca.common.attestation.results import result_from_bytes, result_to_bytes
-from dppca.common.errors import StudyStateError
+from dppca.common.kernel.errors import StudyStateError
 from dppca.common.numerics.moments.moments import compute_moments, unpack
 from dppca.common.privacy.composition import compose_guarantee
 from dppca.common.privacy.release import calibrate

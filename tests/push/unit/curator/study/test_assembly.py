@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dppca.common.errors import StudyError
+from dppca.common.kernel.errors import StudyError
 from dppca.curator.study.assembly import assemble_study, fewest_openers, read_draft
 from tests.support.masked import make_masked_study, masked_document
 from tests.support.studies import study_document

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dppca.common.documents.messages import StudyState
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     ConflictError,
     DppcaError,
     InputError,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dppca.common.aggregation.sum_messages import Opening, opening_limit
 from dppca.common.documents.messages import StudyState
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     ConflictError,
     DppcaError,
     LimitError,

@@ -4,7 +4,7 @@ import pytest
 
 from dppca.common.aggregation.terms import Terms
 from dppca.common.documents.messages import StudyState
-from dppca.common.errors import NotReadyError, StudyError, StudyStateError
+from dppca.common.kernel.errors import NotReadyError, StudyError, StudyStateError
 from dppca.curator.study.sealed_set import (
     make_terms,
     missing_openers,

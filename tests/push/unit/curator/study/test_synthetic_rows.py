@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from dppca.common.documents.messages import Form
-from dppca.common.errors import UploadError
+from dppca.common.kernel.errors import UploadError
 from dppca.curator.study.synthetic_rows import check_rows, join_rows, table_schema
 from tests.support.studies import make_schema, numeric_of
 

@@ -10,7 +10,7 @@ import pyarrow.csv
 import pytest
 
 import dppca.common.papers
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.privacy.labels import Label
 from dppca.owner.models.catalogue import IN_PYTHON, METHODS, Method, TrainOptions, resolve
 from dppca.owner.models.loader import load_model

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dppca.common.errors import DataError, SettingError
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.owner.engines.dask import DaskEngine
 from dppca.owner.engines.kernel import Answer, Work, fingerprint_document, take_fingerprint
 from dppca.owner.engines.parts import Part

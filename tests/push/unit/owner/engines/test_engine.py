@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from dppca.common.errors import DataError, SettingError
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.owner.engines import engine as module
 from dppca.owner.engines.engine import LocalEngine
 from dppca.owner.engines.selection import open_engine

@@ -10,7 +10,7 @@ import pyarrow.csv
 import pytest
 from pyiceberg.types import DateType
 
-from dppca.common.errors import DataError, SettingError
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.owner.engines.parts import Part, make_manifest
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.databases import SQLiteLocation

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from dppca.common.errors import DataError, SettingError
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.owner.engines import spark as module
 from dppca.owner.engines.kernel import Work, take_fingerprint
 from dppca.owner.engines.merging import merge

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from dppca.common.errors import LedgerCorruptError, StudyStateError
+from dppca.common.kernel.errors import LedgerCorruptError, StudyStateError
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.owner.ledger.chain import FIRST, LedgerRow, admit_charge, is_finished, verify_chain
 from dppca.owner.ledger.entries import (

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.errors import LedgerCorruptError
+from dppca.common.kernel.errors import LedgerCorruptError
 from dppca.owner.ledger import file
 from dppca.owner.ledger.chain import History, LedgerRow, verify_chain
 from dppca.owner.ledger.database import open_ledger

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.errors import LedgerError
+from dppca.common.kernel.errors import LedgerError
 from dppca.owner.ledger.lock import lock_site
 from tests.support.patience import WAIT_S
 

@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from dppca.common.aggregation.opening import Sums
-from dppca.common.errors import ChainError, LedgerCorruptError, LedgerError, OpeningRefusedError
+from dppca.common.kernel.errors import (
+    ChainError,
+    LedgerCorruptError,
+    LedgerError,
+    OpeningRefusedError,
+)
 from dppca.owner.ledger.chain import verify_chain
 from dppca.owner.ledger.database import Ledger, compare_ledger, open_ledger, require_newest
 from dppca.owner.ledger.entries import Ballot, Entry, Offer, OpeningDelivery, SetOpening

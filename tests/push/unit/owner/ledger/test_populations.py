@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from dppca.common.errors import BudgetExceededError, SettingError
+from dppca.common.kernel.errors import BudgetExceededError, SettingError
 from dppca.common.privacy.accounting import Budget
 from dppca.owner.ledger.chain import History, admit_charge
 from dppca.owner.ledger.entries import ReleaseKind, ReleaseRequest, Reservation

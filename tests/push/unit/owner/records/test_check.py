@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dppca.common.documents.values import to_document
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.privacy.labels import Label
 from dppca.common.schema.texts import MISSING_WORDS
 from dppca.owner.records.check import check_table

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dppca.common.documents.values import to_document
-from dppca.common.errors import StudyError
+from dppca.common.kernel.errors import StudyError
 from dppca.common.schema import MISSING, UNKNOWN, Schema, find_attribute_faults
 from dppca.common.schema.texts import INFINITE, NOT_A_NUMBER
 from dppca.common.study import FaultRule, Study, study_from_canonical, study_from_mapping

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.owner.records import keys
 from dppca.owner.records.file_locations import locate_files
 from dppca.owner.records.keys import KeyRows, count_rows_of_keys

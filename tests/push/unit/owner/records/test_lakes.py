@@ -16,7 +16,7 @@ from pyiceberg.table import DataScan
 from pyiceberg.table.update import RemoveSchemasUpdate
 from pyiceberg.types import DateType, DoubleType, LongType
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.common.schema import Schema
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.lake_files import LakeLocation

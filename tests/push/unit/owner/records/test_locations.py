@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.errors import DataError, SettingError
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.owner.records.file_locations import FileLocation, locate_files
 from dppca.owner.records.locations import Secret, find_shared_rows
 

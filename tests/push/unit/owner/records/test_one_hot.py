@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
-from dppca.common.errors import DataError, SettingError
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.one_hot import OneHotLocation, _join_labels
 from dppca.owner.records.table import Table, open_table

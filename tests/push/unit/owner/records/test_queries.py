@@ -2,7 +2,7 @@
 
 import pytest
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.owner.records.queries import (
     POSTGRESQL,
     SQLITE,

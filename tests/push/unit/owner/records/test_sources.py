@@ -16,7 +16,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-from dppca.common.errors import DataError, SettingError
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.schema import MISSING, UNKNOWN, Categorical, Numeric
 from dppca.common.schema.columns import parse_column
 from dppca.common.schema.texts import INFINITE, NOT_A_NUMBER

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dppca.common.errors import DataError, SettingError
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.owner.records.spark_sessions import (
     is_local,
     name_causes,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.owner.records import spark_tables
 from dppca.owner.records.spark_tables import SparkLocation
 

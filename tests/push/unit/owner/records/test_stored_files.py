@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.owner.records.file_locations import FileLocation
 from dppca.owner.records.stored_files import _matches
 from dppca.owner.records.table import moments_of_table, open_table

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.owner.cli import cli
 from dppca.owner.records.file_locations import FileLocation, local_files
 from dppca.owner.records.table import open_table

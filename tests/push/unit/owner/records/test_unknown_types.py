@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dppca.common.attestation.file_headers import read_arrow_schema
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.owner.records.columnar import open_parquet
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.one_hot import OneHotLocation

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 import skops.io
 
-from dppca.common.errors import LedgerError, SettingError
 from dppca.common.estimators.base.weight_noise import weights_on_grid
 from dppca.common.estimators.dpsvm import append_constant
+from dppca.common.kernel.errors import LedgerError, SettingError
 from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.noise.entropy import SeededEntropy

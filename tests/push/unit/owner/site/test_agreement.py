@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     IdentityError,
     NoPolicyError,
     PermissionDeniedError,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.errors import ArtefactError
+from dppca.common.kernel.errors import ArtefactError
 from dppca.owner.site.answers import keep_answer, kept_answer
 from dppca.owner.site.config import Site
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.owner.site.config import load_site
 from dppca.owner.site.enrolment import enrol
 

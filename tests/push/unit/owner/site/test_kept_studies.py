@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from dppca.common.documents.messages import StudyState
-from dppca.common.errors import (
+from dppca.common.kernel.errors import (
     ArtefactError,
     NotReadyError,
     SchemaMismatchError,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.errors import BudgetExceededError, NoPolicyError, SettingError
+from dppca.common.kernel.errors import BudgetExceededError, NoPolicyError, SettingError
 from dppca.common.privacy.accounting import Budget
 from dppca.owner.ledger.chain import admit_charge
 from dppca.owner.ledger.entries import ReleaseRequest, Reservation

@@ -10,7 +10,7 @@ import pytest
 
 from dppca.common.attestation.envelopes import envelope_path
 from dppca.common.documents.messages import Form
-from dppca.common.errors import ConflictError, UnreachableError
+from dppca.common.kernel.errors import ConflictError, UnreachableError
 from dppca.owner.commands import report, synthesize
 from dppca.owner.commands.synthesize import provide_forms
 from dppca.owner.site.config import load_site

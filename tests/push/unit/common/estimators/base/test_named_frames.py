@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from sklearn.base import BaseEstimator
 
-from dppca.common.errors import DataError
 from dppca.common.estimators.base.named_frames import read_named
+from dppca.common.kernel.errors import DataError
 from dppca.common.schema import Schema
 from tests.support.latent_rows import make_rows
 from tests.support.studies import make_study

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dppca.common.errors import DataError, RangeError, SettingError
 from dppca.common.estimators.base.inputs import make_signs
 from dppca.common.estimators.base.weight_noise import (
     plan_weights,
     require_certifiable,
     weights_on_grid,
 )
+from dppca.common.kernel.errors import DataError, RangeError, SettingError
 from dppca.common.papers import DPSVD, PCADPSVM, PrivateSVM
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.noise.entropy import EntropySource, SeededEntropy

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.papers.base.exponential import choice_scale, choose
 from dppca.common.privacy.noise.entropy import SeededEntropy
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.papers.base.randomized_response import keep_threshold, randomised_response
 from dppca.common.privacy.noise.entropy import EntropySource, SeededEntropy
 

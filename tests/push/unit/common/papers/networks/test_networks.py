@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from dppca.common.errors import DataError, SettingError
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.papers import DPSUBN3, PrivBayes
 from dppca.common.papers.networks import dp_subn3, privbayes
 from dppca.common.papers.networks.dependence import dependence_sensitivity

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import multivariate_normal
 
 import dppca
-from dppca.common.errors import DataError, SettingError
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.numerics.spectrum.noise_edge import noise_edge
 from dppca.common.papers import PPCADPMH
 from dppca.common.papers.base.party_tables import group_rows

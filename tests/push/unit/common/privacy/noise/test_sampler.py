@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.privacy.noise._log_concave import LogConcaveLaw
 from dppca.common.privacy.noise._rejection import build_envelope
 from dppca.common.privacy.noise.entropy import EntropySource, OperatingSystemEntropy, SeededEntropy

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.privacy.noise import shares
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
 from dppca.common.privacy.noise.sampler import discrete_gaussian, laplace_histogram

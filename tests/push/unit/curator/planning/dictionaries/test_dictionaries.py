@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from dppca.common.documents.yaml_text import load_yaml
-from dppca.common.errors import SettingError, StudyError
+from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.common.study import Study, study_from_yaml
 from dppca.curator.planning.dictionaries.dictionary import FREE_TEXT, IDENTIFIER
 from dppca.curator.planning.dictionaries.draft import DECIDE, Choices, draft_study, open_places

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dppca.common.errors import ConsentError, DataError, StudyStateError
+from dppca.common.kernel.errors import ConsentError, DataError, StudyStateError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.accounting import Budget
 from dppca.owner.commands.page.jobs import Job, Jobs, PageDialogue, fingerprint

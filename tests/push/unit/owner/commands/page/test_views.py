@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dppca.common.errors import NoPolicyError
+from dppca.common.kernel.errors import NoPolicyError
 from dppca.owner.commands.page.jobs import Job
 from dppca.owner.commands.page.views import (
     budget_segments,

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from dppca.common.errors import DataError
+from dppca.common.kernel.errors import DataError
 from dppca.common.numerics.comparison import count_cells, list_pairs
 from dppca.common.privacy.labels import Label
 from dppca.common.schema import Column, encode

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
-from dppca.common import errors
+from dppca.common.kernel import errors
 from dppca.common.shell.console import INTERRUPTED_EXIT_CODE, UNEXPECTED_EXIT_CODE, USAGE_EXIT_CODE
 from dppca.common.transport.status import choose_status
 from tests.support.checkout import ROOT
