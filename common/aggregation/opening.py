@@ -27,7 +27,7 @@ from dppca.common.aggregation.sum_messages import (
 )
 from dppca.common.aggregation.terms import Terms
 from dppca.common.kernel.errors import IdentityError, OpeningRefusedError, SealError
-from dppca.common.signing import Purpose, sign
+from dppca.common.kernel.signing import Purpose, sign
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from dppca.common.aggregation.sum_messages import (
 )
 from dppca.common.aggregation.terms import GUARDS, Terms
 from dppca.common.kernel.errors import ConflictError, GarbledSumError, UploadError
-from dppca.common.signing import Purpose
+from dppca.common.kernel.signing import Purpose
 
 LARGEST = 1 << 62
 """Bound on the entries of a pooled vector; a random word exceeds it with probability one half."""

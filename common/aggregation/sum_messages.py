@@ -18,7 +18,7 @@ from dppca.common.aggregation.streams import SEED_BYTES
 from dppca.common.aggregation.terms import Terms
 from dppca.common.documents.names import is_party_name
 from dppca.common.kernel.errors import ConflictError, LimitError, SignatureError, UploadError
-from dppca.common.signing import Purpose, is_signed
+from dppca.common.kernel.signing import Purpose, is_signed
 
 _HASH = 32
 _NAME = 64

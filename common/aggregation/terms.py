@@ -20,7 +20,7 @@ from dppca.common.aggregation.framing import frame
 from dppca.common.aggregation.seals import load_public_key
 from dppca.common.documents.names import is_party_name
 from dppca.common.kernel.errors import PermissionDeniedError, StudyError
-from dppca.common.signing import Purpose, is_signed
+from dppca.common.kernel.signing import Purpose, is_signed
 from dppca.common.study import MAX_OWNERS, Study
 
 MAX_ENTRIES = 1 << 26

@@ -1,6 +1,6 @@
 """Signatures with the keys of the parties' certificates.
 
-`dppca.common.signing` describes their form and their purposes.
+`dppca.common.kernel.signing` describes their form and their purposes.
 
 Limits: nothing here holds a trusted time; `dppca.common.attestation.parties` describes the effect
 on certificates that have ended or are revoked.

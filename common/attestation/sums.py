@@ -49,8 +49,8 @@ from dppca.common.kernel.errors import (
     StudyError,
     UploadError,
 )
+from dppca.common.kernel.signing import Purpose
 from dppca.common.privacy.release import MaskedClaims
-from dppca.common.signing import Purpose
 from dppca.common.study import Study, Trust
 
 _WHAT = "the receipt of the components"

@@ -17,7 +17,7 @@ from dppca.common.aggregation.opening import Sums
 from dppca.common.aggregation.streams import add_stream
 from dppca.common.aggregation.sum_messages import Opening, SealedSet, Vote
 from dppca.common.kernel.errors import DppcaError
-from dppca.common.signing import Purpose, sign
+from dppca.common.kernel.signing import Purpose, sign
 from tests.support.aggregation import Federation
 from tests.support.site_openers import SiteOpener
 

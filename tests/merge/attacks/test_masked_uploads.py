@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from dppca.common.aggregation.contribution import MaskedRelease
 from dppca.common.aggregation.sum_messages import Upload
-from dppca.common.signing import Purpose, sign
+from dppca.common.kernel.signing import Purpose, sign
 from dppca.common.transport.tls import Role
 from tests.support.callers import refused
 from tests.support.census import header_of

@@ -16,7 +16,7 @@ from dppca.common.aggregation.masking import seal_info
 from dppca.common.aggregation.seals import seal
 from dppca.common.aggregation.sum_messages import Opening, SealedSet, Statement, Upload, Vote
 from dppca.common.kernel.errors import DppcaError, LimitError, UploadError
-from dppca.common.signing import Purpose, sign
+from dppca.common.kernel.signing import Purpose, sign
 from tests.support.aggregation import federation
 from tests.support.examples import examples
 from tests.support.hostile_curator import HostileCurator

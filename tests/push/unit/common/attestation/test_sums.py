@@ -20,10 +20,10 @@ from dppca.common.attestation.signatures import make_signer
 from dppca.common.attestation.sums import SumEvidence, require_sum
 from dppca.common.attestation.verify import verify_result
 from dppca.common.kernel.errors import AlteredError, ReceiptError, SettingError, SignatureError
+from dppca.common.kernel.signing import Purpose, sign
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import draw
 from dppca.common.schema.document import canonical_json
-from dppca.common.signing import Purpose, sign
 from dppca.common.transport.tls import Role
 from dppca.common.verification.files import verify_file
 from dppca.curator.cli import cli

@@ -19,7 +19,7 @@ from dppca.common.kernel.errors import (
     StudyStateError,
     UploadError,
 )
-from dppca.common.signing import Purpose, sign
+from dppca.common.kernel.signing import Purpose, sign
 from dppca.curator.study import lifecycle
 from dppca.curator.study.lifecycle import NextAction
 from dppca.curator.study.openings import (

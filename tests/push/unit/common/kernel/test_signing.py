@@ -1,7 +1,7 @@
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from dppca.common.signing import Purpose, is_signed, sign, signed_bytes
+from dppca.common.kernel.signing import Purpose, is_signed, sign, signed_bytes
 
 KEY = ec.derive_private_key(7, ec.SECP256R1())
 
