@@ -34,8 +34,8 @@ from benchmarks.studies import (
     study_document,
     write_csv,
 )
-from dppca.common.documents.amounts import decimal_text
 from dppca.common.estimators.base.classifier import Classifier
+from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import SettingError
 from dppca.common.papers import AGSVM, DPSVD, PCADPSVM, SVM, PrivateSVM
 from dppca.common.privacy.accounting import PrivacyCost

@@ -43,7 +43,7 @@ from benchmarks.synthesis.trials import (
     make_study,
     row_columns,
 )
-from dppca.common.documents.messages import Form
+from dppca.common.kernel.documents.messages import Form
 from dppca.common.privacy.mechanisms import Calibration, add_noise
 from dppca.common.privacy.noise.entropy import EntropySource, SeededEntropy
 from dppca.common.privacy.release import calibrate

@@ -30,12 +30,12 @@ from pydantic import (
     model_validator,
 )
 
-from dppca.common.documents.amounts import decimal_text, parse_positive
-from dppca.common.documents.faults import explain_faults
-from dppca.common.documents.names import require_party_name
-from dppca.common.documents.tables import html_table
-from dppca.common.documents.values import differing_keys
-from dppca.common.documents.yaml_text import MAX_DOCUMENT_BYTES, NotYamlError, load_yaml
+from dppca.common.kernel.documents.amounts import decimal_text, parse_positive
+from dppca.common.kernel.documents.faults import explain_faults
+from dppca.common.kernel.documents.names import require_party_name
+from dppca.common.kernel.documents.tables import html_table
+from dppca.common.kernel.documents.values import differing_keys
+from dppca.common.kernel.documents.yaml_text import MAX_DOCUMENT_BYTES, NotYamlError, load_yaml
 from dppca.common.kernel.errors import SettingError, StudyError, TooManyRowsError
 from dppca.common.schema.attributes import Name
 from dppca.common.schema.document import Schema, canonical_json

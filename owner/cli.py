@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NoReturn
 import click
 from click.core import ParameterSource
 
-from dppca.common.documents.names import nearest_name
+from dppca.common.kernel.documents.names import nearest_name
 from dppca.common.shell.console import FOLDER, run_and_end, telling_interrupts
 from dppca.common.shell.pasting import repeat_options
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any
 
-from dppca.common.documents.values import (
+from dppca.common.kernel.documents.values import (
     DecimalText,
     DigestText,
     Document,

@@ -16,7 +16,7 @@ from benchmarks.papers import gu, huang, sun, zhang
 from benchmarks.papers.plots import plot_lines
 from benchmarks.papers.tables import group_lines, make_markdown
 from benchmarks.papers.trials import Experiment, Scope, Trial, TrialOutcome
-from dppca.common.documents.values import Document, PathText
+from dppca.common.kernel.documents.values import Document, PathText
 from dppca.common.kernel.errors import DataError, DppcaError, SettingError
 from dppca.common.shell.plotting import check_plotting
 

@@ -28,7 +28,7 @@ from dppca.common.aggregation.contribution import draw_masked
 from dppca.common.aggregation.opening import answer, open_set
 from dppca.common.aggregation.seals import OpenerKey
 from dppca.common.aggregation.terms import Terms
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import UnreachableError
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate, draw

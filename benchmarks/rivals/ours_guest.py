@@ -16,7 +16,7 @@ from benchmarks.releases import pool
 from benchmarks.rivals.neighbours import Neighbours
 from benchmarks.studies import value_columns
 from benchmarks.synthesis.trials import row_columns
-from dppca.common.documents.messages import Form
+from dppca.common.kernel.documents.messages import Form
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.privacy.mechanisms import add_noise
 from dppca.common.privacy.noise.entropy import SeededEntropy

@@ -31,7 +31,7 @@ from benchmarks.synthesis.forms import (
 from benchmarks.synthesis.judging import CELLS, equal_cells, find_reference, judge_rows, split_rows
 from benchmarks.synthesis.subjects import load_subject
 from dppca.common.attestation.results import Published, Result
-from dppca.common.documents.messages import Form
+from dppca.common.kernel.documents.messages import Form
 from dppca.common.numerics.comparison import total_variation
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.moments.moments import Moments

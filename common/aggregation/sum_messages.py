@@ -16,7 +16,7 @@ from dppca.common.aggregation.framing import frame, frame_parts, unframe, unfram
 from dppca.common.aggregation.seals import SEAL_OVERHEAD
 from dppca.common.aggregation.streams import SEED_BYTES
 from dppca.common.aggregation.terms import Terms
-from dppca.common.documents.names import is_party_name
+from dppca.common.kernel.documents.names import is_party_name
 from dppca.common.kernel.errors import ConflictError, LimitError, SignatureError, UploadError
 from dppca.common.kernel.signing import Purpose, is_signed
 

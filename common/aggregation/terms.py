@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 
 from dppca.common.aggregation.framing import frame
 from dppca.common.aggregation.seals import load_public_key
-from dppca.common.documents.names import is_party_name
+from dppca.common.kernel.documents.names import is_party_name
 from dppca.common.kernel.errors import PermissionDeniedError, StudyError
 from dppca.common.kernel.signing import Purpose, is_signed
 from dppca.common.study import MAX_OWNERS, Study

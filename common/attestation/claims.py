@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
-from dppca.common.documents.amounts import Whole
-from dppca.common.documents.values import differing_keys
+from dppca.common.kernel.documents.amounts import Whole
+from dppca.common.kernel.documents.values import differing_keys
 from dppca.common.kernel.errors import AlteredError, ReceiptError, StudyError
 from dppca.common.privacy.composition import ComposedGuarantee, Round, compose_guarantee
 from dppca.common.privacy.mechanisms import Calibration

@@ -45,7 +45,7 @@ from dppca.common.attestation.sums import (
     read_terms,
     require_evidence,
 )
-from dppca.common.documents.values import to_document
+from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import ReceiptError, SettingError, SignatureError, StudyError
 from dppca.common.privacy.composition import Round
 from dppca.common.privacy.labels import Label

@@ -7,7 +7,7 @@ from dppca.common.attestation.claims import ProvedGuarantee, ProvedMechanism, Su
 from dppca.common.attestation.parties import MetCertificate
 from dppca.common.attestation.results import Share
 from dppca.common.attestation.signatures import VouchingAuthority
-from dppca.common.documents.values import DecimalText, DigestText, PathText
+from dppca.common.kernel.documents.values import DecimalText, DigestText, PathText
 from dppca.common.privacy.collusion import Collusion
 
 

@@ -18,7 +18,7 @@ from dppca.common.attestation.signatures import (
     load_certificate,
     require_issued,
 )
-from dppca.common.documents.values import DigestText
+from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.errors import SignatureError
 from dppca.common.transport.revoked import RevocationList
 from dppca.common.transport.tls import Role, parse_identity

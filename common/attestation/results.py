@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from dppca.common.attestation.archives import array_in, read_archive
 from dppca.common.attestation.envelopes import MAX_BYTES as MAX_ENVELOPE_BYTES
-from dppca.common.documents.values import DigestText
+from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.errors import ArtefactError, SettingError
 from dppca.common.numerics.moments.moments import (
     unpack,

@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509.oid import NameOID
 
-from dppca.common.documents.names import one_line
-from dppca.common.documents.values import DigestText
+from dppca.common.kernel.documents.names import one_line
+from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.errors import IdentityError, SignatureError
 from dppca.common.transport.tls import (
     Credentials,

@@ -28,8 +28,8 @@ from dppca.common.attestation.envelopes import FileStatement, embed, embedded
 from dppca.common.attestation.file_headers import require_plain_arrow, require_small_pages
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.results import Share
-from dppca.common.documents.messages import METADATA_KEY, Form
-from dppca.common.documents.values import to_document
+from dppca.common.kernel.documents.messages import METADATA_KEY, Form
+from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import (
     AlteredError,
     ArtefactError,

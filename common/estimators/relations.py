@@ -35,7 +35,7 @@ from itertools import combinations_with_replacement
 from math import ceil, sqrt
 from typing import Annotated
 
-from dppca.common.documents.amounts import decimal_text
+from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.privacy.laws import NoiseLaw
 from dppca.common.privacy.mechanisms import Calibration

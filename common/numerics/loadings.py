@@ -17,7 +17,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.documents.names import one_line
+from dppca.common.kernel.documents.names import one_line
 from dppca.common.schema import Binary, Categorical, Schema
 
 MOST_LOADINGS = 8

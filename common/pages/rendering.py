@@ -1,7 +1,7 @@
 """Pages from Jinja templates: everything is escaped, and invisible characters are shown as escapes.
 
 A template may stand in this folder or in the folder of a side. No value of a page is markup: Jinja
-escapes every one (autoescape), after `dppca.common.documents.names.one_line` has made hidden
+escapes every one (autoescape), after `dppca.common.kernel.documents.names.one_line` has made hidden
 characters visible. A page is sent to a browser, with the stylesheet beside it, or written to one
 file (`render_file`) that contains the stylesheet, has no script, and whose own policy forbids any.
 Jinja is optional (the extra ``page``) and is imported when a page is made.
@@ -17,9 +17,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dppca.common.documents.amounts import left_text, spent_text
-from dppca.common.documents.messages import StudyState
-from dppca.common.documents.names import one_line
+from dppca.common.kernel.documents.amounts import left_text, spent_text
+from dppca.common.kernel.documents.messages import StudyState
+from dppca.common.kernel.documents.names import one_line
 from dppca.common.privacy.receipts import SOFTWARE
 from dppca.common.shell.clock import duration_text, utc_now
 from dppca.common.shell.packages import require_package

@@ -1,7 +1,7 @@
 """Header of every page of a study."""
 
-from dppca.common.documents.amounts import decimal_text, spent_text
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.amounts import decimal_text, spent_text
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.pages.rendering import exact_time, show_state
 from dppca.common.privacy.composition import Round, compose_guarantee
 from dppca.common.privacy.release import calibrate

@@ -19,8 +19,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
 
-from dppca.common.documents.amounts import round_up
 from dppca.common.estimators.base.settings import check_rows_per_person, parse_epsilon, refuse_delta
+from dppca.common.kernel.documents.amounts import round_up
 from dppca.common.papers.base.component_svm import ComponentSVM, PublishedNoise
 from dppca.common.privacy.laws import LaplaceLaw
 from dppca.common.privacy.mechanisms import Calibration, calibrate_noise

@@ -20,8 +20,8 @@ import math
 from decimal import Decimal
 from typing import ClassVar
 
-from dppca.common.documents.amounts import round_up
 from dppca.common.estimators.base.settings import check_rows_per_person, parse_delta, parse_epsilon
+from dppca.common.kernel.documents.amounts import round_up
 from dppca.common.papers.base.component_svm import ComponentSVM, PublishedNoise
 from dppca.common.privacy.accounting import epsilon_from_rho
 from dppca.common.privacy.laws import GaussianLaw

@@ -43,7 +43,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, Inexact, localcontext
 from functools import lru_cache
 
-from dppca.common.documents.amounts import DECIMALS
+from dppca.common.kernel.documents.amounts import DECIMALS
 from dppca.common.kernel.errors import BudgetExceededError, SettingError
 
 _STEP = Decimal(1).scaleb(-DECIMALS)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Annotated
 
-from dppca.common.documents.amounts import decimal_text
+from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.composition import Round
 from dppca.common.privacy.mechanisms import Calibration

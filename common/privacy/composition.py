@@ -32,8 +32,8 @@ from decimal import Context, Decimal
 from functools import reduce
 from typing import Annotated
 
-from dppca.common.documents.amounts import decimal_text
-from dppca.common.documents.values import DecimalText
+from dppca.common.kernel.documents.amounts import decimal_text
+from dppca.common.kernel.documents.values import DecimalText
 from dppca.common.privacy.accounting import epsilon_from_rho
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.study import Study, Trust

@@ -32,7 +32,7 @@ from numpy.random import Generator, RandomState
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from dppca.common.documents.amounts import round_up
+from dppca.common.kernel.documents.amounts import round_up
 from dppca.common.kernel.errors import SettingError
 from dppca.common.privacy.accounting import (
     PrivacyCost,

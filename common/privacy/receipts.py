@@ -15,7 +15,7 @@ from decimal import Decimal
 from importlib.metadata import version
 from typing import Any, Generic, Self, TypeVar
 
-from dppca.common.documents.amounts import Whole, decimal_text, whole
+from dppca.common.kernel.documents.amounts import Whole, decimal_text, whole
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration

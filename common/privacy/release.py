@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.documents.amounts import Whole, decimal_text, whole
+from dppca.common.kernel.documents.amounts import Whole, decimal_text, whole
 from dppca.common.kernel.errors import ArtefactError, SchemaMismatchError, SettingError, StudyError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.labels import Label

@@ -29,8 +29,8 @@ from pydantic import (
     model_validator,
 )
 
-from dppca.common.documents.names import check_name
-from dppca.common.documents.yaml_text import WrittenFloat
+from dppca.common.kernel.documents.names import check_name
+from dppca.common.kernel.documents.yaml_text import WrittenFloat
 
 MAX_LABEL_LENGTH = 256
 MAX_BINS = 256

@@ -27,8 +27,8 @@ from pydantic import (
     model_validator,
 )
 
-from dppca.common.documents.faults import explain_faults
-from dppca.common.documents.tables import html_table
+from dppca.common.kernel.documents.faults import explain_faults
+from dppca.common.kernel.documents.tables import html_table
 from dppca.common.kernel.errors import SettingError
 from dppca.common.schema.attributes import Attribute, Categorical, Name, Numeric, describe_values
 from dppca.common.schema.cells import Cells, make_cells

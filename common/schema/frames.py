@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from dppca.common.documents.names import nearest_name, one_line
+from dppca.common.kernel.documents.names import nearest_name, one_line
 from dppca.common.kernel.errors import DataError, SchemaMismatchError
 from dppca.common.schema import Column, Layout, Numeric, Schema, find_attribute_faults, label_text
 from dppca.common.schema import encode as encode_columns

@@ -5,7 +5,7 @@ class's exit code. With ``--json`` standard output carries exactly one JSON docu
 or of the error. Progress goes to standard error, only on a terminal, and only after a second.
 
 All text for people goes through `say`, and every document through `emit`: invisible characters,
-such as the escape sequences of a terminal, are written as escapes (`dppca.common.documents.names`),
+such as the escape sequences of a terminal, are written as escapes (`dppca.common.kernel.documents.names`),
 because a study, a curator or a data file may contain them.
 """
 
@@ -27,8 +27,8 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from dppca.common.documents.names import escaped_json, shown
-from dppca.common.documents.values import ErrorDocument, to_document
+from dppca.common.kernel.documents.names import escaped_json, shown
+from dppca.common.kernel.documents.values import ErrorDocument, to_document
 from dppca.common.kernel.errors import DppcaError, SettingError
 from dppca.common.shell.pasting import pasted, repeat_options
 from dppca.common.shell.shutdown import run_exit_hooks

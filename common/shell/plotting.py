@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dppca.common.documents.names import one_line
+from dppca.common.kernel.documents.names import one_line
 from dppca.common.shell.packages import require_package
 
 if TYPE_CHECKING:

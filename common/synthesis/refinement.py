@@ -26,8 +26,8 @@ import yaml
 from dppca.common.attestation.envelopes import digest_file
 from dppca.common.attestation.results import Result
 from dppca.common.attestation.tables import label_inside, read_rows
-from dppca.common.documents.amounts import decimal_text
-from dppca.common.documents.messages import METADATA_KEY, Form
+from dppca.common.kernel.documents.amounts import decimal_text
+from dppca.common.kernel.documents.messages import METADATA_KEY, Form
 from dppca.common.kernel.errors import SettingError
 from dppca.common.numerics.synthesis.tree_growth import grow_trees
 from dppca.common.privacy.accounting import PrivacyCost

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from dppca.common.attestation.results import Published, Result
 from dppca.common.attestation.tables import make_claims
-from dppca.common.documents.messages import Form
+from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import SchemaMismatchError, SettingError
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.numerics.spectrum.ppca import PPCAModel, fit_ppca, sample

@@ -20,7 +20,7 @@ import grpc
 import tenacity
 from google.protobuf.message import Message
 
-from dppca.common.documents.names import nearest_name
+from dppca.common.kernel.documents.names import nearest_name
 from dppca.common.kernel.errors import (
     DppcaError,
     IdentityError,

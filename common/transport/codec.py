@@ -16,10 +16,10 @@ from typing import Any, BinaryIO, TypeVar
 
 from google.protobuf.message import Message
 
-from dppca.common.documents.amounts import parse_positive
-from dppca.common.documents.messages import Form as Form
-from dppca.common.documents.messages import StudyState as StudyState
-from dppca.common.documents.names import one_line
+from dppca.common.kernel.documents.amounts import parse_positive
+from dppca.common.kernel.documents.messages import Form as Form
+from dppca.common.kernel.documents.messages import StudyState as StudyState
+from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.errors import LimitError, PeerError, UploadError
 from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.shell.clock import read_unix_time

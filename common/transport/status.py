@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, runtime_checkable
 
 import grpc
 
-from dppca.common.documents.names import one_line
 from dppca.common.kernel import errors
+from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.errors import DppcaError
 from dppca.common.transport.tls import Role
 

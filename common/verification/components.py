@@ -20,8 +20,8 @@ from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.results import Result
 from dppca.common.attestation.signatures import UNVOUCHED, UNVOUCHED_WHY, VouchingAuthority
 from dppca.common.attestation.verify import verify_result_file
-from dppca.common.documents.names import one_line
-from dppca.common.documents.tables import html_table
+from dppca.common.kernel.documents.names import one_line
+from dppca.common.kernel.documents.tables import html_table
 from dppca.common.kernel.errors import ArtefactError
 from dppca.common.numerics.loadings import MOST_LOADINGS, KeptComponent, Loading, largest_loadings
 from dppca.common.shell.packages import require_package

@@ -19,7 +19,7 @@ from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import UNVOUCHED, UNVOUCHED_WHY
 from dppca.common.attestation.sums import require_sum
 from dppca.common.attestation.verify import verify_result_file
-from dppca.common.documents.names import one_line
+from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.errors import ArtefactError, SettingError
 from dppca.common.privacy.collusion import foresee_collusion
 from dppca.common.privacy.labels import Label

@@ -30,8 +30,8 @@ from dppca.common.attestation.envelopes import (
 )
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import Signer
-from dppca.common.documents.amounts import parse_decimal
 from dppca.common.estimators.base.weight_noise import count_machines
+from dppca.common.kernel.documents.amounts import parse_decimal
 from dppca.common.kernel.errors import AlteredError, DppcaError, ReceiptError, SignatureError
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.receipts import NoiseSection, read_receipt

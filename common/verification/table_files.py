@@ -2,7 +2,7 @@
 
 A cell of a CSV file is written exactly as it is, for programs read CSV too and a quote in front
 would be another label. A study cannot have labels or names that a spreadsheet may run as formulas
-(`dppca.common.documents.names`); a file from elsewhere may: its table is refused as CSV and can be
+(`dppca.common.kernel.documents.names`); a file from elsewhere may: its table is refused as CSV and can be
 written as Parquet.
 """
 
@@ -22,8 +22,8 @@ import pyarrow.parquet
 from dppca.common.attestation.envelopes import Claim, signing
 from dppca.common.attestation.signatures import Signer
 from dppca.common.attestation.tables import label_inside
-from dppca.common.documents.messages import METADATA_KEY
-from dppca.common.documents.names import is_formula
+from dppca.common.kernel.documents.messages import METADATA_KEY
+from dppca.common.kernel.documents.names import is_formula
 from dppca.common.kernel.errors import SettingError
 from dppca.common.schema.document import canonical_json
 from dppca.common.shell.files import open_new

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from dppca.common.documents.values import DigestText
+from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.errors import IdentityError, SettingError
 from dppca.common.shell.files import REVOKED, SHARED, write_file, writing
 from dppca.common.transport.revoked import RevocationList

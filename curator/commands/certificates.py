@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from dppca.common.documents.tables import text_table
+from dppca.common.kernel.documents.tables import text_table
 from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import FILE, FOLDER, CommandGroup, emit, prints, terminal_width

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dppca.common.documents.amounts import parse_positive
+from dppca.common.kernel.documents.amounts import parse_positive
 from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import FOLDER
 

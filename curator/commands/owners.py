@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from dppca.common.documents.tables import text_table
+from dppca.common.kernel.documents.tables import text_table
 from dppca.common.shell.console import CommandGroup, emit, prints, terminal_width
 from dppca.curator.commands.options import as_operator, connection
 from dppca.curator.operator.answers import SeenOwner, SettledLedger

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import click
 
-from dppca.common.documents.messages import StudyState
-from dppca.common.documents.tables import text_table
-from dppca.common.documents.values import DigestText
+from dppca.common.kernel.documents.messages import StudyState
+from dppca.common.kernel.documents.tables import text_table
+from dppca.common.kernel.documents.values import DigestText
 from dppca.common.shell.console import FILE, CommandGroup, emit, prints, terminal_width
 from dppca.common.shell.files import write_new
 from dppca.curator.commands import study_assembly, study_drafts, study_refinement
@@ -232,7 +232,7 @@ def synthetic(
       dppca-curator study synthetic nltcs --form decoded --output nltcs.parquet
     """
     from dppca.common.attestation.signatures import make_signer
-    from dppca.common.documents.messages import Form
+    from dppca.common.kernel.documents.messages import Form
     from dppca.curator.operator.downloads import require_format, require_proved, write_table
 
     require_format(output)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from dppca.common.documents.values import DigestText
+from dppca.common.kernel.documents.values import DigestText
 from dppca.common.shell.console import FILE, KNOWN_FILE, emit, prints
 from dppca.common.shell.files import read_text, write_new
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import click
 
-from dppca.common.documents.amounts import parse_positive
-from dppca.common.documents.names import require_party_name
-from dppca.common.documents.values import DigestText
+from dppca.common.kernel.documents.amounts import parse_positive
+from dppca.common.kernel.documents.names import require_party_name
+from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.console import FILE, KNOWN_FILE, emit, prints, steps_lines
 from dppca.common.shell.files import write_new

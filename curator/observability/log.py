@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Mapping
 from datetime import UTC, datetime
 from typing import Literal
 
-from dppca.common.documents.names import escaped_json, one_line, shown
+from dppca.common.kernel.documents.names import escaped_json, one_line, shown
 
 LOGGER = logging.getLogger("dppca.curator")
 

@@ -1,7 +1,7 @@
 """A curator's answers to operators: each value is one dataclass that is read, shown and printed.
 
 `dppca.common.transport.codec.read_message` fills the fields from message fields of the same names;
-`dppca.common.documents.values.to_document` makes the JSON that the commands print.
+`dppca.common.kernel.documents.values.to_document` makes the JSON that the commands print.
 """
 
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Annotated
 
-from dppca.common.documents.amounts import decimal_text
-from dppca.common.documents.messages import StudyState
-from dppca.common.documents.values import DigestText, JsonBytes
+from dppca.common.kernel.documents.amounts import decimal_text
+from dppca.common.kernel.documents.messages import StudyState
+from dppca.common.kernel.documents.values import DigestText, JsonBytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

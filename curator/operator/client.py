@@ -10,8 +10,8 @@ from pathlib import Path
 
 from dppca.common.attestation.envelopes import write_signed
 from dppca.common.attestation.verify import verified_result
-from dppca.common.documents.messages import Form, StudyState
-from dppca.common.documents.names import one_line
+from dppca.common.kernel.documents.messages import Form, StudyState
+from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.errors import ConflictError, NotReadyError, StudyStateError, UploadError
 from dppca.common.shell.files import SHARED, replacing, writing
 from dppca.common.study import Study, differences, study_from_canonical

@@ -13,7 +13,7 @@ import pyarrow as pa
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import Signer
 from dppca.common.attestation.tables import SUFFIXES, require_claims
-from dppca.common.documents.messages import METADATA_KEY
+from dppca.common.kernel.documents.messages import METADATA_KEY
 from dppca.common.kernel.errors import ArtefactError, SettingError, UploadError
 from dppca.common.schema.document import MAX_COLUMNS
 from dppca.common.shell.files import SHARED

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from dppca.common.documents.names import nearest_name
-from dppca.common.documents.values import DigestText
+from dppca.common.kernel.documents.names import nearest_name
+from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.errors import SettingError
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.privacy.mechanisms import Calibration, calibrate_noise

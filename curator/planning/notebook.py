@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from dppca.common.documents.amounts import parse_positive
+from dppca.common.kernel.documents.amounts import parse_positive
 from dppca.common.kernel.errors import SettingError
 from dppca.common.study import Study
 from dppca.curator.planning.assumptions import given_eigenvalues, power_law

@@ -22,10 +22,10 @@ import numpy as np
 
 from dppca.common.aggregation.sum_messages import upload_limit
 from dppca.common.aggregation.terms import Terms
-from dppca.common.documents.amounts import decimal_text
-from dppca.common.documents.tables import html_table, html_text
-from dppca.common.documents.values import DigestText, PathText
 from dppca.common.estimators.relations import Relations, judge_relations
+from dppca.common.kernel.documents.amounts import decimal_text
+from dppca.common.kernel.documents.tables import html_table, html_text
+from dppca.common.kernel.documents.values import DigestText, PathText
 from dppca.common.kernel.errors import SettingError
 from dppca.common.numerics.spectrum.pca import count_components
 from dppca.common.numerics.synthesis.heaps import find_wide_bins

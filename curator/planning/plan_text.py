@@ -2,9 +2,9 @@
 
 from decimal import Decimal
 
-from dppca.common.documents.amounts import decimal_text
-from dppca.common.documents.tables import text_table
 from dppca.common.estimators.relations import relations_lines
+from dppca.common.kernel.documents.amounts import decimal_text
+from dppca.common.kernel.documents.tables import text_table
 from dppca.common.numerics.forecast import UtilityForecast
 from dppca.common.synthesis.refinement import PlannedRounds
 from dppca.curator.planning.choices import PooledNoise

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 
-from dppca.common.documents.yaml_text import MAX_DOCUMENT_BYTES
+from dppca.common.kernel.documents.yaml_text import MAX_DOCUMENT_BYTES
 from dppca.common.kernel.errors import LimitError
 from dppca.common.study import study_from_canonical
 from dppca.common.transport.codec import state_to_wire

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 
-from dppca.common.documents.amounts import decimal_text
-from dppca.common.documents.messages import Form, StudyState
+from dppca.common.kernel.documents.amounts import decimal_text
+from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.errors import InputError, UnknownStudyError
 from dppca.common.transport.channels import STUDIES_PAGE
 from dppca.common.transport.codec import state_to_wire

@@ -40,7 +40,7 @@ import grpc
 from google.protobuf.message import DecodeError
 from grpc.aio import AbortError, ServerInterceptor, ServicerContext
 
-from dppca.common.documents.yaml_text import MAX_DOCUMENT_BYTES
+from dppca.common.kernel.documents.yaml_text import MAX_DOCUMENT_BYTES
 from dppca.common.kernel.errors import (
     BusyError,
     DppcaError,

@@ -32,7 +32,7 @@ from dppca.common.attestation.components import FirstResult, sign_result
 from dppca.common.attestation.contributions import AcknowledgedContribution, acknowledge
 from dppca.common.attestation.envelopes import SignedFile
 from dppca.common.attestation.signatures import Signer
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import (
     DppcaError,
     GarbledSumError,

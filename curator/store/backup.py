@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
-from dppca.common.documents.values import DigestText
+from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.errors import ArtefactError, SettingError, StoreError
 from dppca.common.shell.files import sync
 from dppca.curator.store.blobs import Blobs

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dppca.common.attestation.contributions import SignedRelease, unchecked_receipt
-from dppca.common.documents.messages import Form, StudyState
+from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.errors import ReceiptError, SignatureError, StoreError, StudyError
 from dppca.common.shell.files import create_private
 from dppca.common.study import study_from_canonical

@@ -39,7 +39,7 @@ from dppca.common.aggregation.contribution import statement_sha256
 from dppca.common.aggregation.pooling import require_upload
 from dppca.common.aggregation.sum_messages import Upload, upload_limit
 from dppca.common.attestation.claims import require_implied
-from dppca.common.documents.messages import Form
+from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import (
     ChainError,
     ConflictError,

@@ -27,7 +27,7 @@ from dataclasses import replace
 from datetime import datetime
 from enum import Enum, StrEnum, auto
 
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import (
     ConflictError,
     InputError,

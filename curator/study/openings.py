@@ -30,7 +30,7 @@ from enum import Enum, auto
 from dppca.common.aggregation.pooling import require_opening
 from dppca.common.aggregation.sum_messages import SignedOpening, Vote, opening_limit, require_vote
 from dppca.common.aggregation.terms import Terms
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import ConflictError, LimitError, StudyStateError, UploadError
 from dppca.curator.study.lifecycle import Transition, next_state
 from dppca.curator.study.sealed_set import (

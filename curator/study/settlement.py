@@ -18,7 +18,7 @@ one of its own and one of an operator, for each release that is held.
 from dataclasses import replace
 from datetime import datetime
 
-from dppca.common.documents.messages import accounts_for
+from dppca.common.kernel.documents.messages import accounts_for
 from dppca.common.kernel.errors import ChainError, InputError
 from dppca.curator.study.lifecycle import require_reason
 from dppca.curator.study.study_record import MAX_LEDGER_LENGTH, LedgerHead, OwnerHistory, Settlement
@@ -48,7 +48,7 @@ def continue_chain(
     """Replace the recorded chain by another; return None if it is the recorded one, or none is.
 
     ``known`` is the digest of the releases that the owner's ledger knows
-    (`dppca.common.documents.messages.accounts_for`). `ChainError` is raised if the ledger does not
+    (`dppca.common.kernel.documents.messages.accounts_for`). `ChainError` is raised if the ledger does not
     know every release that is held, `InputError` if no ledger can have such a length.
     """
     if not 0 <= chain.length <= MAX_LEDGER_LENGTH:

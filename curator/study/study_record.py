@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Self
 
 from dppca.common.attestation.contributions import SignedRelease
-from dppca.common.documents.messages import Form, StudyState
+from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.study import Study
 
 MAX_LEDGER_LENGTH = 1 << 24

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from dppca.common.attestation.envelopes import unchecked_predicate
 from dppca.common.attestation.tables import make_claims
-from dppca.common.documents.messages import METADATA_KEY, Form
+from dppca.common.kernel.documents.messages import METADATA_KEY, Form
 from dppca.common.kernel.errors import UploadError
 from dppca.common.privacy.composition import Round
 from dppca.common.privacy.labels import Label

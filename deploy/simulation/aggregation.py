@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import yaml
 
-from dppca.common.documents.amounts import parse_positive
+from dppca.common.kernel.documents.amounts import parse_positive
 from dppca.common.kernel.errors import SettingError
 from dppca.common.study import Study, Trust
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dppca.common.documents.names import is_party_name, nearest_name
-from dppca.common.documents.tables import fit_markdown
+from dppca.common.kernel.documents.names import is_party_name, nearest_name
+from dppca.common.kernel.documents.tables import fit_markdown
 from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.console import (
     FOLDER,

@@ -24,7 +24,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.documents.names import nearest_name
+from dppca.common.kernel.documents.names import nearest_name
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.numerics.comparison import WORKLOAD_TRIPLES, TableErrors, compare_rows
 from dppca.common.numerics.moments.moments import compute_moments, empty_moments, unpack

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.documents.values import to_document
+from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import SettingError
 from dppca.common.numerics.comparison import count_cells, summarise_pairs, variations
 from dppca.common.numerics.values import count_values

@@ -28,7 +28,7 @@ from dppca.common.aggregation.sum_messages import Opening, Upload
 from dppca.common.aggregation.terms import Terms, key_bytes
 from dppca.common.attestation.contributions import SignedRelease
 from dppca.common.attestation.results import Published, Result, result_to_bytes
-from dppca.common.documents.messages import RELEASE_ID_BYTES, StudyState
+from dppca.common.kernel.documents.messages import RELEASE_ID_BYTES, StudyState
 from dppca.common.kernel.signing import Purpose, sign
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.accounting import Budget

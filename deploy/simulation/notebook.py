@@ -20,9 +20,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dppca.common.attestation.results import Published, Result, result_to_bytes
-from dppca.common.documents.amounts import decimal_text
-from dppca.common.documents.messages import Form
-from dppca.common.documents.tables import html_table, html_text
+from dppca.common.kernel.documents.amounts import decimal_text
+from dppca.common.kernel.documents.messages import Form
+from dppca.common.kernel.documents.tables import html_table, html_text
 from dppca.common.kernel.errors import DataError, PrivacyError, SettingError
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.values import ValueCounts, count_values

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from dppca.common.attestation.results import Result
-from dppca.common.documents.messages import Form
+from dppca.common.kernel.documents.messages import Form
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.schema import Column, known_labels

@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
-from dppca.common.documents.names import one_line
-from dppca.common.documents.values import DigestText, PathText
 from dppca.common.estimators.utility import TREE_ROWS
+from dppca.common.kernel.documents.names import one_line
+from dppca.common.kernel.documents.values import DigestText, PathText
 from dppca.common.numerics.comparison import PAIR_CELLS, PairSummary
 from dppca.common.numerics.loadings import KeptComponent
 from dppca.common.pages.rendering import render_file

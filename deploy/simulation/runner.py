@@ -28,8 +28,8 @@ from typing import Annotated, Any
 
 import yaml
 
-from dppca.common.documents.amounts import decimal_text
-from dppca.common.documents.values import DecimalText
+from dppca.common.kernel.documents.amounts import decimal_text
+from dppca.common.kernel.documents.values import DecimalText
 from dppca.common.kernel.errors import DataError
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study, Trust, load_study_file, study_from_yaml

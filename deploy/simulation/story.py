@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from textwrap import fill
 
-from dppca.common.documents.tables import text_table
+from dppca.common.kernel.documents.tables import text_table
 from dppca.deploy.simulation.evaluate import Utility
 from dppca.deploy.simulation.redraws import Draw
 from dppca.deploy.simulation.run_report import SimulatedPrivacy, SimulationReport

@@ -26,7 +26,7 @@ from dppca.common.attestation.contributions import (
 )
 from dppca.common.attestation.envelopes import SignedFile
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.documents.messages import Form, StudyState, accounts_for
+from dppca.common.kernel.documents.messages import Form, StudyState, accounts_for
 from dppca.common.kernel.errors import (
     IdentityError,
     LimitError,

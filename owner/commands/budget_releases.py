@@ -4,8 +4,8 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
-from dppca.common.documents.amounts import decimal_text
 from dppca.common.estimators.base.settings import parse_delta, parse_epsilon
+from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import (
     ArtefactError,
     NotReadyError,

@@ -7,7 +7,7 @@ from pathlib import Path
 from dppca.common.attestation.envelopes import SignedFile, read_signed
 from dppca.common.attestation.results import Result
 from dppca.common.attestation.verify import read_authority, read_revoked, verified_result
-from dppca.common.documents.messages import Form, StudyState
+from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.errors import (
     AlteredError,
     ArtefactError,

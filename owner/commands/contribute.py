@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import SignatureError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from dppca.common.aggregation.terms import Terms
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import DppcaError, NoPolicyError, PrivacyError
 from dppca.common.shell.clock import utc_now
 from dppca.common.study import Study, Trust

@@ -16,7 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import (
     DataError,
     DppcaError,

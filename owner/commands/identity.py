@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from dppca.common.documents.values import DigestText
+from dppca.common.kernel.documents.values import DigestText
 from dppca.common.shell.console import emit, prints, say
 from dppca.owner.commands.options import study_argument
 

@@ -6,7 +6,7 @@ know which, so the ledger is read again.
 
 from contextlib import AbstractContextManager
 
-from dppca.common.documents.amounts import decimal_text
+from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import DppcaError
 from dppca.common.shell.console import telling_interrupts
 from dppca.owner.ledger.chain import History, is_finished

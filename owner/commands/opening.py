@@ -7,8 +7,8 @@ from typing import Annotated
 
 from dppca.common.aggregation.sum_messages import SealedSet, Vote
 from dppca.common.aggregation.terms import Terms
-from dppca.common.documents.messages import StudyState
-from dppca.common.documents.values import DigestText
+from dppca.common.kernel.documents.messages import StudyState
+from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.errors import NotReadyError, PeerError, SettingError, StudyStateError
 from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.shell.clock import utc_now

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import click
 
-from dppca.common.documents.values import DigestText
+from dppca.common.kernel.documents.values import DigestText
 from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import FILE, emit, prints
 from dppca.common.shell.files import read_content

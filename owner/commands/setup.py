@@ -7,7 +7,7 @@ from typing import Annotated
 
 import click
 
-from dppca.common.documents.values import DigestText
+from dppca.common.kernel.documents.values import DigestText
 from dppca.common.shell.console import emit, prints
 
 

@@ -7,7 +7,7 @@ from datetime import UTC
 
 import click
 
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import (
     BusyError,
     DppcaError,

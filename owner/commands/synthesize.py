@@ -15,7 +15,7 @@ from typing import Any
 from dppca.common.attestation.results import Result
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.attestation.verify import read_authority
-from dppca.common.documents.messages import Form
+from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import ConflictError
 from dppca.common.shell.console import progress
 from dppca.common.study import Study

@@ -48,7 +48,7 @@ def command(
       dppca-owner synthesize nltcs --rows 10000
       dppca-owner synthesize nltcs --publish
     """
-    from dppca.common.documents.messages import Form
+    from dppca.common.kernel.documents.messages import Form
     from dppca.common.privacy.labels import Label
     from dppca.owner.commands.synthesize import (
         default_rows,

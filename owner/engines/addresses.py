@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from dppca.common.documents.names import is_loopback
+from dppca.common.kernel.documents.names import is_loopback
 
 LOCAL: Final = "local"
 SPARK: Final = "spark"

@@ -27,7 +27,7 @@ import dask
 from distributed import Client, Future, Security
 from distributed.scheduler import KilledWorker
 
-from dppca.common.documents.names import is_loopback
+from dppca.common.kernel.documents.names import is_loopback
 from dppca.common.kernel.errors import DataError, SettingError, UnreachableError
 from dppca.common.shell.files import CA, CERTIFICATE, KEY
 from dppca.owner.engines.engine import ClusterEngine, require_alike

@@ -38,7 +38,7 @@ import hashlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, fields
 
-from dppca.common.documents.amounts import decimal_text, spent_text
+from dppca.common.kernel.documents.amounts import decimal_text, spent_text
 from dppca.common.kernel.errors import (
     BudgetExceededError,
     DppcaError,

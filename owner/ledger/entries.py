@@ -14,7 +14,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Self
 
-from dppca.common.documents.values import DigestText, TimeText
+from dppca.common.kernel.documents.values import DigestText, TimeText
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import CostFields, cost_fields

@@ -9,7 +9,7 @@ from decimal import Context, Decimal
 from typing import Annotated, NotRequired, cast
 
 from dppca.common.attestation.claims import require_implied
-from dppca.common.documents.values import DigestText
+from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.errors import ArtefactError, ChainError, LedgerCorruptError, ReceiptError
 from dppca.common.privacy.accounting import Budget, PrivacyCost
 from dppca.common.privacy.release import calibrate, receipt_from_bytes

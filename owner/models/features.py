@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.documents.names import nearest_name
+from dppca.common.kernel.documents.names import nearest_name
 from dppca.common.kernel.errors import SettingError
 from dppca.common.numerics.rowwise import products, weights_on
 from dppca.common.schema import Binary, Categorical, Column, Schema, encode

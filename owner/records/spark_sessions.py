@@ -23,7 +23,7 @@ from functools import cache, partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from dppca.common.documents.names import is_loopback
+from dppca.common.kernel.documents.names import is_loopback
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.shell.packages import require_package
 from dppca.common.shell.shutdown import on_exit

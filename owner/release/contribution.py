@@ -33,8 +33,8 @@ import numpy as np
 
 from dppca.common.aggregation.sum_messages import upload_limit
 from dppca.common.aggregation.terms import Terms
-from dppca.common.documents.messages import StudyState
 from dppca.common.estimators.relations import Relations, judge_relations
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import BudgetExceededError, StudyStateError
 from dppca.common.numerics.forecast import largest_total_variance
 from dppca.common.numerics.spectrum.noise_edge import noise_edge

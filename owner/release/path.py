@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 from dppca.common.aggregation.contribution import MaskedRelease, draw_masked
 from dppca.common.aggregation.terms import Terms
-from dppca.common.documents.messages import RELEASE_ID_BYTES
+from dppca.common.kernel.documents.messages import RELEASE_ID_BYTES
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise.entropy import EntropySource

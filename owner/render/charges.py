@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any
 
-from dppca.common.documents.amounts import decimal_text, left_text, spent_text
-from dppca.common.documents.values import DigestText
+from dppca.common.kernel.documents.amounts import decimal_text, left_text, spent_text
+from dppca.common.kernel.documents.values import DigestText
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.owner.ledger.entries import ReleaseRequest
 from dppca.owner.records.faults import CheckReport

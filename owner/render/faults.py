@@ -6,8 +6,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Annotated
 
-from dppca.common.documents.names import one_line
-from dppca.common.documents.values import DigestText
+from dppca.common.kernel.documents.names import one_line
+from dppca.common.kernel.documents.values import DigestText
 from dppca.common.schema.texts import MISSING_WORDS
 from dppca.owner.records.faults import (
     WARNING,

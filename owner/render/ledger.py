@@ -6,9 +6,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Literal, NotRequired
 
-from dppca.common.documents.amounts import decimal_text, left_text, spent_text
-from dppca.common.documents.tables import text_table
-from dppca.common.documents.values import DigestText, Document, PathText, TimeText
+from dppca.common.kernel.documents.amounts import decimal_text, left_text, spent_text
+from dppca.common.kernel.documents.tables import text_table
+from dppca.common.kernel.documents.values import DigestText, Document, PathText, TimeText
 from dppca.owner.ledger.entries import Disowning
 from dppca.owner.ledger.tools import LedgerEntry, PlannedRelease
 from dppca.owner.render.charges import ChargedCost, other_owners

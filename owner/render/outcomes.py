@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from dppca.common.documents.messages import Form, StudyState
-from dppca.common.documents.names import one_line
-from dppca.common.documents.values import DecimalText, DigestText, PathText
+from dppca.common.kernel.documents.messages import Form, StudyState
+from dppca.common.kernel.documents.names import one_line
+from dppca.common.kernel.documents.values import DecimalText, DigestText, PathText
 from dppca.common.numerics.loadings import KeptComponent, component_lines
 from dppca.common.numerics.synthesis.tilt import TiltQuality
 from dppca.common.privacy.labels import Label

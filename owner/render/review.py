@@ -10,12 +10,12 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Annotated
 
-from dppca.common.documents.amounts import Whole, decimal_text, left_text, spent_text
-from dppca.common.documents.messages import StudyState
-from dppca.common.documents.names import one_line
-from dppca.common.documents.tables import text_table
-from dppca.common.documents.values import DigestText, TimeText
 from dppca.common.estimators.relations import relations_lines
+from dppca.common.kernel.documents.amounts import Whole, decimal_text, left_text, spent_text
+from dppca.common.kernel.documents.messages import StudyState
+from dppca.common.kernel.documents.names import one_line
+from dppca.common.kernel.documents.tables import text_table
+from dppca.common.kernel.documents.values import DigestText, TimeText
 from dppca.common.kernel.errors import DppcaError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.collusion import foresee_collusion

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, NotRequired, TypedDict
 
-from dppca.common.documents.values import DecimalText
+from dppca.common.kernel.documents.values import DecimalText
 
 
 class Figures(TypedDict):

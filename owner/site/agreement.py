@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from pydantic import AfterValidator
 
 from dppca.common.aggregation.terms import Terms, key_bytes
-from dppca.common.documents.names import require_party_name
+from dppca.common.kernel.documents.names import require_party_name
 from dppca.common.kernel.errors import (
     IdentityError,
     NoPolicyError,

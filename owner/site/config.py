@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from dppca.common.documents.names import is_party_name
+from dppca.common.kernel.documents.names import is_party_name
 from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.files import KEY, REVOKED, CredentialFolder, require_absent, shut
 from dppca.owner.engines.addresses import CLUSTER

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from dppca.common.documents.names import require_party_name
+from dppca.common.kernel.documents.names import require_party_name
 from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.files import CERTIFICATE, KEY, REQUEST, create_file, shut, write_file
 from dppca.owner.site.config import POLICY_FILE, SITE_FILE, Site

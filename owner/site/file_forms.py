@@ -19,9 +19,9 @@ from pydantic import (
     model_validator,
 )
 
-from dppca.common.documents.amounts import parse_decimal
-from dppca.common.documents.faults import explain_faults
-from dppca.common.documents.yaml_text import NotYamlError, load_yaml
+from dppca.common.kernel.documents.amounts import parse_decimal
+from dppca.common.kernel.documents.faults import explain_faults
+from dppca.common.kernel.documents.yaml_text import NotYamlError, load_yaml
 from dppca.common.kernel.errors import SettingError
 from dppca.common.study import PartyName
 from dppca.owner.engines.addresses import require_engine

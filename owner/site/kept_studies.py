@@ -11,7 +11,7 @@ from pathlib import Path
 from dppca.common.attestation.envelopes import SignedFile, read_signed, write_signed
 from dppca.common.attestation.results import Published, Result
 from dppca.common.attestation.verify import read_authority, verified_result
-from dppca.common.documents.names import file_part, nearest_name
+from dppca.common.kernel.documents.names import file_part, nearest_name
 from dppca.common.kernel.errors import (
     AlteredError,
     ArtefactError,
@@ -98,7 +98,7 @@ def model_path(site: Site, name: str, target: str, kind: str) -> Path:
     """Default path of a study's model.
 
     ``target`` is the attribute's name, chosen by the study's author, so
-    `dppca.common.documents.names.file_part` encodes it; ``kind`` is this software's word for the
+    `dppca.common.kernel.documents.names.file_part` encodes it; ``kind`` is this software's word for the
     kind of model.
     """
     return site.study_folder(name) / f"model-{file_part(target)}-{kind}.skops"

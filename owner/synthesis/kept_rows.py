@@ -23,7 +23,7 @@ from dppca.common.attestation.envelopes import (
     read_envelope,
 )
 from dppca.common.attestation.parties import KnownParties
-from dppca.common.documents.messages import Form
+from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import (
     AlteredError,
     ArtefactError,

@@ -21,7 +21,7 @@ from enum import StrEnum
 
 import grpc
 
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import (
     BudgetExceededError,
     ChainError,

@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError, Message
 from grpc.aio import AbortError
 
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.documents.messages import Form, StudyState, accounts_for
+from dppca.common.kernel.documents.messages import Form, StudyState, accounts_for
 from dppca.common.kernel.errors import PeerError, StoreError
 from dppca.common.shell.clock import utc_now
 from dppca.common.study import Study

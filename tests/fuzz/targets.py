@@ -19,7 +19,7 @@ from dppca.common.attestation.components import check_components
 from dppca.common.attestation.contributions import open_release
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.results import Result, result_from_bytes, result_to_bytes
-from dppca.common.documents.messages import Form
+from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import DppcaError
 from dppca.common.privacy.release import calibrate, receipt_from_bytes
 from dppca.common.study import study_from_canonical

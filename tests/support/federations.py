@@ -11,7 +11,7 @@ from dppca.common.aggregation.contribution import MaskedRelease
 from dppca.common.aggregation.opening import Sums
 from dppca.common.aggregation.sum_messages import Opening, SealedSet, Vote
 from dppca.common.aggregation.terms import Terms
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.study import Study
 from dppca.common.transport.codec import state_from_wire
 from dppca.common.transport.tls import Role

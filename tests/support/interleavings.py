@@ -22,7 +22,7 @@ from dppca.common.aggregation.contribution import MaskedRelease
 from dppca.common.aggregation.sum_messages import Opening
 from dppca.common.attestation.results import result_from_bytes
 from dppca.common.attestation.signatures import Signer, make_signer
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import DppcaError
 from dppca.common.privacy.release import Release, calibrate
 from dppca.common.study import Study, Trust

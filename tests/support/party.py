@@ -10,7 +10,7 @@ import grpc
 from dppca.common.aggregation.contribution import MaskedRelease
 from dppca.common.attestation.envelopes import SignedFile, unchecked_predicate
 from dppca.common.attestation.signatures import Signer, make_signer
-from dppca.common.documents.messages import Form, StudyState
+from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.privacy.release import Release
 from dppca.common.study import Study
 from dppca.common.transport.channels import open_channel

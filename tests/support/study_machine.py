@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import DppcaError
 from dppca.common.study import Study, Trust
 from dppca.curator.study import lifecycle

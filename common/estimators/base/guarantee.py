@@ -16,7 +16,7 @@ from decimal import Decimal
 from enum import StrEnum
 from functools import partial
 
-from dppca.common.documents.tables import html_table
+from dppca.common.kernel.documents.tables import html_table
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration

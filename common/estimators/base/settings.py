@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from dppca.common.documents.amounts import parse_decimal
 from dppca.common.estimators.base.guarantee import Variant
+from dppca.common.kernel.documents.amounts import parse_decimal
 from dppca.common.kernel.errors import SettingError
 from dppca.common.privacy.accounting import require_delta, require_epsilon
 from dppca.common.privacy.labels import Label

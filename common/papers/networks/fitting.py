@@ -23,7 +23,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from dppca.common.documents.amounts import decimal_text
 from dppca.common.estimators.base.cautions import CountsCopies, warn_of_copies
 from dppca.common.estimators.base.guarantee import Guarantee, Variant
 from dppca.common.estimators.base.inputs import check_table
@@ -37,6 +36,7 @@ from dppca.common.estimators.base.settings import (
     describe_repeatability,
     parse_epsilon,
 )
+from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.papers.base.party_tables import resolve_schema
 from dppca.common.papers.networks.domain import Domain

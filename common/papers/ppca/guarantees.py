@@ -11,7 +11,6 @@ Source: Gu, Zhang and Yang (2022), algorithm 1, theorem 4.
 from decimal import Decimal
 from fractions import Fraction
 
-from dppca.common.documents.amounts import round_up
 from dppca.common.estimators.base.guarantee import Guarantee, Variant, promise_as_printed
 from dppca.common.estimators.base.settings import (
     EntropyMaker,
@@ -19,6 +18,7 @@ from dppca.common.estimators.base.settings import (
     choose_label,
     describe_repeatability,
 )
+from dppca.common.kernel.documents.amounts import round_up
 from dppca.common.kernel.errors import SettingError
 from dppca.common.papers.ppca.latent_rows import DRAWN
 from dppca.common.papers.ppca.unit_interval import unit_interval_l1

@@ -13,8 +13,8 @@ from starlette.routing import Route
 from dppca.common.attestation.documents import Verification
 from dppca.common.attestation.envelopes import read_signed
 from dppca.common.attestation.verify import verified_result
-from dppca.common.documents.amounts import decimal_text
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.amounts import decimal_text
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import BusyError, UnreachableError
 from dppca.common.numerics.loadings import KeptComponent
 from dppca.common.pages.guard import LocalSessionMiddleware

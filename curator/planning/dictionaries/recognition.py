@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from dppca.common.documents.yaml_text import MAX_DOCUMENT_BYTES
+from dppca.common.kernel.documents.yaml_text import MAX_DOCUMENT_BYTES
 from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.file_kinds import kind_of
 from dppca.curator.planning.dictionaries.dictionary import Dictionary

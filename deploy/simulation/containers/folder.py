@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-from dppca.common.documents.values import DigestText, PathText
+from dppca.common.kernel.documents.values import DigestText, PathText
 from dppca.common.kernel.errors import SettingError
 from dppca.deploy.simulation.aggregation import write_draft
 from dppca.deploy.simulation.containers.topology import Topology, compose_text

@@ -23,7 +23,7 @@ import docker
 import requests
 from docker.errors import APIError, DockerException, NotFound
 
-from dppca.common.documents.names import shown
+from dppca.common.kernel.documents.names import shown
 from dppca.common.kernel.errors import (
     AddressSpaceError,
     DiskSpaceError,

@@ -15,9 +15,9 @@ from starlette.routing import Route
 
 from dppca.common.aggregation.sum_messages import SealedSet
 from dppca.common.aggregation.terms import Terms
-from dppca.common.documents.amounts import decimal_text
-from dppca.common.documents.messages import StudyState
-from dppca.common.documents.values import to_document
+from dppca.common.kernel.documents.amounts import decimal_text
+from dppca.common.kernel.documents.messages import StudyState
+from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import (
     BusyError,
     ConsentError,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
-from dppca.common.documents.amounts import decimal_text
+from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import DppcaError
 from dppca.common.study import Study
 from dppca.owner.commands.budget_totals import population_budget

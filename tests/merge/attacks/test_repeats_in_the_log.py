@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from dppca.common.documents.messages import Form, accounts_for
+from dppca.common.kernel.documents.messages import Form, accounts_for
 from dppca.common.wire import federation_pb2 as pb
 from tests.support.census import arrow, decoded_rows, header_of, make_release
 from tests.support.curator import Curator

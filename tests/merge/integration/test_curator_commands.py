@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from dppca.common.attestation.results import result_from_bytes
-from dppca.common.documents.messages import Form
+from dppca.common.kernel.documents.messages import Form
 from dppca.common.transport.tls import Role
 from dppca.curator.cli import cli
 from tests.support.census import arrow, decoded_rows, make_release

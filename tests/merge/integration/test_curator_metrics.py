@@ -19,7 +19,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
 
-from dppca.common.documents.messages import Form
+from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import DppcaError
 from dppca.common.transport.testbed import CURATOR, SERVE
 from dppca.curator.cli import cli

@@ -9,7 +9,7 @@ import pytest
 from dppca.common.aggregation.sum_messages import Opening
 from dppca.common.attestation.envelopes import unchecked_predicate
 from dppca.common.attestation.results import Result, result_from_bytes
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.signing import Purpose, sign
 from dppca.common.transport.codec import state_from_wire
 from dppca.curator.study import lifecycle

@@ -29,7 +29,7 @@ from dppca.common.attestation.envelopes import Claim
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.results import result_from_bytes
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.documents.messages import Form, StudyState
+from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.errors import NotReadyError
 from dppca.common.study import Study
 from dppca.common.transport.codec import state_from_wire

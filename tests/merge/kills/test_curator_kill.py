@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dppca.common.attestation.results import result_from_bytes
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.transport.codec import state_from_wire
 from dppca.common.transport.status import from_rpc_error
 from dppca.common.wire import federation_pb2 as pb

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.transport.channels import with_retries
 from dppca.common.transport.codec import state_from_wire
 from dppca.common.transport.status import from_rpc_error

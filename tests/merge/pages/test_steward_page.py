@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from dppca.common.documents.amounts import spent_text
+from dppca.common.kernel.documents.amounts import spent_text
 from dppca.common.study import Study
 from dppca.common.transport.testbed import OWNER, Processes
 from tests.support.browser import (

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, get_args
 
 import pytest
 
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import IdentityError, StudyError
 from dppca.common.shell.checkpoints import CuratorStep, OwnerStep
 from tests.fault_injection.invariants import (

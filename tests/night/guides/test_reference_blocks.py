@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dppca.common.documents.yaml_text import load_yaml
+from dppca.common.kernel.documents.yaml_text import load_yaml
 from dppca.common.study import study_from_mapping
 from dppca.owner.site.config import load_site
 from dppca.owner.site.policy import load_policy

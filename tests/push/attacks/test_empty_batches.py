@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.documents.messages import Form
+from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import ArtefactError, UploadError
 from dppca.common.transport.tls import Role
 from dppca.curator.operator.downloads import write_table

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.documents.messages import accounts_for
+from dppca.common.kernel.documents.messages import accounts_for
 from dppca.common.privacy.release import calibrate
 from dppca.common.transport.tls import Role
 from dppca.curator.service.answers import PAGE, seen_owner

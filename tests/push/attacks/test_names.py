@@ -18,7 +18,7 @@ import pytest
 import tenacity
 import yaml
 
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.common.numerics.loadings import KeptComponent, Loading
 from dppca.common.schema.document import canonical_json

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.study import Study
 from tests.support.interleavings import (
     DEADLINE,

@@ -16,7 +16,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 
-from dppca.common.documents.yaml_text import load_yaml
+from dppca.common.kernel.documents.yaml_text import load_yaml
 from dppca.common.schema import Categorical, Column, Schema, label_codes
 from dppca.common.schema.attributes import Date, day_text
 from dppca.common.schema.cells import nearest_whole

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from dppca.common.documents.yaml_text import load_yaml
+from dppca.common.kernel.documents.yaml_text import load_yaml
 from dppca.curator.commands.study_template import TEMPLATE
 from tools.file_reference import policy_schema, site_schema, study_schema
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.documents.messages import Form, StudyState
+from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.errors import StoreError, StoreVersionError
 from dppca.common.privacy.release import calibrate
 from dppca.curator.store import SqliteStore, blobs

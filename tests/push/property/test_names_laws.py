@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dppca.common.documents.names import (
+from dppca.common.kernel.documents.names import (
     check_name,
     escaped_json,
     file_part,

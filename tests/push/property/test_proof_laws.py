@@ -22,7 +22,7 @@ from dppca.common.attestation.envelopes import (
     unchecked_predicate,
 )
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.documents.values import to_document
+from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import AlteredError, ReceiptError, SignatureError
 from dppca.common.transport.tls import load_credentials
 from dppca.common.verification.files import verify_file

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import grpc
 
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.transport.codec import state_from_wire
 from tests.support.census import make_release
 from tests.support.curator import Curator

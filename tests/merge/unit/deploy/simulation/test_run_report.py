@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dppca.common.documents.tables import fit_markdown
-from dppca.common.documents.values import to_document
+from dppca.common.kernel.documents.tables import fit_markdown
+from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.common.numerics.comparison import PairSummary, TableErrors, Variation
 from dppca.common.numerics.loadings import Loading

@@ -10,8 +10,8 @@ import pytest
 
 from dppca.common.attestation.claims import describe_mechanism, require_equal
 from dppca.common.attestation.envelopes import read_envelope
-from dppca.common.documents import amounts
-from dppca.common.documents.values import to_document
+from dppca.common.kernel.documents import amounts
+from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import ReceiptError
 from dppca.common.privacy.release import calibrate, receipt_for, receipt_from_bytes
 from tests.support.sites import ProvedSite, make_proved_site

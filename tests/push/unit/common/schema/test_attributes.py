@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.documents.yaml_text import load_yaml
+from dppca.common.kernel.documents.yaml_text import load_yaml
 from dppca.common.kernel.errors import SettingError
 from dppca.common.privacy.release import sensitivity_shape
 from dppca.common.schema import ColumnKind, Schema, encode, find_cells, label_text

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dppca.common.attestation.results import Published, Result, result_from_bytes, result_to_bytes
-from dppca.common.documents.messages import Form
+from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import AlteredError, ArtefactError, SettingError, StudyError
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.privacy.composition import Round, compose_guarantee

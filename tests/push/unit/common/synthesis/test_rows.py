@@ -17,8 +17,8 @@ from dppca.common.attestation.claims import describe_federation
 from dppca.common.attestation.envelopes import envelope_path, read_envelope, unchecked_predicate
 from dppca.common.attestation.results import Result, Share
 from dppca.common.attestation.signatures import Signer, make_signer
-from dppca.common.documents.messages import Form
-from dppca.common.documents.values import to_document
+from dppca.common.kernel.documents.messages import Form
+from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import ArtefactError, LabelError, SchemaMismatchError, SettingError
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.spectrum.ppca import fit_ppca

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import PeerError, UploadError
 from dppca.common.transport.codec import read_message
 from dppca.common.wire import federation_pb2 as pb

@@ -10,7 +10,7 @@ import skops.io
 
 from dppca.common.attestation.envelopes import Claim, read_envelope, unchecked_predicate
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.documents.values import to_document
+from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import AlteredError, ReceiptError, SignatureError
 from dppca.common.transport.tls import Role
 from dppca.common.verification.files import verification_text, verify_file

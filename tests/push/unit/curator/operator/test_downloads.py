@@ -8,7 +8,7 @@ import pytest
 
 from dppca.common.attestation.envelopes import envelope_path, unchecked_predicate
 from dppca.common.attestation.signatures import Signer, make_signer
-from dppca.common.documents.messages import Form
+from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import (
     ArtefactError,
     ReceiptError,

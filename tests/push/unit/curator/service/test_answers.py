@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import InputError
 from dppca.common.transport.channels import STUDIES_PAGE
 from dppca.common.transport.tls import Identity, Role

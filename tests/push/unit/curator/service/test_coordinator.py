@@ -10,7 +10,7 @@ import pytest
 
 from dppca.common.attestation.results import Result
 from dppca.common.attestation.signatures import make_signer
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import DppcaError, GarbledSumError, LimitError, StoreError
 from dppca.common.study import Study
 from dppca.common.transport.tls import Role

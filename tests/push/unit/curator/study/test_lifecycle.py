@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import (
     ConflictError,
     DppcaError,

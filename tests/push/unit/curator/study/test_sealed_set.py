@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from dppca.common.aggregation.terms import Terms
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import NotReadyError, StudyError, StudyStateError
 from dppca.curator.study.sealed_set import (
     make_terms,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.documents.messages import accounts_for
+from dppca.common.kernel.documents.messages import accounts_for
 from dppca.common.kernel.errors import ChainError, InputError
 from dppca.curator.study.settlement import CONTINUED, continue_chain, settle_chain
 from dppca.curator.study.study_record import MAX_LEDGER_LENGTH, LedgerHead, OwnerHistory, Settlement

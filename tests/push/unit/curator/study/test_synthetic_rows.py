@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dppca.common.documents.messages import Form
+from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import UploadError
 from dppca.curator.study.synthetic_rows import check_rows, join_rows, table_schema
 from tests.support.studies import make_schema, numeric_of

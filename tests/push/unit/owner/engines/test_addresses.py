@@ -2,7 +2,7 @@
 
 import pytest
 
-from dppca.common.documents.names import is_loopback
+from dppca.common.kernel.documents.names import is_loopback
 from dppca.owner.engines.addresses import ledger_name, require_engine
 
 

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from dppca.common.attestation.results import Result
-from dppca.common.documents.values import to_document
+from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import ArtefactError, DataError, SchemaMismatchError, SettingError
 from dppca.common.numerics.spectrum.pca import decompose
 from dppca.common.privacy.labels import Label

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dppca.common.documents.values import to_document
+from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import SettingError
 from dppca.common.privacy.labels import Label
 from dppca.common.schema.texts import MISSING_WORDS

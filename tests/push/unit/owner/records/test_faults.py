@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dppca.common.documents.values import to_document
+from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import StudyError
 from dppca.common.schema import MISSING, UNKNOWN, Schema, find_attribute_faults
 from dppca.common.schema.texts import INFINITE, NOT_A_NUMBER

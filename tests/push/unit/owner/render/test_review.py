@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.pages.study_header import study_header
 from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.release import calibrate

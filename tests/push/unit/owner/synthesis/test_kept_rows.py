@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dppca.common.attestation.envelopes import envelope_path
-from dppca.common.documents.messages import Form
+from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import ConflictError, UnreachableError
 from dppca.owner.commands import report, synthesize
 from dppca.owner.commands.synthesize import provide_forms

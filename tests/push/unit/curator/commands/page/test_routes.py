@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.pages.guard import COOKIE
 from dppca.common.transport.codec import read_message, state_to_wire
 from dppca.common.wire import federation_pb2 as pb

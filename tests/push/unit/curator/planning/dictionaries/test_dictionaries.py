@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dppca.common.documents.yaml_text import load_yaml
+from dppca.common.kernel.documents.yaml_text import load_yaml
 from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.common.study import Study, study_from_yaml
 from dppca.curator.planning.dictionaries.dictionary import FREE_TEXT, IDENTIFIER

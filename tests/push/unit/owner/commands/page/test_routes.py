@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dppca.common.documents.messages import StudyState
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import DataError
 from dppca.common.pages.guard import COOKIE, FORM_TOKEN
 from dppca.common.schema.coding import Column

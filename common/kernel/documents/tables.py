@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Collection, Sequence
 from html import escape
 
-from dppca.common.documents.names import one_line
+from dppca.common.kernel.documents.names import one_line
 
 _DEEPER = "    "
 _BETWEEN_CELLS = re.compile(r"(?<!\\) \| ")

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Union, cast, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from dppca.common.documents.names import nearest_name, one_line
-from dppca.common.documents.yaml_text import compose_tree, find_line
+from dppca.common.kernel.documents.names import nearest_name, one_line
+from dppca.common.kernel.documents.yaml_text import compose_tree, find_line
 
 _MOST_FAULTS, _MOST_CHARACTERS = 50, 100
 _JOINT = re.compile(r"[:=@/]")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.documents.amounts import decimal_text, left_text, spent_text
+from dppca.common.kernel.documents.amounts import decimal_text, left_text, spent_text
 
 
 @pytest.mark.parametrize(

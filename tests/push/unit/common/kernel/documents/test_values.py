@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Annotated
 
-from dppca.common.documents.messages import StudyState
-from dppca.common.documents.values import JsonBytes, to_document
+from dppca.common.kernel.documents.messages import StudyState
+from dppca.common.kernel.documents.values import JsonBytes, to_document
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from typing import (
     get_type_hints,
 )
 
-from dppca.common.documents.amounts import decimal_text, whole
+from dppca.common.kernel.documents.amounts import decimal_text, whole
 
 DecimalText = Annotated[str, "decimal as text"]
 DigestText = Annotated[str, "hexadecimal digits"]
@@ -134,7 +134,7 @@ def differing_keys(ours: Mapping[str, object], theirs: Mapping[str, object]) -> 
     """Keys whose values differ in two documents, ascending; of an object within, as ``KEY.KEY``.
 
     Values are compared as text: 1, 1.0 and true are equal numbers, but not one document. Whole
-    numbers that are text today (`dppca.common.documents.amounts.whole`) were numbers in 0.1.0: both
+    numbers that are text today (`dppca.common.kernel.documents.amounts.whole`) were numbers in 0.1.0: both
     are the same.
     """
     for key in sorted({*ours, *theirs}):

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.documents.tables import fit_markdown, html_table, html_text, text_table
+from dppca.common.kernel.documents.tables import fit_markdown, html_table, html_text, text_table
 from tests.support.studies import make_study, numeric_of
 
 NAMES = ("noise", "epsilon", "captured")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dppca.common.documents.yaml_text import NotYamlError, load_yaml
+from dppca.common.kernel.documents.yaml_text import NotYamlError, load_yaml
 
 WORD = "hunter2"
 
