@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal, NoReturn, TypeVar
 
 import click
 
+from dppca.common.kernel.durable.files import CredentialFolder
 from dppca.common.shell.console import FILE, FOLDER, CommandGroup, emit, prints, run_and_end
-from dppca.common.shell.files import CredentialFolder
 from dppca.common.shell.packages import require_package
 from dppca.common.verification.command import verification_options
 from dppca.common.verification.command import verify as verify_and_print

@@ -20,9 +20,9 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from dppca.common.attestation.signatures import make_signer
+from dppca.common.kernel.durable.clock import utc_now
+from dppca.common.kernel.durable.files import SHARED, write_file
 from dppca.common.kernel.errors import SettingError
-from dppca.common.shell.clock import utc_now
-from dppca.common.shell.files import SHARED, write_file
 from dppca.common.transport.channels import (
     MAX_STREAMS,
     reloading_server_credentials,

@@ -164,7 +164,7 @@ TOUCHES: Mapping[str, str] = {
     "common/privacy/*": "laws audits papers accuracy",
     "common/schema/*": "laws accuracy spark fuzz",
     "common/study.py": "laws fuzz",
-    "common/shell/checkpoints.py": "faults",
+    "common/kernel/durable/checkpoints.py": "faults",
     "common/transport/testbed.py": "containers faults",
     "common/transport/*": "containers fuzz",
     "common/wire/*": "containers",

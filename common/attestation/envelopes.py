@@ -33,9 +33,9 @@ from securesystemslib.signer import Signer as BaseSigner
 
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import Signer, load_certificate, party_of
+from dppca.common.kernel.durable.files import PRIVATE, open_regular, replacing, write_file
 from dppca.common.kernel.errors import AlteredError, ReceiptError, SettingError, SignatureError
 from dppca.common.schema.document import canonical_json
-from dppca.common.shell.files import PRIVATE, open_regular, replacing, write_file
 from dppca.common.transport.tls import Identity
 
 SUFFIX = ".intoto.json"

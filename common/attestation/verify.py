@@ -7,8 +7,8 @@ from dppca.common.attestation.components import VerifiedReceipt, check_component
 from dppca.common.attestation.envelopes import SignedFile, read_envelope, read_stated
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.results import Result, largest_result, result_from_bytes
+from dppca.common.kernel.durable.files import read_content
 from dppca.common.kernel.errors import AlteredError, ArtefactError, SettingError
-from dppca.common.shell.files import read_content
 from dppca.common.study import Study
 from dppca.common.transport.revoked import RevocationList, read_list
 

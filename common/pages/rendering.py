@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from dppca.common.kernel.documents.amounts import left_text, spent_text
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.names import one_line
+from dppca.common.kernel.durable.clock import duration_text, utc_now
 from dppca.common.privacy.receipts import SOFTWARE
-from dppca.common.shell.clock import duration_text, utc_now
 from dppca.common.shell.packages import require_package
 
 if TYPE_CHECKING:

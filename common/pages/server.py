@@ -14,11 +14,11 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
+from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import BusyError, DppcaError, SettingError, UnreachableError
 from dppca.common.pages.guard import STATIC, LocalSessionMiddleware, Session
 from dppca.common.pages.rendering import STATIC as STATIC_FOLDER
 from dppca.common.pages.rendering import render
-from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import defect_text, say, terminable
 from dppca.common.shell.pasting import pasted_page
 

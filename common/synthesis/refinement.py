@@ -28,6 +28,7 @@ from dppca.common.attestation.results import Result
 from dppca.common.attestation.tables import label_inside, read_rows
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.messages import METADATA_KEY, Form
+from dppca.common.kernel.durable.files import replacing, writing
 from dppca.common.kernel.errors import SettingError
 from dppca.common.numerics.synthesis.tree_growth import grow_trees
 from dppca.common.privacy.accounting import PrivacyCost
@@ -35,7 +36,6 @@ from dppca.common.privacy.laws import LAWS
 from dppca.common.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.privacy.sensitivity import TablesShape, sensitivity
 from dppca.common.schema import Schema
-from dppca.common.shell.files import replacing, writing
 from dppca.common.study import GrownTrees, Study
 from dppca.common.synthesis.rows import make_generator, synthesize
 from dppca.common.verification.table_files import labelled_writer, with_metadata

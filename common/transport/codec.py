@@ -20,9 +20,9 @@ from dppca.common.kernel.documents.amounts import parse_positive
 from dppca.common.kernel.documents.messages import Form as Form
 from dppca.common.kernel.documents.messages import StudyState as StudyState
 from dppca.common.kernel.documents.names import one_line
+from dppca.common.kernel.durable.checkpoints import checkpoint
+from dppca.common.kernel.durable.clock import read_unix_time
 from dppca.common.kernel.errors import LimitError, PeerError, UploadError
-from dppca.common.shell.checkpoints import checkpoint
-from dppca.common.shell.clock import read_unix_time
 from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.wire import federation_pb2 as pb
 

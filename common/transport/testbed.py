@@ -27,9 +27,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
+from dppca.common.kernel.durable.checkpoints import VARIABLE
+from dppca.common.kernel.durable.files import CredentialFolder
 from dppca.common.kernel.errors import DppcaError, PeerError, UnreachableError, error_kinds
-from dppca.common.shell.checkpoints import VARIABLE
-from dppca.common.shell.files import CredentialFolder
 from dppca.common.transport import preloaded
 from dppca.common.transport.preloaded import ForkedCommand
 from dppca.common.transport.tls import Role

@@ -20,8 +20,8 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from dppca.common.kernel.durable.files import CredentialFolder
 from dppca.common.kernel.errors import IdentityError
-from dppca.common.shell.files import CredentialFolder
 
 if TYPE_CHECKING:
     from cryptography import x509

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
+from dppca.common.kernel.durable.files import read_content
 from dppca.common.kernel.errors import UnvouchedError
 from dppca.common.shell.console import FILE, FOLDER, emit
-from dppca.common.shell.files import read_content
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

@@ -24,9 +24,9 @@ from dppca.common.attestation.signatures import Signer
 from dppca.common.attestation.tables import label_inside
 from dppca.common.kernel.documents.messages import METADATA_KEY
 from dppca.common.kernel.documents.names import is_formula
+from dppca.common.kernel.durable.files import open_new
 from dppca.common.kernel.errors import SettingError
 from dppca.common.schema.document import canonical_json
-from dppca.common.shell.files import open_new
 
 
 def with_metadata(fields: Any, metadata: Mapping[str, object]) -> Any:

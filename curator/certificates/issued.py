@@ -9,8 +9,8 @@ from pathlib import Path
 from cryptography import x509
 from filelock import lock_descriptor
 
+from dppca.common.kernel.durable.files import HAS_MODES, REVOKED, read_content
 from dppca.common.kernel.errors import SettingError
-from dppca.common.shell.files import HAS_MODES, REVOKED, read_content
 from dppca.common.transport.revoked import RevocationList, parse_list
 from dppca.common.transport.tls import Identity, parse_identity, x509_faults
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from dppca.common.shell.clock import utc_now
-from dppca.common.shell.files import CredentialFolder
+from dppca.common.kernel.durable.clock import utc_now
+from dppca.common.kernel.durable.files import CredentialFolder
 from dppca.common.transport.tls import Identity, Role
 from dppca.curator.certificates import pki
 

@@ -37,8 +37,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from dppca.common.kernel.documents.names import is_party_name
 from dppca.common.kernel.documents.values import DigestText
+from dppca.common.kernel.durable.files import CA, CERTIFICATE, KEY, create_file, require_no_file
 from dppca.common.kernel.errors import IdentityError, SettingError
-from dppca.common.shell.files import CA, CERTIFICATE, KEY, create_file, require_no_file
 from dppca.common.transport.tls import (
     Identity,
     Role,

@@ -24,8 +24,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from dppca.common.kernel.documents.values import DigestText
+from dppca.common.kernel.durable.files import REVOKED, SHARED, write_file, writing
 from dppca.common.kernel.errors import IdentityError, SettingError
-from dppca.common.shell.files import REVOKED, SHARED, write_file, writing
 from dppca.common.transport.revoked import RevocationList
 from dppca.common.transport.tls import Identity, Role, parse_identity, x509_faults
 from dppca.curator.certificates.issued import ISSUED, lock_folder, read_current_list, read_issued

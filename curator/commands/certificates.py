@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from dppca.common.kernel.documents.tables import text_table
+from dppca.common.kernel.durable.clock import utc_now
+from dppca.common.kernel.durable.files import REVOKED, read_content
 from dppca.common.kernel.errors import SettingError
-from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import FILE, FOLDER, CommandGroup, emit, prints, terminal_width
-from dppca.common.shell.files import REVOKED, read_content
 
 if TYPE_CHECKING:
     from dppca.curator.certificates.pki import MadeCertificate

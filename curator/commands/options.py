@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dppca.common.kernel.documents.amounts import parse_positive
-from dppca.common.shell.clock import utc_now
+from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.shell.console import FOLDER
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def as_operator(curator: str, credentials: Path) -> AbstractContextManager[Opera
 
 def credentials_in(folder: Path) -> Credentials:
     """Return the PEM files in an operator's folder."""
-    from dppca.common.shell.files import CredentialFolder
+    from dppca.common.kernel.durable.files import CredentialFolder
     from dppca.common.transport.tls import load_credentials
 
     return load_credentials(CredentialFolder(folder))

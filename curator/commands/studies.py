@@ -11,8 +11,8 @@ import click
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.tables import text_table
 from dppca.common.kernel.documents.values import DigestText
+from dppca.common.kernel.durable.files import write_new
 from dppca.common.shell.console import FILE, CommandGroup, emit, prints, terminal_width
-from dppca.common.shell.files import write_new
 from dppca.curator.commands import study_assembly, study_drafts, study_refinement
 from dppca.curator.commands.options import as_operator, connection, credentials_in, study_argument
 from dppca.curator.operator.answers import ListedStudy, OwnerStatus, Studies, StudyDetails

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from dppca.common.kernel.documents.values import DigestText
+from dppca.common.kernel.durable.files import read_text, write_new
 from dppca.common.shell.console import FILE, KNOWN_FILE, emit, prints
-from dppca.common.shell.files import read_text, write_new
 
 if TYPE_CHECKING:
     from dppca.common.study import Study

@@ -10,9 +10,9 @@ import click
 from dppca.common.kernel.documents.amounts import parse_positive
 from dppca.common.kernel.documents.names import require_party_name
 from dppca.common.kernel.documents.values import DigestText
+from dppca.common.kernel.durable.files import write_new
 from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.console import FILE, KNOWN_FILE, emit, prints, steps_lines
-from dppca.common.shell.files import write_new
 from dppca.curator.planning.dictionaries.dictionary import Omission
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
+from dppca.common.kernel.durable.files import write_new
 from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.console import FILE, KNOWN_FILE, emit, prints, progress, steps_lines
-from dppca.common.shell.files import write_new
 from dppca.curator.commands.options import Positive
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def command(
     """
     from dppca.common.attestation.parties import KnownParties
     from dppca.common.attestation.verify import read_authority, verify_result_file
-    from dppca.common.shell.files import SHARED, require_no_file
+    from dppca.common.kernel.durable.files import SHARED, require_no_file
     from dppca.common.study import study_from_yaml
     from dppca.common.synthesis.refinement import (
         choose_size,

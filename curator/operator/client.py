@@ -12,8 +12,8 @@ from dppca.common.attestation.envelopes import write_signed
 from dppca.common.attestation.verify import verified_result
 from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.documents.names import one_line
+from dppca.common.kernel.durable.files import SHARED, replacing, writing
 from dppca.common.kernel.errors import ConflictError, NotReadyError, StudyStateError, UploadError
-from dppca.common.shell.files import SHARED, replacing, writing
 from dppca.common.study import Study, differences, study_from_canonical
 from dppca.common.transport.channels import CuratorConnection, guess_study
 from dppca.common.transport.codec import form_to_wire, read_message, state_from_wire

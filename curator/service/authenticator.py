@@ -22,9 +22,9 @@ from pathlib import Path
 
 from cryptography import x509
 
+from dppca.common.kernel.durable.clock import utc_now
+from dppca.common.kernel.durable.files import CA, CERTIFICATE, KEY, REVOKED, CredentialFolder
 from dppca.common.kernel.errors import IdentityError
-from dppca.common.shell.clock import utc_now
-from dppca.common.shell.files import CA, CERTIFICATE, KEY, REVOKED, CredentialFolder
 from dppca.common.transport.revoked import RevocationList, read_list
 from dppca.common.transport.tls import (
     Credentials,

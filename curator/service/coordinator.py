@@ -33,6 +33,8 @@ from dppca.common.attestation.contributions import AcknowledgedContribution, ack
 from dppca.common.attestation.envelopes import SignedFile
 from dppca.common.attestation.signatures import Signer
 from dppca.common.kernel.documents.messages import StudyState
+from dppca.common.kernel.durable.checkpoints import checkpoint
+from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import (
     DppcaError,
     GarbledSumError,
@@ -44,8 +46,6 @@ from dppca.common.kernel.errors import (
 from dppca.common.privacy.composition import Round
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import calibrate
-from dppca.common.shell.checkpoints import checkpoint
-from dppca.common.shell.clock import utc_now
 from dppca.common.study import Study, Trust
 from dppca.curator.observability.log import LOGGER, log_event
 from dppca.curator.service.group_commit import GroupCommit

@@ -16,6 +16,7 @@ from dppca.common.attestation.contributions import MAX_BYTES, open_release
 from dppca.common.attestation.envelopes import signing_certificate
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import load_certificate
+from dppca.common.kernel.durable.checkpoints import checkpoint
 from dppca.common.kernel.errors import (
     InputError,
     LimitError,
@@ -24,7 +25,6 @@ from dppca.common.kernel.errors import (
     SignatureError,
     UploadError,
 )
-from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.study import Trust
 from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.transport.codec import DIGEST_BYTES, ChunkVerifier, form_from_wire, state_to_wire

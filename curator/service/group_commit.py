@@ -25,9 +25,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from dppca.common.kernel.durable.checkpoints import checkpoint
 from dppca.common.kernel.errors import DppcaError, UnknownStudyError
 from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.shell.checkpoints import checkpoint
 from dppca.curator.store import Spool, SqliteStore
 from dppca.curator.study import admission
 from dppca.curator.study.admission import UploadDecision

@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import Annotated
 
 from dppca.common.kernel.documents.values import DigestText
+from dppca.common.kernel.durable.files import sync
 from dppca.common.kernel.errors import ArtefactError, SettingError, StoreError
-from dppca.common.shell.files import sync
 from dppca.curator.store.blobs import Blobs
 from dppca.curator.store.sqlite import DATABASE, lock_folder
 from dppca.curator.store.tables import STORE_VERSION, require_tables

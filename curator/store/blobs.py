@@ -21,8 +21,8 @@ from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
+from dppca.common.kernel.durable.files import shut, sync
 from dppca.common.kernel.errors import StoreError
-from dppca.common.shell.files import shut, sync
 
 WARM_BYTES = 128 << 20
 _PROBE_BYTES = 64 << 10

@@ -31,9 +31,9 @@ from typing import BinaryIO
 
 from filelock import lock_descriptor
 
+from dppca.common.kernel.durable.checkpoints import checkpoint
+from dppca.common.kernel.durable.files import create_private
 from dppca.common.kernel.errors import StoreError
-from dppca.common.shell.checkpoints import checkpoint
-from dppca.common.shell.files import create_private
 from dppca.curator.store.blobs import Blobs, Spool
 from dppca.curator.store.stored_records import (
     connect,

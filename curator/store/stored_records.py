@@ -9,8 +9,8 @@ from typing import Any
 
 from dppca.common.attestation.contributions import SignedRelease, unchecked_receipt
 from dppca.common.kernel.documents.messages import Form, StudyState
+from dppca.common.kernel.durable.files import create_private
 from dppca.common.kernel.errors import ReceiptError, SignatureError, StoreError, StudyError
-from dppca.common.shell.files import create_private
 from dppca.common.study import study_from_canonical
 from dppca.curator.store.tables import create_tables, has_tables
 from dppca.curator.study.study_record import (

@@ -17,6 +17,7 @@ import click
 
 from dppca.common.kernel.documents.names import is_party_name, nearest_name
 from dppca.common.kernel.documents.tables import fit_markdown
+from dppca.common.kernel.durable.files import read_text
 from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.console import (
     FOLDER,
@@ -30,7 +31,6 @@ from dppca.common.shell.console import (
     terminable,
     terminal_width,
 )
-from dppca.common.shell.files import read_text
 from dppca.common.shell.packages import require_package
 from dppca.deploy.simulation.containers import DEFAULT_IMAGE
 from dppca.deploy.simulation.disk import ANOTHER_OUTPUT, ANOTHER_TMPDIR, telling_full_disk

@@ -23,6 +23,7 @@ from dppca.common.attestation.results import Published, Result, result_to_bytes
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.documents.tables import html_table, html_text
+from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import DataError, PrivacyError, SettingError
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.values import ValueCounts, count_values
@@ -38,7 +39,6 @@ from dppca.common.schema.frames import (
     table_for,
     warn_of_rules,
 )
-from dppca.common.shell.clock import utc_now
 from dppca.common.shell.pictures import biplot_figure, loadings_figure
 from dppca.common.study import Study
 from dppca.common.synthesis.rows import SyntheticRows, make_generator, synthesize

@@ -27,6 +27,8 @@ from dppca.common.attestation.contributions import (
 from dppca.common.attestation.envelopes import SignedFile
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.kernel.documents.messages import Form, StudyState, accounts_for
+from dppca.common.kernel.durable.checkpoints import checkpoint
+from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import (
     IdentityError,
     LimitError,
@@ -37,8 +39,6 @@ from dppca.common.kernel.errors import (
     UploadError,
 )
 from dppca.common.privacy.release import MomentReceipt
-from dppca.common.shell.checkpoints import checkpoint
-from dppca.common.shell.clock import utc_now
 from dppca.common.study import Study, require_continues, study_from_canonical, study_from_yaml
 from dppca.common.transport.channels import (
     CALL_TIMEOUT_S,

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from dppca.common.kernel.durable.files import open_new, replacing
 from dppca.common.kernel.errors import InvalidRowsError, SettingError, TooManyFaultsError
 from dppca.common.shell.console import FILE, emit, prints, progress
-from dppca.common.shell.files import open_new, replacing
 from dppca.owner.commands.options import complete_study, data_set_option, engine_option
 from dppca.owner.engines.addresses import LOCAL
 

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from dppca.common.kernel.documents.messages import StudyState
+from dppca.common.kernel.durable.checkpoints import checkpoint
+from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import SignatureError
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
-from dppca.common.shell.checkpoints import checkpoint
-from dppca.common.shell.clock import utc_now
 from dppca.common.study import Study
 from dppca.common.transport.channels import Patience
 from dppca.owner.client.calls import (

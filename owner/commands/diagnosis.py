@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Annotated
 
 from dppca.common.kernel.documents.messages import StudyState
+from dppca.common.kernel.durable.files import open_to_others
 from dppca.common.kernel.errors import (
     DataError,
     DppcaError,
@@ -28,7 +29,6 @@ from dppca.common.kernel.errors import (
     StudyError,
     UploadError,
 )
-from dppca.common.shell.files import open_to_others
 from dppca.common.study import Study
 from dppca.common.transport.tls import Role, Term, check_credentials, load_credentials
 from dppca.owner.client.calls import open_client, read_proxy

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from dppca.common.shell.clock import utc_now
+from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.shell.console import emit, prints
 
 

@@ -91,8 +91,8 @@ def make_identity(site: Site, study_name: str, *, opener: bool) -> IdentityDocum
 
 
 def _offer(site: Site, study: str) -> OpenerIdentity:
+    from dppca.common.kernel.durable.clock import utc_now
     from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
-    from dppca.common.shell.clock import utc_now
     from dppca.owner.ledger.database import open_ledger
     from dppca.owner.release.opening import offer_key
 

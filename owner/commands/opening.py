@@ -9,9 +9,9 @@ from dppca.common.aggregation.sum_messages import SealedSet, Vote
 from dppca.common.aggregation.terms import Terms
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.values import DigestText
+from dppca.common.kernel.durable.checkpoints import checkpoint
+from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import NotReadyError, PeerError, SettingError, StudyStateError
-from dppca.common.shell.checkpoints import checkpoint
-from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import tell
 from dppca.common.study import Study, Trust
 from dppca.common.transport.channels import Patience

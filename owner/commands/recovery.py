@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from dppca.common.shell.checkpoints import checkpoint
-from dppca.common.shell.clock import read_unix_time, utc_now
+from dppca.common.kernel.durable.checkpoints import checkpoint
+from dppca.common.kernel.durable.clock import read_unix_time, utc_now
 from dppca.common.shell.console import say, terminal_width
 from dppca.owner.client.calls import CuratorClient, compare_ledger
 from dppca.owner.client.recovery import (

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from dppca.common.attestation.results import Result
 from dppca.common.attestation.signatures import make_signer
+from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
-from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import progress, say
 from dppca.common.study import Study
 from dppca.common.transport.tls import load_credentials

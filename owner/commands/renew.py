@@ -9,9 +9,9 @@ from typing import Annotated
 import click
 
 from dppca.common.kernel.documents.values import DigestText
-from dppca.common.shell.clock import utc_now
+from dppca.common.kernel.durable.clock import utc_now
+from dppca.common.kernel.durable.files import read_content
 from dppca.common.shell.console import FILE, emit, prints
-from dppca.common.shell.files import read_content
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from datetime import UTC
 import click
 
 from dppca.common.kernel.documents.messages import StudyState
+from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import (
     BusyError,
     DppcaError,
@@ -21,7 +22,6 @@ from dppca.common.kernel.errors import (
     UploadError,
 )
 from dppca.common.privacy.release import calibrate
-from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import say
 from dppca.common.study import Study
 from dppca.owner.client.calls import POLL_S, CuratorClient, StudySummary

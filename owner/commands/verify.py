@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
+from dppca.common.kernel.durable.files import CA, REVOKED
 from dppca.common.shell.console import prints
-from dppca.common.shell.files import CA, REVOKED
 from dppca.common.verification.command import verification_options, verify
 
 

@@ -31,8 +31,8 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from dppca.common.aggregation.opening import Sums
+from dppca.common.kernel.durable.checkpoints import checkpoint
 from dppca.common.kernel.errors import ChainError, LedgerError, OpeningRefusedError
-from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.study import Study
 from dppca.owner.ledger.chain import FIRST, SALT_BYTES, History, LedgerRow, admit_charge, enter
 from dppca.owner.ledger.entries import (

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
+from dppca.common.kernel.durable.files import create_private
 from dppca.common.kernel.errors import LedgerCorruptError, LedgerError, LedgerVersionError
-from dppca.common.shell.files import create_private
 from dppca.owner.ledger.chain import FIRST, History, LedgerRow, damaged, verify_chain
 from dppca.owner.ledger.entries import Commitment
 from dppca.owner.ledger.openers import digest_sums

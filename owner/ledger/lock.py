@@ -14,8 +14,8 @@ from pathlib import Path
 
 from filelock import lock_descriptor
 
+from dppca.common.kernel.durable.files import PRIVATE
 from dppca.common.kernel.errors import LedgerError
-from dppca.common.shell.files import PRIVATE
 
 _POLL_S = 0.1
 

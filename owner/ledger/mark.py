@@ -35,8 +35,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from dppca.common.kernel.durable.files import HAS_MODES, sync, write_file
 from dppca.common.kernel.errors import ChainError, LedgerError
-from dppca.common.shell.files import HAS_MODES, sync, write_file
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.tools import require_prefix
 

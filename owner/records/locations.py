@@ -24,8 +24,8 @@ from posixpath import normpath
 from typing import ClassVar, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from dppca.common.kernel.durable.files import HAS_MODES
 from dppca.common.kernel.errors import SettingError
-from dppca.common.shell.files import HAS_MODES
 from dppca.owner.records.sources import Source
 from dppca.owner.records.wild_cards import WILD
 

@@ -24,10 +24,10 @@ from dppca.common.aggregation.opening import answer, open_set, vote
 from dppca.common.aggregation.seals import OpenerKey, make_opener_key
 from dppca.common.aggregation.sum_messages import Opening, SealedSet, Vote
 from dppca.common.aggregation.terms import OfferedKey, Terms
+from dppca.common.kernel.durable.checkpoints import checkpoint
 from dppca.common.kernel.errors import OpeningRefusedError
 from dppca.common.kernel.signing import Purpose, sign
 from dppca.common.privacy.noise.entropy import EntropySource
-from dppca.common.shell.checkpoints import checkpoint
 from dppca.common.study import Study
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.database import Ledger

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.values import DigestText
-from dppca.common.shell.clock import duration_text
+from dppca.common.kernel.durable.clock import duration_text
 from dppca.owner.release.contribution import NextStep
 from dppca.owner.site.answers import AnswerKind
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from dppca.common.attestation.envelopes import SignedFile
+from dppca.common.kernel.durable.files import CredentialFolder
 from dppca.common.kernel.errors import UnreachableError
-from dppca.common.shell.files import CredentialFolder
 from dppca.common.study import Study
 from dppca.common.transport.channels import open_channel
 from dppca.common.transport.testbed import OWNER, CommandAuthority, LocalFederation, Processes

@@ -24,13 +24,13 @@ from pydantic import AfterValidator
 
 from dppca.common.aggregation.terms import Terms, key_bytes
 from dppca.common.kernel.documents.names import require_party_name
+from dppca.common.kernel.durable.files import KEY, require_absent, write_file, writing
 from dppca.common.kernel.errors import (
     IdentityError,
     NoPolicyError,
     SchemaMismatchError,
     SettingError,
 )
-from dppca.common.shell.files import KEY, require_absent, write_file, writing
 from dppca.common.study import Base64, Study, Trust
 from dppca.owner.site.config import POLICY_FILE, Site
 from dppca.owner.site.file_forms import parse_document

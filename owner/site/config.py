@@ -3,7 +3,7 @@
 ``site.yaml`` names this owner and its curator's address; `dppca.owner.site.policy` reads
 ``policy.yaml``. The software never writes to either file after `dppca.owner.site.enrolment` has
 made them. The folder and its content belong to one user: every command denies access to others
-where it can (`dppca.common.shell.files`).
+where it can (`dppca.common.kernel.durable.files`).
 """
 
 import shlex
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dppca.common.kernel.documents.names import is_party_name
+from dppca.common.kernel.durable.files import KEY, REVOKED, CredentialFolder, require_absent, shut
 from dppca.common.kernel.errors import SettingError
-from dppca.common.shell.files import KEY, REVOKED, CredentialFolder, require_absent, shut
 from dppca.owner.engines.addresses import CLUSTER
 from dppca.owner.records.locations import Secret
 from dppca.owner.site.file_forms import SiteDocument, parse_document

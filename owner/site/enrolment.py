@@ -18,8 +18,15 @@ from datetime import datetime
 from pathlib import Path
 
 from dppca.common.kernel.documents.names import require_party_name
+from dppca.common.kernel.durable.files import (
+    CERTIFICATE,
+    KEY,
+    REQUEST,
+    create_file,
+    shut,
+    write_file,
+)
 from dppca.common.kernel.errors import SettingError
-from dppca.common.shell.files import CERTIFICATE, KEY, REQUEST, create_file, shut, write_file
 from dppca.owner.site.config import POLICY_FILE, SITE_FILE, Site
 from dppca.owner.site.file_forms import require_address, require_proxy
 

@@ -12,6 +12,7 @@ from dppca.common.attestation.envelopes import SignedFile, read_signed, write_si
 from dppca.common.attestation.results import Published, Result
 from dppca.common.attestation.verify import read_authority, verified_result
 from dppca.common.kernel.documents.names import file_part, nearest_name
+from dppca.common.kernel.durable.files import writing
 from dppca.common.kernel.errors import (
     AlteredError,
     ArtefactError,
@@ -23,7 +24,6 @@ from dppca.common.kernel.errors import (
     SignatureError,
     StudyError,
 )
-from dppca.common.shell.files import writing
 from dppca.common.study import Study, differences, require_continues, study_from_canonical
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Disowning

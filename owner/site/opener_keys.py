@@ -13,8 +13,8 @@ import os
 from pathlib import Path
 
 from dppca.common.aggregation.seals import OpenerKey
+from dppca.common.kernel.durable.files import create_file, sync
 from dppca.common.kernel.errors import ArtefactError, LedgerError, SettingError
-from dppca.common.shell.files import create_file, sync
 from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.openers import Openers
 

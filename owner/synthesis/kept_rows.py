@@ -24,6 +24,7 @@ from dppca.common.attestation.envelopes import (
 )
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.kernel.documents.messages import Form
+from dppca.common.kernel.durable.files import writing
 from dppca.common.kernel.errors import (
     AlteredError,
     ArtefactError,
@@ -31,7 +32,6 @@ from dppca.common.kernel.errors import (
     SettingError,
     SignatureError,
 )
-from dppca.common.shell.files import writing
 
 _FOLDER = ".unpublished"
 _NOT_SIGNED = (ArtefactError, ReceiptError, SignatureError, AlteredError)

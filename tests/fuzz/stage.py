@@ -20,8 +20,8 @@ from grpc.aio import AbortError
 
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.kernel.documents.messages import Form, StudyState, accounts_for
+from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import PeerError, StoreError
-from dppca.common.shell.clock import utc_now
 from dppca.common.study import Study
 from dppca.common.transport.codec import form_to_wire
 from dppca.common.transport.tls import Credentials, Role

@@ -18,8 +18,8 @@ from dppca.common.attestation.contributions import (
     unchecked_receipt,
 )
 from dppca.common.attestation.signatures import make_signer
+from dppca.common.kernel.durable.files import CredentialFolder
 from dppca.common.privacy.release import MomentReceipt
-from dppca.common.shell.files import CredentialFolder
 from dppca.common.transport.tls import Credentials, Identity, Role
 from dppca.curator.certificates.pki import begin_certificate, key_pem
 

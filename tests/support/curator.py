@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
 
-from dppca.common.shell.clock import utc_now
+from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.study import Study
 from dppca.common.transport.testbed import CURATOR, LocalCurator, Processes
 from dppca.common.transport.tls import Credentials, Role

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import grpc
 
-from dppca.common.shell.files import CredentialFolder
+from dppca.common.kernel.durable.files import CredentialFolder
 from dppca.common.transport.channels import reloading_server_credentials
 from dppca.common.transport.tls import Credentials
 from tests.support.certificates import write_credentials

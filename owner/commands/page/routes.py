@@ -18,6 +18,7 @@ from dppca.common.aggregation.terms import Terms
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.values import to_document
+from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import (
     BusyError,
     ConsentError,
@@ -30,7 +31,6 @@ from dppca.common.pages.guard import LocalSessionMiddleware, read_form
 from dppca.common.pages.server import PageApp
 from dppca.common.pages.study_header import study_header
 from dppca.common.privacy.release import calibrate
-from dppca.common.shell.clock import utc_now
 from dppca.common.shell.console import say
 from dppca.common.study import Study, Trust
 from dppca.common.verification.components import kept_components

@@ -14,8 +14,8 @@ import grpc
 import pytest
 from cryptography import x509
 
+from dppca.common.kernel.durable.files import CredentialFolder
 from dppca.common.kernel.errors import DppcaError
-from dppca.common.shell.files import CredentialFolder
 from dppca.common.transport.status import from_rpc_error
 from dppca.common.transport.tls import Credentials, Identity, Role, load_credentials
 from dppca.common.wire import federation_pb2 as pb

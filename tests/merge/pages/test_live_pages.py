@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
+from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.pages.rendering import STATIC, render
-from dppca.common.shell.clock import utc_now
 from dppca.owner.commands.page.jobs import Job
 from dppca.owner.commands.page.routes import TEMPLATES
 from tests.support.browser import watched

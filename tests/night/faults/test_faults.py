@@ -20,8 +20,8 @@ from typing import Any, TypeVar, get_args
 import pytest
 
 from dppca.common.kernel.documents.messages import StudyState
+from dppca.common.kernel.durable.checkpoints import CuratorStep, OwnerStep
 from dppca.common.kernel.errors import IdentityError, StudyError
-from dppca.common.shell.checkpoints import CuratorStep, OwnerStep
 from tests.fault_injection.invariants import (
     broken_curator,
     broken_result,

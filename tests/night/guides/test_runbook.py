@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.shell.files import CredentialFolder
+from dppca.common.kernel.durable.files import CredentialFolder
 from dppca.common.transport.tls import Credentials, Identity, Role, load_credentials
 from dppca.curator.certificates import pki
 from tests.support.census import make_release

@@ -20,8 +20,8 @@ from grpc.aio import AbortError
 from dppca.common.aggregation.sum_messages import SealedSet
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.kernel.documents.messages import Form
+from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import BusyError, StoreError
-from dppca.common.shell.clock import utc_now
 from dppca.common.transport.codec import form_to_wire
 from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb

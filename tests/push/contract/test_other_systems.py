@@ -21,11 +21,11 @@ ABSENT = {
 }
 ALLOWED = {
     (
-        "common/shell/checkpoints.py",
+        "common/kernel/durable/checkpoints.py",
         "signal.SIGKILL",
     ): "planted faults, for tests on Linux",
-    ("common/shell/checkpoints.py", "signal.SIGSTOP"): "planted faults",
-    ("common/shell/checkpoints.py", "signal.pthread_kill"): "planted faults",
+    ("common/kernel/durable/checkpoints.py", "signal.SIGSTOP"): "planted faults",
+    ("common/kernel/durable/checkpoints.py", "signal.pthread_kill"): "planted faults",
     ("common/transport/preloaded.py", "os.setsid"): "only where AVAILABLE, on Linux",
 }
 

@@ -3,7 +3,7 @@
 Put its folder first in PYTHONPATH. Packages that are published for all systems may use the
 features, DPPCA may not: it cannot import `fcntl` and the like, and ``os.sched_getaffinity`` does
 not exist for any code. Texts of files need an explicit encoding, since Windows' default differs.
-Modes of files carry no meaning (`dppca.common.shell.files.HAS_MODES`).
+Modes of files carry no meaning (`dppca.common.kernel.durable.files.HAS_MODES`).
 """
 
 import builtins
@@ -36,6 +36,6 @@ for _module, _names in ((os, _OF_OS), (signal, _OF_SIGNAL)):
         delattr(_module, _name)
 warnings.filterwarnings("error", category=EncodingWarning, module=r"dppca\.")
 
-import dppca.common.shell.files  # noqa: E402 - once nothing is there that must not be used
+import dppca.common.kernel.durable.files  # noqa: E402 - once nothing is there that must not be used
 
-dppca.common.shell.files.HAS_MODES = False  # type: ignore[misc]
+dppca.common.kernel.durable.files.HAS_MODES = False  # type: ignore[misc]

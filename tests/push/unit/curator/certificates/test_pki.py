@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from cryptography.x509.verification import PolicyBuilder, Store
 
+from dppca.common.kernel.durable.files import CredentialFolder
 from dppca.common.kernel.errors import IdentityError, SettingError
-from dppca.common.shell.files import CredentialFolder
 from dppca.common.transport.tls import (
     Identity,
     Role,

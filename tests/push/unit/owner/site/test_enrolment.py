@@ -7,8 +7,8 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from dppca.common.kernel.durable import files
 from dppca.common.kernel.errors import IdentityError, SettingError
-from dppca.common.shell import files
 from dppca.common.transport.tls import check_credentials, compute_fingerprint, load_credentials
 from dppca.curator.certificates.pki import init_authority, show_request, sign_request
 from dppca.curator.certificates.revocation import list_certificates

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from dppca.common.kernel.durable.files import require_absent
 from dppca.common.kernel.errors import SettingError
-from dppca.common.shell.files import require_absent
 from tests.support.sites import OwnerSite, make_trained_site
 
 

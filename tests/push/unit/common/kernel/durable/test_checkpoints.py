@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from dppca.common.shell.checkpoints import VARIABLE
+from dppca.common.kernel.durable.checkpoints import VARIABLE
 from tests.support.patience import WAIT_S
 
 PROGRAM = """
-from dppca.common.shell.checkpoints import checkpoint
+from dppca.common.kernel.durable.checkpoints import checkpoint
 for step in ("reserve", "draw", "draw", "commit"):
     checkpoint(step)
     print(step, flush=True)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from dppca.common.kernel.durable.files import open_to_others, read_text, shut, sync
 from dppca.common.kernel.errors import SettingError
-from dppca.common.shell.files import open_to_others, read_text, shut, sync
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.site.config import load_site
 from dppca.owner.site.enrolment import enrol
@@ -71,7 +71,7 @@ def test_where_no_mode_says_who_may_open_a_file_none_is_blamed(
     folder = _site(tmp_path / "site")
     (folder / "key.pem").chmod(0o644)
     assert _open(folder) == ["key.pem"]
-    monkeypatch.setattr("dppca.common.shell.files.HAS_MODES", False)
+    monkeypatch.setattr("dppca.common.kernel.durable.files.HAS_MODES", False)
     assert _open(folder) == []
     assert shut([folder / "key.pem"]) == []
     assert (folder / "key.pem").stat().st_mode & 0o777 == 0o644
@@ -87,8 +87,8 @@ def test_folders_are_not_opened_where_that_is_impossible(
         flags.append(flag)
         return opened(path, flag)
 
-    monkeypatch.setattr("dppca.common.shell.files.os.open", watch)
-    monkeypatch.setattr("dppca.common.shell.files.HAS_MODES", False)
+    monkeypatch.setattr("dppca.common.kernel.durable.files.os.open", watch)
+    monkeypatch.setattr("dppca.common.kernel.durable.files.HAS_MODES", False)
     (tmp_path / "rows").write_bytes(b"1")
     sync(tmp_path)
     assert flags == []
