@@ -201,7 +201,7 @@ def health(curator: str, credentials: Path, timeout: float, *, live: bool, as_js
     Example:
       dppca-curator health --curator localhost:7443 --credentials hub
     """
-    from dppca.common.transport.tls import load_credentials
+    from dppca.common.kernel.identity.tls import load_credentials
     from dppca.curator.config import parse_address
     from dppca.curator.operator.health import ask_health
 

@@ -22,10 +22,10 @@ from benchmarks.releases import owner_name
 from dppca.common.attestation.contributions import sign_release
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.kernel.errors import ConflictError
+from dppca.common.kernel.identity.tls import Credentials
 from dppca.common.study import Study
 from dppca.common.transport.channels import open_channel, with_retries
 from dppca.common.transport.codec import contribution_parts
-from dppca.common.transport.tls import Credentials
 from dppca.common.wire import federation_pb2 as pb
 from dppca.owner.client.calls import CuratorClient, StudyProgress, countdown
 

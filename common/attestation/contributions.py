@@ -36,8 +36,8 @@ from dppca.common.kernel.errors import (
     SettingError,
     SignatureError,
 )
+from dppca.common.kernel.identity.tls import Identity, Role
 from dppca.common.privacy.release import MomentReceipt, read_moment_receipt
-from dppca.common.transport.tls import Identity, Role
 
 MAX_BYTES = 64 << 10
 _ACKNOWLEDGEMENT = "the acknowledgement"

@@ -35,8 +35,8 @@ from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import Signer, load_certificate, party_of
 from dppca.common.kernel.durable.files import PRIVATE, open_regular, replacing, write_file
 from dppca.common.kernel.errors import AlteredError, ReceiptError, SettingError, SignatureError
+from dppca.common.kernel.identity.tls import Identity
 from dppca.common.schema.document import canonical_json
-from dppca.common.transport.tls import Identity
 
 SUFFIX = ".intoto.json"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"

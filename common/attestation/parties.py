@@ -20,8 +20,8 @@ from dppca.common.attestation.signatures import (
 )
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.errors import SignatureError
-from dppca.common.transport.revoked import RevocationList
-from dppca.common.transport.tls import Role, parse_identity
+from dppca.common.kernel.identity.revoked import RevocationList
+from dppca.common.kernel.identity.tls import Role, parse_identity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from cryptography.x509.oid import NameOID
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.errors import IdentityError, SignatureError
-from dppca.common.transport.tls import (
+from dppca.common.kernel.identity.tls import (
     Credentials,
     Identity,
     compute_fingerprint,

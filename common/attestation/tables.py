@@ -37,6 +37,7 @@ from dppca.common.kernel.errors import (
     ReceiptError,
     SignatureError,
 )
+from dppca.common.kernel.identity.tls import Role
 from dppca.common.privacy.composition import Round
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
@@ -45,7 +46,6 @@ from dppca.common.schema.arrow import accepts, decoded_type, may_be_null
 from dppca.common.schema.attributes import Attribute, Date, list_labels
 from dppca.common.schema.columns import parse_column
 from dppca.common.study import Study
-from dppca.common.transport.tls import Role
 
 KIND = "synthetic"
 _VERSION = 1

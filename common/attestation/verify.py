@@ -9,8 +9,8 @@ from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.results import Result, largest_result, result_from_bytes
 from dppca.common.kernel.durable.files import read_content
 from dppca.common.kernel.errors import AlteredError, ArtefactError, SettingError
+from dppca.common.kernel.identity.revoked import RevocationList, read_list
 from dppca.common.study import Study
-from dppca.common.transport.revoked import RevocationList, read_list
 
 
 def read_revoked(path: Path | None, *, ca: bytes | None) -> RevocationList | None:

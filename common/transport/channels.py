@@ -29,6 +29,7 @@ from dppca.common.kernel.errors import (
     UnknownStudyError,
     UnreachableError,
 )
+from dppca.common.kernel.identity.tls import Credentials
 from dppca.common.transport import require_tls_13
 from dppca.common.transport.hosts import (
     LOOK_S,
@@ -50,7 +51,6 @@ from dppca.common.transport.status import (
     may_retry,
     with_hint,
 )
-from dppca.common.transport.tls import Credentials
 from dppca.common.wire import federation_pb2 as pb
 
 MAX_MESSAGE_BYTES = 8 << 20

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from dppca.common.kernel.errors import IdentityError
+from dppca.common.kernel.identity.tls import Role
 from dppca.common.transport.proxies import HttpProxy
-from dppca.common.transport.tls import Role
 
 LOOK_S = 10.0
 """Longest second look, at all addresses together."""

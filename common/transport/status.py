@@ -17,7 +17,7 @@ import grpc
 from dppca.common.kernel import errors
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.errors import DppcaError
-from dppca.common.transport.tls import Role
+from dppca.common.kernel.identity.tls import Role
 
 if TYPE_CHECKING:
     from grpc.aio import ServicerContext

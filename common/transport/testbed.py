@@ -30,9 +30,9 @@ from typing import Any, Protocol, Self, TypeVar
 from dppca.common.kernel.durable.checkpoints import VARIABLE
 from dppca.common.kernel.durable.files import CredentialFolder
 from dppca.common.kernel.errors import DppcaError, PeerError, UnreachableError, error_kinds
+from dppca.common.kernel.identity.tls import Role
 from dppca.common.transport import preloaded
 from dppca.common.transport.preloaded import ForkedCommand
-from dppca.common.transport.tls import Role
 
 CURATOR, OWNER = "dppca.curator.cli", "dppca.owner.cli"
 SERVE = ("-P", "-m", CURATOR, "serve")

@@ -23,10 +23,10 @@ from dppca.common.attestation.verify import verify_result_file
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.tables import html_table
 from dppca.common.kernel.errors import ArtefactError
+from dppca.common.kernel.identity.revoked import RevocationList
 from dppca.common.numerics.loadings import MOST_LOADINGS, KeptComponent, Loading, largest_loadings
 from dppca.common.shell.packages import require_package
 from dppca.common.study import Study
-from dppca.common.transport.revoked import RevocationList
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -22,10 +22,10 @@ from dppca.common.attestation.verify import verify_result_file
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import ArtefactError, SettingError
+from dppca.common.kernel.identity.revoked import RevocationList
 from dppca.common.privacy.collusion import foresee_collusion
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.laws import LAWS
-from dppca.common.transport.revoked import RevocationList
 
 _MODEL, _COMPONENTS, _TABLE = "model", "components", "synthetic"
 _SUFFIXES = {

@@ -11,8 +11,8 @@ from filelock import lock_descriptor
 
 from dppca.common.kernel.durable.files import HAS_MODES, REVOKED, read_content
 from dppca.common.kernel.errors import SettingError
-from dppca.common.transport.revoked import RevocationList, parse_list
-from dppca.common.transport.tls import Identity, parse_identity, x509_faults
+from dppca.common.kernel.identity.revoked import RevocationList, parse_list
+from dppca.common.kernel.identity.tls import Identity, parse_identity, x509_faults
 
 ISSUED = "issued"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.durable.files import CredentialFolder
-from dppca.common.transport.tls import Identity, Role
+from dppca.common.kernel.identity.tls import Identity, Role
 from dppca.curator.certificates import pki
 
 

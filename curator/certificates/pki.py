@@ -1,7 +1,7 @@
 """Certificate authority for a study's parties, in a folder.
 
 A party's certificate carries its role and name as the URI ``urn:dppca:ROLE:NAME``
-(`dppca.common.transport.tls`); other parts of a certificate give no rights. Keys are generated
+(`dppca.common.kernel.identity.tls`); other parts of a certificate give no rights. Keys are generated
 where they are used: those of the authority, curator and operators here, an owner's at its site,
 which sends a signing request only. The authority takes the public key and the name from a request
 and always sets the role ``owner``, so a request cannot ask for more.
@@ -39,7 +39,7 @@ from dppca.common.kernel.documents.names import is_party_name
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.durable.files import CA, CERTIFICATE, KEY, create_file, require_no_file
 from dppca.common.kernel.errors import IdentityError, SettingError
-from dppca.common.transport.tls import (
+from dppca.common.kernel.identity.tls import (
     Identity,
     Role,
     compute_fingerprint,

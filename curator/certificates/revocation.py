@@ -3,7 +3,7 @@
 The list is a CRL in PEM, ``crl.pem``, that only grows; its number counts the versions. The
 authority writes it beside its key. The daemon reads it from its credentials folder
 (`dppca.curator.service.authenticator`), and any verifier of a file may read it too
-(`dppca.common.transport.revoked`). It does not tell readers when to fetch it again: ``nextUpdate``
+(`dppca.common.kernel.identity.revoked`). It does not tell readers when to fetch it again: ``nextUpdate``
 is the day on which the authority's own certificate expires.
 
 gRPC's Python interface cannot be given a CRL. A revoked party's handshake therefore succeeds, and
@@ -26,8 +26,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.durable.files import REVOKED, SHARED, write_file, writing
 from dppca.common.kernel.errors import IdentityError, SettingError
-from dppca.common.transport.revoked import RevocationList
-from dppca.common.transport.tls import Identity, Role, parse_identity, x509_faults
+from dppca.common.kernel.identity.revoked import RevocationList
+from dppca.common.kernel.identity.tls import Identity, Role, parse_identity, x509_faults
 from dppca.curator.certificates.issued import ISSUED, lock_folder, read_current_list, read_issued
 from dppca.curator.certificates.pki import load_authority
 

@@ -104,7 +104,7 @@ def issue(
       dppca-curator pki issue --directory authority --role operator \\
           --name alice --output alice
     """
-    from dppca.common.transport.tls import Identity, Role
+    from dppca.common.kernel.identity.tls import Identity, Role
     from dppca.curator.certificates.pki import issue as issue_certificate
 
     certificate = issue_certificate(
@@ -267,7 +267,7 @@ def revoke(
     Example:
       dppca-curator pki revoke --directory authority --name hospital-a --output hub/crl.pem
     """
-    from dppca.common.transport.tls import Identity, Role
+    from dppca.common.kernel.identity.tls import Identity, Role
     from dppca.curator.certificates.revocation import revoke as revoke_certificates
 
     if sum(given is not None for given in (name, serial, certificate)) != 1:

@@ -15,7 +15,7 @@ from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.shell.console import FOLDER
 
 if TYPE_CHECKING:
-    from dppca.common.transport.tls import Credentials
+    from dppca.common.kernel.identity.tls import Credentials
     from dppca.curator.operator.client import OperatorClient
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -68,7 +68,7 @@ study_argument = click.argument("name", shell_complete=complete_study)
 
 def as_operator(curator: str, credentials: Path) -> AbstractContextManager[OperatorClient]:
     """Return a connection to a curator, with credentials that were checked before."""
-    from dppca.common.transport.tls import Role, check_credentials
+    from dppca.common.kernel.identity.tls import Role, check_credentials
     from dppca.curator.config import parse_address
     from dppca.curator.operator.client import OperatorClient
 
@@ -81,7 +81,7 @@ def as_operator(curator: str, credentials: Path) -> AbstractContextManager[Opera
 def credentials_in(folder: Path) -> Credentials:
     """Return the PEM files in an operator's folder."""
     from dppca.common.kernel.durable.files import CredentialFolder
-    from dppca.common.transport.tls import load_credentials
+    from dppca.common.kernel.identity.tls import load_credentials
 
     return load_credentials(CredentialFolder(folder))
 

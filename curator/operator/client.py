@@ -14,11 +14,11 @@ from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.durable.files import SHARED, replacing, writing
 from dppca.common.kernel.errors import ConflictError, NotReadyError, StudyStateError, UploadError
+from dppca.common.kernel.identity.tls import Credentials, Role
 from dppca.common.study import Study, differences, study_from_canonical
 from dppca.common.transport.channels import CuratorConnection, guess_study
 from dppca.common.transport.codec import form_to_wire, read_message, state_from_wire
 from dppca.common.transport.hosts import DialTarget
-from dppca.common.transport.tls import Credentials, Role
 from dppca.common.verification.downloads import receive_result
 from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc

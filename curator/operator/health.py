@@ -13,9 +13,9 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from dppca.common.kernel.errors import UnreachableError
+from dppca.common.kernel.identity.tls import Credentials, Role
 from dppca.common.transport.channels import explain_failure, open_channel
 from dppca.common.transport.hosts import DialTarget
-from dppca.common.transport.tls import Credentials, Role
 
 
 def ask_health(

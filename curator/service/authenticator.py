@@ -25,8 +25,8 @@ from cryptography import x509
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.durable.files import CA, CERTIFICATE, KEY, REVOKED, CredentialFolder
 from dppca.common.kernel.errors import IdentityError
-from dppca.common.transport.revoked import RevocationList, read_list
-from dppca.common.transport.tls import (
+from dppca.common.kernel.identity.revoked import RevocationList, read_list
+from dppca.common.kernel.identity.tls import (
     Credentials,
     Identity,
     Role,

@@ -49,9 +49,9 @@ from dppca.common.kernel.errors import (
     PeerError,
     PermissionDeniedError,
 )
+from dppca.common.kernel.identity.tls import Identity, Role, peer_identity
 from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.transport.status import TRAILER, abort
-from dppca.common.transport.tls import Identity, Role, peer_identity
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.config import Limits
 from dppca.curator.observability.log import LOGGER, LineLimiter, log_event

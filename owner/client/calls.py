@@ -38,6 +38,14 @@ from dppca.common.kernel.errors import (
     UnreachableError,
     UploadError,
 )
+from dppca.common.kernel.identity.tls import (
+    Credentials,
+    Role,
+    check_credentials,
+    load_credentials,
+    parse_certificate,
+    parse_identity,
+)
 from dppca.common.privacy.release import MomentReceipt
 from dppca.common.study import Study, require_continues, study_from_canonical, study_from_yaml
 from dppca.common.transport.channels import (
@@ -58,14 +66,6 @@ from dppca.common.transport.codec import (
 )
 from dppca.common.transport.hosts import DialTarget
 from dppca.common.transport.proxies import HttpProxy
-from dppca.common.transport.tls import (
-    Credentials,
-    Role,
-    check_credentials,
-    load_credentials,
-    parse_certificate,
-    parse_identity,
-)
 from dppca.common.verification.downloads import receive_result
 from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc

@@ -17,10 +17,10 @@ from typing import Any
 from dppca.common.attestation.envelopes import SignedFile
 from dppca.common.kernel.durable.files import CredentialFolder
 from dppca.common.kernel.errors import UnreachableError
+from dppca.common.kernel.identity.tls import load_credentials
 from dppca.common.study import Study
 from dppca.common.transport.channels import open_channel
 from dppca.common.transport.testbed import OWNER, CommandAuthority, LocalFederation, Processes
-from dppca.common.transport.tls import load_credentials
 from dppca.common.verification.downloads import receive_result
 from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc

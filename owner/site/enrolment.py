@@ -115,7 +115,7 @@ def read_request(path: Path) -> EnrolmentRequest:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
 
-    from dppca.common.transport.tls import compute_fingerprint
+    from dppca.common.kernel.identity.tls import compute_fingerprint
 
     try:
         key = x509.load_pem_x509_csr(path.read_bytes()).public_key()
@@ -155,7 +155,7 @@ def finish_renewal(site: Site, certificate: bytes | None, *, now: datetime) -> d
     Raise `IdentityError`, with nothing changed, if the certificate is not for the next key or would
     not be accepted.
     """
-    from dppca.common.transport.tls import Credentials, Role, check_credentials
+    from dppca.common.kernel.identity.tls import Credentials, Role, check_credentials
 
     folder = site.next
     try:
@@ -217,7 +217,7 @@ def _key_and_request(name: str) -> tuple[bytes, bytes]:
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
     from cryptography.x509.oid import NameOID
 
-    from dppca.common.transport.tls import Identity, Role
+    from dppca.common.kernel.identity.tls import Identity, Role
 
     key = ec.generate_private_key(ec.SECP256R1())
     uri = x509.UniformResourceIdentifier(Identity(name, Role.OWNER).uri)

@@ -28,11 +28,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dppca.common.kernel.identity.tls import Role
 from dppca.common.study import Study
 from dppca.common.transport.testbed import CURATOR as CURATOR_COMMANDS
 from dppca.common.transport.testbed import OWNER as OWNER_COMMANDS
 from dppca.common.transport.testbed import Processes, Running
-from dppca.common.transport.tls import Role
 from tests.fault_injection.relay import Relay
 from tests.support import skewed
 from tests.support.certificates import write_credentials

@@ -22,9 +22,9 @@ from dppca.common.attestation.signatures import make_signer
 from dppca.common.kernel.documents.messages import Form, StudyState, accounts_for
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import PeerError, StoreError
+from dppca.common.kernel.identity.tls import Credentials, Role
 from dppca.common.study import Study
 from dppca.common.transport.codec import form_to_wire
-from dppca.common.transport.tls import Credentials, Role
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.config import Limits
 from dppca.curator.observability.log import LOGGER

@@ -21,11 +21,11 @@ from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.results import Result, result_from_bytes, result_to_bytes
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import DppcaError
+from dppca.common.kernel.identity.revoked import read_list
+from dppca.common.kernel.identity.tls import Identity, Role, peer_identity
 from dppca.common.privacy.release import calibrate, receipt_from_bytes
 from dppca.common.study import study_from_canonical
 from dppca.common.transport import codec
-from dppca.common.transport.revoked import read_list
-from dppca.common.transport.tls import Identity, Role, peer_identity
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.certificates.pki import init_authority, issue, sign_request
 from dppca.curator.certificates.revocation import revoke

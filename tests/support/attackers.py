@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from dppca.common.transport.tls import Credentials
+from dppca.common.kernel.identity.tls import Credentials
 from tests.support.patience import WAIT_S, wait_until
 from tests.support.tls import context_of
 

@@ -7,9 +7,9 @@ from typing import Any, Self
 from uuid import uuid4
 
 from dppca.common.kernel.durable.clock import utc_now
+from dppca.common.kernel.identity.tls import Credentials, Role
 from dppca.common.study import Study
 from dppca.common.transport.testbed import CURATOR, LocalCurator, Processes
-from dppca.common.transport.tls import Credentials, Role
 from dppca.curator.cli import cli
 from tests.support import skewed
 from tests.support.certificates import Authority, new_authority, write_credentials

@@ -24,9 +24,9 @@ from dppca.common.attestation.results import result_from_bytes
 from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import DppcaError
+from dppca.common.kernel.identity.tls import Role
 from dppca.common.privacy.release import Release, calibrate
 from dppca.common.study import Study, Trust
-from dppca.common.transport.tls import Role
 from dppca.curator.service.coordinator import StudyCoordinator
 from dppca.curator.store import SqliteStore
 from dppca.curator.store.sqlite import DATABASE

@@ -13,8 +13,8 @@ from pathlib import Path
 import grpc
 
 from dppca.common.kernel.durable.files import CredentialFolder
+from dppca.common.kernel.identity.tls import Credentials
 from dppca.common.transport.channels import reloading_server_credentials
-from dppca.common.transport.tls import Credentials
 from tests.support.certificates import write_credentials
 from tests.support.patience import WAIT_S
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dppca.common.transport.tls import Credentials, Role
+from dppca.common.kernel.identity.tls import Credentials, Role
 from tests.support.curator import Curator
 from tests.support.sites import OwnerSite, make_site
 from tests.support.tls import context_of

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 from dppca.common.kernel.errors import BusyError
+from dppca.common.kernel.identity.tls import Credentials, Role
 from dppca.common.transport.status import from_rpc_error
 from dppca.common.transport.testbed import SERVE
-from dppca.common.transport.tls import Credentials, Role
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.operator.client import OperatorClient
 from dppca.owner.client.calls import CuratorClient

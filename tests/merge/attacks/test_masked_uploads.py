@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from dppca.common.aggregation.contribution import MaskedRelease
 from dppca.common.aggregation.sum_messages import Upload
+from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.signing import Purpose, sign
-from dppca.common.transport.tls import Role
 from tests.support.callers import refused
 from tests.support.census import header_of
 from tests.support.federations import MaskedHub, MaskedSites

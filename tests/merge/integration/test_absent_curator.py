@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from dppca.common.kernel.identity.tls import Role
 from dppca.common.transport.channels import SILENT_S
 from dppca.common.transport.testbed import environment
-from dppca.common.transport.tls import Role
 from tests.fault_injection.relay import Relay
 from tests.support.curator import Curator
 from tests.support.patience import WAIT_S, wait_until

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from dppca.common.kernel.identity.tls import Role
 from dppca.common.transport.testbed import environment
-from dppca.common.transport.tls import Role
 from dppca.owner.ledger.file import read_history
 from tests.support.certificates import write_credentials
 from tests.support.checkout import ROOT

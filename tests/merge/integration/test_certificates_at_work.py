@@ -16,8 +16,8 @@ from cryptography import x509
 
 from dppca.common.kernel.durable.files import CredentialFolder
 from dppca.common.kernel.errors import DppcaError
+from dppca.common.kernel.identity.tls import Credentials, Identity, Role, load_credentials
 from dppca.common.transport.status import from_rpc_error
-from dppca.common.transport.tls import Credentials, Identity, Role, load_credentials
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.certificates.pki import init_authority, issue, sign_request
 from dppca.curator.certificates.revocation import list_certificates, revoke

@@ -14,7 +14,7 @@ from cryptography.x509.oid import NameOID
 
 from dppca.common.attestation.results import result_from_bytes
 from dppca.common.kernel.documents.messages import Form
-from dppca.common.transport.tls import Role
+from dppca.common.kernel.identity.tls import Role
 from dppca.curator.cli import cli
 from tests.support.census import arrow, decoded_rows, make_release
 from tests.support.certificates import write_credentials

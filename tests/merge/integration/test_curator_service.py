@@ -31,10 +31,10 @@ from dppca.common.attestation.results import result_from_bytes
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.errors import NotReadyError
+from dppca.common.kernel.identity.tls import Identity, Role
 from dppca.common.study import Study
 from dppca.common.transport.codec import state_from_wire
 from dppca.common.transport.testbed import SERVE
-from dppca.common.transport.tls import Identity, Role
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.study.admission import largest_contribution
 from dppca.curator.study.study_record import Header, LedgerHead

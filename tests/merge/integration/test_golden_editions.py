@@ -8,7 +8,7 @@ import pyarrow.csv
 import pytest
 import yaml
 
-from dppca.common.transport.tls import Role
+from dppca.common.kernel.identity.tls import Role
 from dppca.curator.cli import cli as curator_cli
 from tests.golden.make_edition import EDITIONS, read_edition
 from tests.support.census import census_rows

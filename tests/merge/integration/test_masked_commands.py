@@ -23,9 +23,9 @@ from dppca.common.kernel.errors import (
     SettingError,
     SignatureError,
 )
+from dppca.common.kernel.identity.tls import Role
 from dppca.common.schema.document import canonical_json
 from dppca.common.study import study_from_mapping
-from dppca.common.transport.tls import Role
 from dppca.curator.cli import cli
 from dppca.owner.commands.opening import open_sum
 from dppca.owner.ledger.database import open_ledger

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from dppca.common.kernel.identity.tls import Role
 from dppca.common.transport.channels import open_channel
-from dppca.common.transport.tls import Role
 from tests.push.contract.test_systemd_unit import PROXY, read_unit
 from tests.support.certificates import Authority
 from tests.support.patience import WAIT_S, wait_until

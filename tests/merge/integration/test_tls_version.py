@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dppca.common.kernel.errors import IdentityError
+from dppca.common.kernel.identity.tls import Role
 from dppca.common.transport import NO_TLS_12, VARIABLE
-from dppca.common.transport.tls import Role
 from dppca.owner.client.calls import CuratorClient
 from tests.support.checkout import ROOT
 from tests.support.curator import Curator
@@ -56,7 +56,7 @@ def test_nothing_is_opened_where_grpc_was_loaded_before(given: str, refused: boo
     code = (
         "import grpc\n"
         "from dppca.common.transport.channels import open_channel\n"
-        "from dppca.common.transport.tls import Credentials\n"
+        "from dppca.common.kernel.identity.tls import Credentials\n"
         "open_channel('localhost:1', Credentials(b'', b'', b''))\n"
     )
     done = subprocess.run(

@@ -11,11 +11,11 @@ import pytest
 
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.kernel.documents.messages import StudyState
+from dppca.common.kernel.identity.tls import Credentials, Role
 from dppca.common.transport.channels import with_retries
 from dppca.common.transport.codec import state_from_wire
 from dppca.common.transport.status import from_rpc_error
 from dppca.common.transport.testbed import SERVE
-from dppca.common.transport.tls import Credentials, Role
 from dppca.common.wire import federation_pb2 as pb
 from dppca.owner.client.calls import CuratorClient
 from tests.support.census import header_of, make_release

@@ -8,9 +8,9 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Browser, expect
 
+from dppca.common.kernel.identity.tls import Role
 from dppca.common.study import Study
 from dppca.common.transport.testbed import CURATOR, Processes
-from dppca.common.transport.tls import Role
 from tests.support.browser import (
     HOSTILE,
     Served,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect
 
+from dppca.common.kernel.identity.tls import Role
 from dppca.common.transport.testbed import CURATOR, SERVE, Processes
-from dppca.common.transport.tls import Role
 from tests.support.browser import (
     OpenSite,
     agree,

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from dppca.common.kernel.errors import DataError, SettingError
-from dppca.common.transport.tls import Role
+from dppca.common.kernel.identity.tls import Role
 from dppca.owner.records import databases
 from dppca.owner.records.databases import DatabaseLocation, PostgreSQLLocation, SQLiteLocation
 from dppca.owner.records.locations import Remark, Secret

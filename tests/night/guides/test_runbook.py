@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dppca.common.kernel.durable.files import CredentialFolder
-from dppca.common.transport.tls import Credentials, Identity, Role, load_credentials
+from dppca.common.kernel.identity.tls import Credentials, Identity, Role, load_credentials
 from dppca.curator.certificates import pki
 from tests.support.census import make_release
 from tests.support.checkout import ROOT

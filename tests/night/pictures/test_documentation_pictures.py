@@ -13,8 +13,8 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser
 
+from dppca.common.kernel.identity.tls import Role
 from dppca.common.transport.testbed import CURATOR, OWNER, Processes
-from dppca.common.transport.tls import Role
 from tests.night.pictures.test_page_pictures import CHARTS, differences, small
 from tests.support.browser import look_at_review, require_font, serve_page, watched
 from tests.support.census import census_rows

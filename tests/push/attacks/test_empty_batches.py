@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import ArtefactError, UploadError
-from dppca.common.transport.tls import Role
+from dppca.common.kernel.identity.tls import Role
 from dppca.curator.operator.downloads import write_table
 from dppca.curator.study import row_streams, synthetic_rows
 from dppca.curator.study.row_streams import BATCH_ROWS, SMALL_BATCHES, read_header

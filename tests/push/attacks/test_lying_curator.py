@@ -38,10 +38,10 @@ from dppca.common.attestation.results import (
     result_to_bytes,
 )
 from dppca.common.attestation.signatures import Signer, make_signer
+from dppca.common.kernel.identity.tls import Role
 from dppca.common.privacy.release import calibrate
 from dppca.common.study import Study
 from dppca.common.transport.channels import CHUNK_BYTES
-from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc
 from dppca.curator.study.aggregate import aggregate

@@ -25,7 +25,7 @@ from dppca.common.attestation.envelopes import (
 )
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.kernel.errors import AlteredError, ArtefactError
-from dppca.common.transport.tls import Role
+from dppca.common.kernel.identity.tls import Role
 from dppca.common.verification.files import verify_file
 from tests.support.envelopes import sign_again
 from tests.support.sites import ProvedSite, make_proved_site

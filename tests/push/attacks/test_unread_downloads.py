@@ -22,8 +22,8 @@ from dppca.common.attestation.signatures import make_signer
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import BusyError, StoreError
+from dppca.common.kernel.identity.tls import Role
 from dppca.common.transport.codec import form_to_wire
-from dppca.common.transport.tls import Role
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.config import Limits
 from dppca.curator.service.coordinator import StudyCoordinator

@@ -15,8 +15,8 @@ from dppca.common.attestation.envelopes import unchecked_predicate
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.kernel.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
+from dppca.common.kernel.identity.tls import Role
 from dppca.common.schema.document import canonical_json
-from dppca.common.transport.tls import Role
 from tests.support.certificates import new_authority
 from tests.support.envelopes import claim
 from tests.support.examples import examples

@@ -24,7 +24,7 @@ from dppca.common.attestation.envelopes import (
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import AlteredError, ReceiptError, SignatureError
-from dppca.common.transport.tls import load_credentials
+from dppca.common.kernel.identity.tls import load_credentials
 from dppca.common.verification.files import verify_file
 from dppca.owner.site.config import load_site
 from dppca.owner.synthesis.tables import write_released

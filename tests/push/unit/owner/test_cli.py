@@ -13,9 +13,9 @@ from unittest import mock
 import pytest
 import yaml
 
+from dppca.common.kernel.identity.tls import Credentials, Role
 from dppca.common.shell.console import run
 from dppca.common.shell.pasting import pasted, pasted_page, repeat_options
-from dppca.common.transport.tls import Credentials, Role
 from dppca.owner.cli import cli
 from tests.support.certificates import Authority, write_credentials
 from tests.support.ledgers import NOW, ledger_files, request_of

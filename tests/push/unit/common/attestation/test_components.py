@@ -35,10 +35,10 @@ from dppca.common.kernel.errors import (
     ReceiptError,
     SignatureError,
 )
+from dppca.common.kernel.identity.tls import Credentials, Role
 from dppca.common.privacy.release import calibrate
 from dppca.common.schema.document import canonical_json
 from dppca.common.shell.console import run
-from dppca.common.transport.tls import Credentials, Role
 from dppca.common.verification.files import verify_file
 from dppca.owner.cli import cli
 from dppca.owner.synthesis.tables import write_released

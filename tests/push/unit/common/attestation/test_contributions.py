@@ -28,8 +28,8 @@ from dppca.common.kernel.errors import (
     SettingError,
     SignatureError,
 )
-from dppca.common.transport.revoked import RevocationList
-from dppca.common.transport.tls import Role, parse_certificate
+from dppca.common.kernel.identity.revoked import RevocationList
+from dppca.common.kernel.identity.tls import Role, parse_certificate
 from tests.support.certificates import Authority, new_authority
 
 AUTHORITY = new_authority()

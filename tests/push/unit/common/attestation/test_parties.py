@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import load_certificate
 from dppca.common.kernel.errors import IdentityError, SettingError, SignatureError
-from dppca.common.transport.revoked import RevocationList, read_list
-from dppca.common.transport.tls import Role, parse_certificate
+from dppca.common.kernel.identity.revoked import RevocationList, read_list
+from dppca.common.kernel.identity.tls import Role, parse_certificate
 from dppca.common.verification.files import verification_text, verify_file
 from tests.support.certificates import Authority, new_authority
 from tests.support.sites import OwnerSite, ProvedSite, make_proved_site

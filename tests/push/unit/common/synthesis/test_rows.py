@@ -20,6 +20,7 @@ from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import ArtefactError, LabelError, SchemaMismatchError, SettingError
+from dppca.common.kernel.identity.tls import Role
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.spectrum.ppca import fit_ppca
 from dppca.common.numerics.spectrum.shrinkage import shrink
@@ -31,7 +32,6 @@ from dppca.common.schema import encode
 from dppca.common.study import Study, Trust
 from dppca.common.synthesis import rows
 from dppca.common.synthesis.rows import DecodingMethod, SyntheticRows, synthesize
-from dppca.common.transport.tls import Role
 from dppca.curator.study.synthetic_rows import check_rows
 from dppca.owner.records.check import check_table
 from dppca.owner.records.table import open_table

@@ -11,9 +11,9 @@ import grpc
 import pytest
 
 from dppca.common.kernel.errors import DppcaError, IdentityError, UnreachableError
+from dppca.common.kernel.identity.tls import Credentials, Role
 from dppca.common.transport.channels import explain_failure, open_channel, with_retries
 from dppca.common.transport.hosts import DialTarget, Reach, look
-from dppca.common.transport.tls import Credentials, Role
 from tests.support.certificates import Authority, new_authority
 from tests.support.patience import WAIT_S
 from tests.support.ports import reserved_port

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from dppca.common.kernel.errors import IdentityError, UnreachableError
+from dppca.common.kernel.identity.tls import Credentials, Role
 from dppca.common.transport.channels import open_channel, with_retries
 from dppca.common.transport.hosts import DialTarget
 from dppca.common.transport.proxies import HttpProxy
-from dppca.common.transport.tls import Credentials, Role
 from tests.support.certificates import Authority
 from tests.support.http_proxy import connect_proxy
 from tests.support.patience import WAIT_S

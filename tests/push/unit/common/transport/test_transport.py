@@ -23,6 +23,14 @@ from dppca.common.kernel.errors import (
     UnreachableError,
     UploadError,
 )
+from dppca.common.kernel.identity.tls import (
+    Credentials,
+    Identity,
+    Role,
+    Term,
+    check_credentials,
+    peer_identity,
+)
 from dppca.common.transport.channels import (
     ATTEMPTS,
     CHUNK_BYTES,
@@ -44,14 +52,6 @@ from dppca.common.transport.codec import (
 )
 from dppca.common.transport.hosts import DialTarget, other_host_error
 from dppca.common.transport.status import TRAILER
-from dppca.common.transport.tls import (
-    Credentials,
-    Identity,
-    Role,
-    Term,
-    check_credentials,
-    peer_identity,
-)
 from dppca.common.wire import federation_pb2 as pb
 from tests.support.certificates import Authority, new_authority
 from tests.support.patience import WAIT_S

@@ -12,7 +12,7 @@ from dppca.common.attestation.envelopes import Claim, read_envelope, unchecked_p
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import AlteredError, ReceiptError, SignatureError
-from dppca.common.transport.tls import Role
+from dppca.common.kernel.identity.tls import Role
 from dppca.common.verification.files import verification_text, verify_file
 from tests.support.documents import require_documented
 from tests.support.envelopes import claim, sign_again

@@ -13,7 +13,7 @@ from cryptography.x509.verification import PolicyBuilder, Store
 
 from dppca.common.kernel.durable.files import CredentialFolder
 from dppca.common.kernel.errors import IdentityError, SettingError
-from dppca.common.transport.tls import (
+from dppca.common.kernel.identity.tls import (
     Identity,
     Role,
     check_credentials,

@@ -16,7 +16,7 @@ from dppca.common.kernel.errors import (
     SignatureError,
     UploadError,
 )
-from dppca.common.transport.tls import Role
+from dppca.common.kernel.identity.tls import Role
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.operator.client import _save
 from dppca.curator.operator.downloads import require_format, require_proved, write_table

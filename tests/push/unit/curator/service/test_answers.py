@@ -8,8 +8,8 @@ import pytest
 
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import InputError
+from dppca.common.kernel.identity.tls import Identity, Role
 from dppca.common.transport.channels import STUDIES_PAGE
-from dppca.common.transport.tls import Identity, Role
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.service.answers import MOST_NAMES, heard_by, study_page, study_summary
 from dppca.curator.service.calls import Caller

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.transport.tls import Role
+from dppca.common.kernel.identity.tls import Role
 from dppca.curator.observability.log import LOGGER
 from dppca.curator.service.authenticator import Authenticator
 from tests.support.certificates import Authority, write_credentials

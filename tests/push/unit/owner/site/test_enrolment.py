@@ -9,7 +9,11 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from dppca.common.kernel.durable import files
 from dppca.common.kernel.errors import IdentityError, SettingError
-from dppca.common.transport.tls import check_credentials, compute_fingerprint, load_credentials
+from dppca.common.kernel.identity.tls import (
+    check_credentials,
+    compute_fingerprint,
+    load_credentials,
+)
 from dppca.curator.certificates.pki import init_authority, show_request, sign_request
 from dppca.curator.certificates.revocation import list_certificates
 from dppca.owner.site.config import Site
@@ -46,7 +50,7 @@ def signed(authority: Path, request: Path, output: Path, days: int = 365) -> byt
 
 
 def works(site: Site) -> datetime:
-    from dppca.common.transport.tls import Role
+    from dppca.common.kernel.identity.tls import Role
 
     return check_credentials(load_credentials(site), role=Role.OWNER, name="owner-1", now=NOW)
 

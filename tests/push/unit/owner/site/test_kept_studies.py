@@ -15,8 +15,8 @@ from dppca.common.kernel.errors import (
     StudyError,
     StudyStateError,
 )
+from dppca.common.kernel.identity.tls import Credentials, Role
 from dppca.common.study import Study, study_from_yaml
-from dppca.common.transport.tls import Credentials, Role
 from dppca.owner.client.calls import CuratorClient, StudyProgress
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import keep_study, kept_result, kept_study, require_same, save

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dppca.common.kernel.errors import IdentityError
-from dppca.common.transport.tls import x509_faults
+from dppca.common.kernel.identity.tls import x509_faults
 
 if TYPE_CHECKING:
     from cryptography import x509
