@@ -26,6 +26,7 @@ from benchmarks.papers.data import read_musk
 from benchmarks.releases import state_privacy, state_study
 from benchmarks.studies import DATA_SETS, ROOT, data_folder, parse_rows, study_document
 from benchmarks.synthesis.subjects import load_subject
+from dppca.common.kernel.schema import Column
 from dppca.common.numerics.forecast import ForecastSimulation
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.moments.moments import Moments, unpack
@@ -34,7 +35,6 @@ from dppca.common.privacy.laws import LAWS
 from dppca.common.privacy.mechanisms import Calibration, add_noise
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate
-from dppca.common.schema import Column
 from dppca.common.shell.console import progress, run
 from dppca.common.study import Study, study_from_mapping
 from dppca.curator.planning.forecaster import with_privacy

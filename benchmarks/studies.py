@@ -37,8 +37,8 @@ from numpy.typing import NDArray
 
 from benchmarks.releases import BITS, state_privacy
 from dppca.common.kernel.errors import DataError
-from dppca.common.schema import Column, Numeric, Schema, encode
-from dppca.common.schema.columns import parse_column
+from dppca.common.kernel.schema import Column, Numeric, Schema, encode
+from dppca.common.kernel.schema.columns import parse_column
 from dppca.common.shell.console import run
 
 ROOT = Path(__file__).resolve().parent.parent

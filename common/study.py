@@ -37,9 +37,9 @@ from dppca.common.kernel.documents.tables import html_table
 from dppca.common.kernel.documents.values import differing_keys
 from dppca.common.kernel.documents.yaml_text import MAX_DOCUMENT_BYTES, NotYamlError, load_yaml
 from dppca.common.kernel.errors import SettingError, StudyError, TooManyRowsError
-from dppca.common.schema.attributes import Name
-from dppca.common.schema.document import Schema, canonical_json
-from dppca.common.schema.partitions import MAX_LEAVES, MAX_TABLES
+from dppca.common.kernel.schema.attributes import Name
+from dppca.common.kernel.schema.document import Schema, canonical_json
+from dppca.common.kernel.schema.partitions import MAX_LEAVES, MAX_TABLES
 
 MAX_OWNERS = 10_000
 _SHOWN = 8

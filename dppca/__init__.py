@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     __version__: str
     from dppca.common.attestation.results import Result
     from dppca.common.estimators.base.cautions import NoiseWarning, PrivacyWarning, SpendingWarning
+    from dppca.common.kernel.schema import Binary, Categorical, Date, Numeric, Ordinal, Schema
+    from dppca.common.kernel.schema.frames import CodingWarning, decode, encode
     from dppca.common.papers import (
         AGSVM,
         DPPCASVM,
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
         Variant,
     )
     from dppca.common.privacy.release import calibrate
-    from dppca.common.schema import Binary, Categorical, Date, Numeric, Ordinal, Schema
-    from dppca.common.schema.frames import CodingWarning, decode, encode
     from dppca.common.study import Study, study_from_yaml
     from dppca.common.verification.components import Components, UnvouchedWarning, read_result
     from dppca.common.verification.files import verify_file
@@ -79,9 +79,10 @@ __all__ = [
 ]
 _ELSEWHERE = {
     **dict.fromkeys(
-        ("Binary", "Categorical", "Date", "Numeric", "Ordinal", "Schema"), "dppca.common.schema"
+        ("Binary", "Categorical", "Date", "Numeric", "Ordinal", "Schema"),
+        "dppca.common.kernel.schema",
     ),
-    "CodingWarning": "dppca.common.schema.frames",
+    "CodingWarning": "dppca.common.kernel.schema.frames",
     "Components": "dppca.common.verification.components",
     "NoiseWarning": "dppca.common.estimators.base.cautions",
     "PrivacyWarning": "dppca.common.estimators.base.cautions",
@@ -91,8 +92,8 @@ _ELSEWHERE = {
     "Study": "dppca.common.study",
     "UnvouchedWarning": "dppca.common.verification.components",
     "calibrate": "dppca.common.privacy.release",
-    "decode": "dppca.common.schema.frames",
-    "encode": "dppca.common.schema.frames",
+    "decode": "dppca.common.kernel.schema.frames",
+    "encode": "dppca.common.kernel.schema.frames",
     "plan": "dppca.curator.planning.notebook",
     "read_result": "dppca.common.verification.components",
     "simulate": "dppca.deploy.simulation.notebook",

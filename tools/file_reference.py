@@ -17,9 +17,9 @@ from pydantic import AwareDatetime, BaseModel
 from pydantic.fields import FieldInfo
 
 from dppca.common import study
-from dppca.common.schema import attributes, partitions, splits
-from dppca.common.schema.document import RowNorm, Schema
-from dppca.common.schema.random_trees import RandomTrees
+from dppca.common.kernel.schema import attributes, partitions, splits
+from dppca.common.kernel.schema.document import RowNorm, Schema
+from dppca.common.kernel.schema.random_trees import RandomTrees
 from dppca.curator.commands.study_template import TEMPLATE
 from dppca.owner.site.agreement import PeersDocument
 from dppca.owner.site.file_forms import (

@@ -162,7 +162,7 @@ TOUCHES: Mapping[str, str] = {
     "common/pages/*": "pictures",
     "common/shell/panels.py": "pictures",
     "common/privacy/*": "laws audits papers accuracy",
-    "common/schema/*": "laws accuracy spark fuzz",
+    "common/kernel/schema/*": "laws accuracy spark fuzz",
     "common/study.py": "laws fuzz",
     "common/kernel/durable/checkpoints.py": "faults",
     "common/transport/testbed.py": "containers faults",

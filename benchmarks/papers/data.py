@@ -35,8 +35,8 @@ from benchmarks.papers.rows import (
 )
 from benchmarks.studies import adult, data_folder, nltcs
 from dppca.common.kernel.errors import DataError, SettingError
-from dppca.common.schema import Numeric
-from dppca.common.schema.columns import cell_texts
+from dppca.common.kernel.schema import Numeric
+from dppca.common.kernel.schema.columns import cell_texts
 from dppca.owner.records.files import read_by_suffix
 from dppca.owner.records.sources import Wanted
 from dppca.owner.records.stored_files import StoredFile

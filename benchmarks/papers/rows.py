@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from benchmarks.studies import PublicData, coded_rows, parse_rows, value_columns
 from dppca.common.kernel.errors import DataError
+from dppca.common.kernel.schema import Numeric, Schema
 from dppca.common.papers.unit_ball import UnitBall
-from dppca.common.schema import Numeric, Schema
 
 
 @dataclass(frozen=True, slots=True)

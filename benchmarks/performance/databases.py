@@ -13,7 +13,7 @@ from benchmarks.local_postgres import find_programs, server_address, start_serve
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
 from benchmarks.performance.tables import BOUND
 from benchmarks.releases import numeric_attributes
-from dppca.common.schema import Schema
+from dppca.common.kernel.schema import Schema
 from dppca.owner.records.databases import PostgreSQLLocation
 from dppca.owner.records.locations import Secret
 from dppca.owner.records.table import moments_of_table, open_table

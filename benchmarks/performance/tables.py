@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.releases import BITS, numeric_attributes
-from dppca.common.schema import Schema
+from dppca.common.kernel.schema import Schema
 
 BOUND = 4.0
 """Rows are standard normal; their public bounds are -4 and 4."""

@@ -40,7 +40,7 @@ from benchmarks.synthesis.judging import (
 )
 from benchmarks.synthesis.subjects import Subject, load_subject
 from benchmarks.synthesis.trials import REAL
-from dppca.common.schema import Column, Numeric
+from dppca.common.kernel.schema import Column, Numeric
 
 SDV, PGM = "SDV", "Private-PGM"
 _SDV_NEEDS = (

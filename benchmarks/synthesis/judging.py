@@ -18,8 +18,8 @@ from benchmarks.experiment import Found
 from benchmarks.studies import coded_rows
 from benchmarks.synthesis.subjects import Target, load_subject
 from dppca.common.estimators.utility import stack_features, svm_accuracy, trees_accuracy
+from dppca.common.kernel.schema import Column, Numeric, Schema
 from dppca.common.numerics.comparison import compare_cells
-from dppca.common.schema import Column, Numeric, Schema
 
 HELD_OUT = 0.2
 CELLS = 20

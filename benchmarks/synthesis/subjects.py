@@ -37,8 +37,8 @@ from numpy.typing import NDArray
 from benchmarks.releases import plain_attributes
 from benchmarks.studies import ROOT, adult, data_folder, nltcs, parse_rows
 from dppca.common.kernel.errors import DataError
-from dppca.common.schema import Column, Schema
-from dppca.common.schema.columns import parse_column
+from dppca.common.kernel.schema import Column, Schema
+from dppca.common.kernel.schema.columns import parse_column
 from dppca.deploy.simulation.demo import TARGET, demo_study, demo_table
 from tools.install import run_pip
 

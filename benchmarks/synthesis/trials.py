@@ -32,6 +32,7 @@ from benchmarks.synthesis.judging import CELLS, equal_cells, find_reference, jud
 from benchmarks.synthesis.subjects import load_subject
 from dppca.common.attestation.results import Published, Result
 from dppca.common.kernel.documents.messages import Form
+from dppca.common.kernel.schema import Column, Numeric, Schema
 from dppca.common.numerics.comparison import total_variation
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.moments.moments import Moments
@@ -42,7 +43,6 @@ from dppca.common.privacy.composition import Round
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import calibrate
-from dppca.common.schema import Column, Numeric, Schema
 from dppca.common.study import Study
 from dppca.common.synthesis.rows import SyntheticRows, synthesize
 from dppca.deploy.simulation.aggregation import Refinement

@@ -36,7 +36,7 @@ from dppca.common.attestation.signatures import Signer, load_certificate, party_
 from dppca.common.kernel.durable.files import PRIVATE, open_regular, replacing, write_file
 from dppca.common.kernel.errors import AlteredError, ReceiptError, SettingError, SignatureError
 from dppca.common.kernel.identity.tls import Identity
-from dppca.common.schema.document import canonical_json
+from dppca.common.kernel.schema.document import canonical_json
 
 SUFFIX = ".intoto.json"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"

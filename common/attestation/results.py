@@ -38,6 +38,7 @@ from dppca.common.attestation.archives import array_in, read_archive
 from dppca.common.attestation.envelopes import MAX_BYTES as MAX_ENVELOPE_BYTES
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.errors import ArtefactError, SettingError
+from dppca.common.kernel.schema.document import canonical_json
 from dppca.common.numerics.moments.moments import (
     unpack,
     unpack_histograms,
@@ -45,7 +46,6 @@ from dppca.common.numerics.moments.moments import (
     unpack_tables,
 )
 from dppca.common.privacy.labels import Label
-from dppca.common.schema.document import canonical_json
 from dppca.common.study import Covariance, Study
 
 

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dppca.common.kernel.errors import RangeError
+from dppca.common.kernel.schema import Categorical, Column, Schema
+from dppca.common.kernel.schema.document import FINEST_BITS
 from dppca.common.numerics.comparison import choose_rows
 from dppca.common.numerics.rowwise import GridWeights, weights_on
 from dppca.common.numerics.synthesis.discretize import threshold_labels
-from dppca.common.schema import Categorical, Column, Schema
-from dppca.common.schema.document import FINEST_BITS
 
 TREE_ROWS = 50_000
 """Rows that trees are trained on; of more rows a random sample, always the same."""

@@ -2,7 +2,7 @@
 
 Every attribute is cut into public cells: a binary's two values, a categorical's categories, and
 equal parts of a numeric's bounds ([-1, 1] for unit-ball rows). Pair tables use the schema's cells
-instead (`dppca.common.schema.cells`), with neighbouring cells merged. The distance of two tables is
+instead (`dppca.common.kernel.schema.cells`), with neighbouring cells merged. The distance of two tables is
 the total variation of their shares, ``1/2 sum |p - q|``: 0 for equal shares, 1 if no cell is
 shared.
 
@@ -29,7 +29,15 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.schema import Cells, Column, ColumnKind, Numeric, Schema, encode, encode_values
+from dppca.common.kernel.schema import (
+    Cells,
+    Column,
+    ColumnKind,
+    Numeric,
+    Schema,
+    encode,
+    encode_values,
+)
 
 MARGINAL_CELLS = 20
 """Cells of a numeric in its own marginal."""

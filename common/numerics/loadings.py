@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.kernel.documents.names import one_line
-from dppca.common.schema import Binary, Categorical, Schema
+from dppca.common.kernel.schema import Binary, Categorical, Schema
 
 MOST_LOADINGS = 8
 """Loadings of a component in a document; the result file also has the smaller ones."""

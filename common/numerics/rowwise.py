@@ -17,7 +17,7 @@ this:
   column: each entry is ``((r_1 m_1 + r_2 m_2) + r_3 m_3) + ...`` in float64, and every step,
   rounded as IEEE 754 prescribes, depends on its two numbers alone.
 
-`cos_and_sin` and `dppca.common.schema.coding.row_norms` use only such steps.
+`cos_and_sin` and `dppca.common.kernel.schema.coding.row_norms` use only such steps.
 
 Limits: `products` takes some three times as long as BLAS.
 """

@@ -32,7 +32,7 @@ from collections import Counter
 from itertools import combinations_with_replacement
 from math import exp, hypot, pi, sqrt
 
-from dppca.common.schema.layout import ColumnKind, Layout
+from dppca.common.kernel.schema.layout import ColumnKind, Layout
 
 SMOOTHED = 10
 _LITTLE, _MUCH = 1e-4, 1e6  # times a cell's share; beyond both, (2) has reached its limits

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.schema import Attribute, Cells, Column, Numeric, Schema, known_labels
-from dppca.common.schema.cells import N_BINS
+from dppca.common.kernel.schema import Attribute, Cells, Column, Numeric, Schema, known_labels
+from dppca.common.kernel.schema.cells import N_BINS
 
 
 @dataclass(frozen=True, slots=True)

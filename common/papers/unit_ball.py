@@ -22,7 +22,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
 from dppca.common.estimators.base.inputs import check_rows, check_table
 from dppca.common.kernel.errors import SettingError
-from dppca.common.schema.coding import row_norms
+from dppca.common.kernel.schema.coding import row_norms
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -31,6 +31,9 @@ from dppca.common.attestation.results import Published, Result
 from dppca.common.attestation.tables import make_claims
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import SchemaMismatchError, SettingError
+from dppca.common.kernel.schema import Column, Partition, Schema
+from dppca.common.kernel.schema.arrow import decoded_array, decoded_fields
+from dppca.common.kernel.schema.decoding import decode_columns
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.numerics.spectrum.ppca import PPCAModel, fit_ppca, sample
 from dppca.common.numerics.spectrum.shrinkage import shrink
@@ -44,9 +47,6 @@ from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
 from dppca.common.privacy.release import calibrate
-from dppca.common.schema import Column, Partition, Schema
-from dppca.common.schema.arrow import decoded_array, decoded_fields
-from dppca.common.schema.decoding import decode_columns
 from dppca.common.study import Study
 
 MAX_VALUES = 1 << 28
@@ -72,7 +72,7 @@ class SyntheticRows:
     ----------
     fields
         ``pyarrow.Schema``. Coded: one float64 column per coded column, in coded units. Decoded: one
-        column per attribute, in its own unit (`dppca.common.schema.arrow`).
+        column per attribute, in its own unit (`dppca.common.kernel.schema.arrow`).
     claims
         The receipt of the table except for the digests of its columns.
     trace_scale

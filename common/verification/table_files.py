@@ -26,7 +26,7 @@ from dppca.common.kernel.documents.messages import METADATA_KEY
 from dppca.common.kernel.documents.names import is_formula
 from dppca.common.kernel.durable.files import open_new
 from dppca.common.kernel.errors import SettingError
-from dppca.common.schema.document import canonical_json
+from dppca.common.kernel.schema.document import canonical_json
 
 
 def with_metadata(fields: Any, metadata: Mapping[str, object]) -> Any:

@@ -19,8 +19,8 @@ from dppca.common.estimators.base.weight_noise import (
     split_over,
 )
 from dppca.common.kernel.errors import ReceiptError
+from dppca.common.kernel.schema import Binary, Categorical, Schema
 from dppca.common.privacy.receipts import Claims, Receipt
-from dppca.common.schema import Binary, Categorical, Schema
 from dppca.common.study import Study
 
 METHOD = "dp-svm"

@@ -7,8 +7,8 @@ from typing import Annotated
 import numpy as np
 
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.schema.layout import Layout
 from dppca.common.numerics.forecast import largest_total_variance
-from dppca.common.schema.layout import Layout
 
 _ROUNDING = 1e-6  # relative, for eigenvalues written in decimals
 

@@ -26,13 +26,19 @@ from dppca.common.attestation.envelopes import unchecked_predicate
 from dppca.common.attestation.tables import make_claims
 from dppca.common.kernel.documents.messages import METADATA_KEY, Form
 from dppca.common.kernel.errors import UploadError
+from dppca.common.kernel.schema.arrow import (
+    accepts,
+    conform,
+    decoded_fields,
+    decoded_type,
+    may_be_null,
+)
+from dppca.common.kernel.schema.attributes import Date, Numeric, list_labels
+from dppca.common.kernel.schema.document import Schema, canonical_json
 from dppca.common.privacy.composition import Round
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
-from dppca.common.schema.arrow import accepts, conform, decoded_fields, decoded_type, may_be_null
-from dppca.common.schema.attributes import Date, Numeric, list_labels
-from dppca.common.schema.document import Schema, canonical_json
 from dppca.curator.study.lifecycle import require_result
 from dppca.curator.study.row_streams import FAULTS, check_messages
 from dppca.curator.study.study_record import Publication, StudyRecord
@@ -126,7 +132,7 @@ def table_schema(schema: Schema, form: Form) -> pa.Schema:
     """Columns and types of the joined table.
 
     Coded: float64 columns with the names of ``schema.column_names``. Decoded: one column per
-    attribute (`dppca.common.schema.arrow`).
+    attribute (`dppca.common.kernel.schema.arrow`).
     """
     if form is Form.CODED:
         return pa.schema([(name, pa.float64()) for name in schema.column_names])

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.schema import Column, Numeric, Schema, encode, known_labels
 from dppca.common.numerics.comparison import count_cells, summarise_pairs, variations
 from dppca.common.numerics.values import count_values
 from dppca.common.pages.rendering import check_report
 from dppca.common.privacy.composition import ComposedGuarantee, Round, compose_guarantee
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.release import calibrate
-from dppca.common.schema import Column, Numeric, Schema, encode, known_labels
 from dppca.common.shell.plotting import write_figures
 from dppca.common.study import AGGREGATE_ONLY_FIELDS, Study, study_from_mapping
 from dppca.common.verification.components import kept_components
@@ -296,7 +296,7 @@ def _save_report(report: SimulationReport, output: Path) -> None:
 
 def read_columns(schema: Schema, table: Any) -> list[Column]:
     """Parse a ``pyarrow.Table`` like a site, into the input of `encode`."""
-    from dppca.common.schema.columns import parse_column
+    from dppca.common.kernel.schema.columns import parse_column
 
     return [parse_column(a, table[a.name].combine_chunks()) for a in schema.attributes]
 
@@ -314,7 +314,7 @@ def _require_two_labels(
     Only a simulation, which has all rows, can check this: in the field, an owner's decision to
     contribute must not depend on its rows.
     """
-    from dppca.common.schema.columns import parse_column
+    from dppca.common.kernel.schema.columns import parse_column
 
     attribute = schema.attributes[schema.find_index(target)]
     if isinstance(attribute, Numeric) or target not in holdings.held_out.column_names:

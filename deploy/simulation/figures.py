@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.attestation.results import Result
+from dppca.common.kernel.schema import Schema
 from dppca.common.numerics.comparison import TableCounts, variations
 from dppca.common.numerics.values import ValueCounts
-from dppca.common.schema import Schema
 from dppca.common.shell.panels import make_panel
 from dppca.common.shell.pictures import (
     biplot_figure,

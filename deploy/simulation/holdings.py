@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.kernel.errors import DataError, SettingError
-from dppca.common.schema import Schema
+from dppca.common.kernel.schema import Schema
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.faults import LineFault
 from dppca.owner.records.table import open_table

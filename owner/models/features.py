@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from dppca.common.kernel.documents.names import nearest_name
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.schema import Binary, Categorical, Column, Schema, encode
+from dppca.common.kernel.schema.coding import row_norms
 from dppca.common.numerics.rowwise import products, weights_on
-from dppca.common.schema import Binary, Categorical, Column, Schema, encode
-from dppca.common.schema.coding import row_norms
 
 FeatureReader = Callable[[list[Column]], NDArray[np.float64]]
 """Function from a batch of columns to site-only features, shape (n_batch, f)."""

@@ -32,9 +32,9 @@ from sklearn.exceptions import ConvergenceWarning
 from dppca.common.attestation.results import Result
 from dppca.common.estimators.base.classifier import has_converged
 from dppca.common.kernel.errors import DataError, SchemaMismatchError, SettingError
+from dppca.common.kernel.schema import known_labels
 from dppca.common.numerics.spectrum.pca import count_components, decompose
 from dppca.common.privacy.labels import Label
-from dppca.common.schema import known_labels
 from dppca.common.study import Study
 from dppca.owner.models.catalogue import DPPCA_SVM, RBF
 from dppca.owner.models.estimators import KINDS

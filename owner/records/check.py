@@ -21,7 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dppca.common.kernel.errors import SettingError
-from dppca.common.schema import (
+from dppca.common.kernel.schema import (
     Attribute,
     Binary,
     Categorical,
@@ -31,9 +31,9 @@ from dppca.common.schema import (
     find_attribute_faults,
     known_labels,
 )
-from dppca.common.schema.attributes import list_labels
-from dppca.common.schema.columns import cell_texts
-from dppca.common.schema.texts import NOT_A_NUMBER
+from dppca.common.kernel.schema.attributes import list_labels
+from dppca.common.kernel.schema.columns import cell_texts
+from dppca.common.kernel.schema.texts import NOT_A_NUMBER
 from dppca.owner.records.faults import (
     AttributeReport,
     CheckReport,

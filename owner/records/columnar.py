@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from dppca.common.attestation.file_headers import measure_dictionaries
 from dppca.common.kernel.errors import DataError
-from dppca.common.schema.columns import of_field
+from dppca.common.kernel.schema.columns import of_field
 from dppca.owner.records.sources import RowGroup, Rows, Wanted
 from dppca.owner.records.stored_files import StoredFile, reading
 from dppca.owner.records.table_columns import find_columns

@@ -16,9 +16,9 @@ from enum import StrEnum
 from itertools import islice
 from typing import Annotated
 
+from dppca.common.kernel.schema import Attribute, Categorical, Numeric
+from dppca.common.kernel.schema.attributes import Date, Ordinal, list_labels
 from dppca.common.privacy.labels import Label
-from dppca.common.schema import Attribute, Categorical, Numeric
-from dppca.common.schema.attributes import Date, Ordinal, list_labels
 from dppca.common.study import FaultRule
 
 WARNING = (

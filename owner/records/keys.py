@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dppca.common.schema.columns import cell_texts
-from dppca.common.schema.texts import MISSING_WORDS
+from dppca.common.kernel.schema.columns import cell_texts
+from dppca.common.kernel.schema.texts import MISSING_WORDS
 
 _WORDS: Final = [word.encode() for word in ("", "nan", "NaN", "NAN", *MISSING_WORDS)]
 """Keys that are none: words for a missing value."""

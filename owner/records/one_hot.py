@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from dppca.common.kernel.errors import DataError
-from dppca.common.schema import Categorical
-from dppca.common.schema.columns import parse_column
+from dppca.common.kernel.schema import Categorical
+from dppca.common.kernel.schema.columns import parse_column
 from dppca.owner.records.locations import Location, Place
 from dppca.owner.records.sources import Source, Wanted
 

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dppca.common.schema import Attribute, Column
-from dppca.common.schema.attributes import Date, list_labels
-from dppca.common.schema.columns import cell_texts, local_seconds, plain_cells
-from dppca.common.schema.texts import MISSING_WORDS, seconds_of_text
+from dppca.common.kernel.schema import Attribute, Column
+from dppca.common.kernel.schema.attributes import Date, list_labels
+from dppca.common.kernel.schema.columns import cell_texts, local_seconds, plain_cells
+from dppca.common.kernel.schema.texts import MISSING_WORDS, seconds_of_text
 
 Rows = NDArray[np.bool_]
 _DAY_S: Final = 86_400

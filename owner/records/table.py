@@ -27,12 +27,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from dppca.common.kernel.errors import DataError, SettingError
+from dppca.common.kernel.schema import Column, Schema
+from dppca.common.kernel.schema.attributes import list_labels
+from dppca.common.kernel.schema.columns import absent_column, parse_column
 from dppca.common.numerics.moments.accumulation import MomentSums, ProductMethod, choose_method
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.numerics.threads import count_cores, one_blas_thread
-from dppca.common.schema import Column, Schema
-from dppca.common.schema.attributes import list_labels
-from dppca.common.schema.columns import absent_column, parse_column
 from dppca.owner.records.faults import KeyReport
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.locations import Location

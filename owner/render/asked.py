@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from dppca.common.schema.attributes import Date, Numeric, Ordinal, Score, describe_values
-from dppca.common.schema.document import Schema
+from dppca.common.kernel.schema.attributes import Date, Numeric, Ordinal, Score, describe_values
+from dppca.common.kernel.schema.document import Schema
 from dppca.common.study import Study
 
 

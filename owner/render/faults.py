@@ -8,7 +8,7 @@ from typing import Annotated
 
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.values import DigestText
-from dppca.common.schema.texts import MISSING_WORDS
+from dppca.common.kernel.schema.texts import MISSING_WORDS
 from dppca.owner.records.faults import (
     WARNING,
     AttributeReport,

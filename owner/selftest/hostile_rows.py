@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dppca.common.kernel.errors import DppcaError
-from dppca.common.schema import Schema, encode
+from dppca.common.kernel.schema import Schema, encode
 from dppca.owner.records.table import open_table
 from dppca.owner.selftest.findings import Finding
 

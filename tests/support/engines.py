@@ -135,7 +135,7 @@ def other_dppca(folder: Path) -> str:
     """A ``PYTHONPATH`` with which a worker has a DPPCA of other code."""
     skipped = shutil.ignore_patterns("__pycache__", "curator", "deploy")
     shutil.copytree(ROOT / "dppca", folder / "dppca", ignore=skipped)
-    with (folder / "dppca/common/schema/coding.py").open("a") as file:
+    with (folder / "dppca/common/kernel/schema/coding.py").open("a") as file:
         file.write("\n# of another version\n")
     return str(folder)
 

@@ -13,7 +13,7 @@ from dppca.common.attestation.envelopes import (
     write_signed,
 )
 from dppca.common.attestation.signatures import Signer
-from dppca.common.schema.document import canonical_json
+from dppca.common.kernel.schema.document import canonical_json
 
 
 def claim(

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from dppca.common.schema import Column, Schema, find_attribute_faults
-from dppca.common.schema.coding import Faults
+from dppca.common.kernel.schema import Column, Schema, find_attribute_faults
+from dppca.common.kernel.schema.coding import Faults
 
 
 def find_faults(schema: Schema, columns: Sequence[Column]) -> Mapping[str, Faults]:

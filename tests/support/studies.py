@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from dppca.common.schema import Schema
+from dppca.common.kernel.schema import Schema
 from dppca.common.study import Study, study_from_mapping
 
 Attributes = Iterable[dict[str, Any]]

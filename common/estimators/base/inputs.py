@@ -12,7 +12,7 @@ change. It clips nothing, fills nothing in, and never runs without noise instead
 
 A refusal depends on rows. It reveals something about them to its observers, and so does a fit that
 succeeds; the guarantee covers the fitted values, not the fact of fitting. The federation's coding
-is total for that reason (``dppca.common.schema.coding``); the estimators are for the user's own
+is total for that reason (``dppca.common.kernel.schema.coding``); the estimators are for the user's own
 tables.
 """
 
@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dppca.common.estimators.base.named_frames import read_named
 from dppca.common.estimators.base.settings import check_positive
 from dppca.common.kernel.errors import DataError, SettingError
-from dppca.common.schema import Schema
+from dppca.common.kernel.schema import Schema
 
 NORM_TOLERANCE = 1e-9
 _NAMED_COLUMNS = 5

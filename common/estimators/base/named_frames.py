@@ -17,8 +17,14 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from dppca.common.kernel.errors import DataError
-from dppca.common.schema import Attribute, Column, Numeric, Schema, find_attribute_faults
-from dppca.common.schema.frames import column_names, find_library, read_frame, table_for, to_table
+from dppca.common.kernel.schema import Attribute, Column, Numeric, Schema, find_attribute_faults
+from dppca.common.kernel.schema.frames import (
+    column_names,
+    find_library,
+    read_frame,
+    table_for,
+    to_table,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.kernel.schema import ColumnKind, Schema, find_cells
 from dppca.common.numerics.moments.contingency import ContingencyCounts, n_groups
 from dppca.common.numerics.moments.encoder import (
     Batch,
@@ -32,7 +33,6 @@ from dppca.common.numerics.moments.encoder import (
 from dppca.common.numerics.moments.gram import GramSum
 from dppca.common.numerics.moments.moments import Moments, pack
 from dppca.common.numerics.threads import one_blas_thread
-from dppca.common.schema import ColumnKind, Schema, find_cells
 
 # Rows counted at a time: many, since each call has a fixed cost, but few enough for the cache.
 _COUNTED_ROWS = 1 << 15

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.schema import (
+from dppca.common.kernel.schema import (
     Column,
     ColumnKind,
     Numeric,
@@ -22,8 +22,8 @@ from dppca.common.schema import (
     encode,
     label_codes,
 )
-from dppca.common.schema.cells import encode_log, nearest_whole
-from dppca.common.schema.grid import Grid, allocate_aligned, make_grid
+from dppca.common.kernel.schema.cells import encode_log, nearest_whole
+from dppca.common.kernel.schema.grid import Grid, allocate_aligned, make_grid
 
 Batch = Sequence[Column] | NDArray[np.float64]
 """One uncoded array of shape (n_rows,) per attribute or, if all attributes are numeric, a matrix of

@@ -30,8 +30,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.schema import Column, ColumnKind, Schema
-from dppca.common.schema.cells import Cells
+from dppca.common.kernel.schema import Column, ColumnKind, Schema
+from dppca.common.kernel.schema.cells import Cells
 
 _PARTS = 32
 _MOST_NUMBERS = 256
@@ -135,7 +135,7 @@ def draw_in_cells(
 ) -> list[Column]:
     """Replace codes of cells by values in the columns of numerics with ``products: bins``.
 
-    ``columns`` come from `dppca.common.schema.decoding.decode_columns`. The shares of their codes
+    ``columns`` come from `dppca.common.kernel.schema.decoding.decode_columns`. The shares of their codes
     decide the spread of the values.
     """
     drawn = list(columns)

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.schema.layout import ColumnKind, Layout
+from dppca.common.kernel.schema.layout import ColumnKind, Layout
 
 _MARGIN = 1.4
 

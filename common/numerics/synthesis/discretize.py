@@ -22,6 +22,7 @@ In the unit ball there are only numerics and no bounds: rows of norm above 1 are
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.kernel.schema.layout import ColumnKind, Layout
 from dppca.common.numerics.synthesis.dependences import find_lost_dependences
 from dppca.common.numerics.synthesis.marginals import (
     apportion,
@@ -31,7 +32,6 @@ from dppca.common.numerics.synthesis.marginals import (
     split_by_score,
 )
 from dppca.common.numerics.synthesis.markov_field import redraw
-from dppca.common.schema.layout import ColumnKind, Layout
 
 MOST_COLUMNS = 2048
 _HALVINGS = 80

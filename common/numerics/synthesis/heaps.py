@@ -8,8 +8,8 @@ about a subject, not from the rows; so the schema alone decides here.
 from collections.abc import Sequence
 from math import ceil, floor
 
-from dppca.common.schema import Schema
-from dppca.common.schema.attributes import Date, Numeric, Ordinal
+from dppca.common.kernel.schema import Schema
+from dppca.common.kernel.schema.attributes import Date, Numeric, Ordinal
 
 
 def find_wide_bins(schema: Schema) -> tuple[str, ...]:

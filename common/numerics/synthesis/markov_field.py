@@ -30,8 +30,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.kernel.schema.layout import ColumnKind, Layout
 from dppca.common.numerics.synthesis.marginals import apportion, assign, split_by_score
-from dppca.common.schema.layout import ColumnKind, Layout
 
 _RATE = 0.3
 _DAMPING = 0.02

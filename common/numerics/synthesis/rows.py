@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.kernel.schema import Column, ColumnKind, Partition, Schema, row_codes
 from dppca.common.numerics.synthesis.binary_field import MOST_BINARIES, fit_binary_field
 from dppca.common.numerics.synthesis.cell_values import ValueSampler
 from dppca.common.numerics.synthesis.discretize import MOST_COLUMNS
@@ -28,7 +29,6 @@ from dppca.common.numerics.synthesis.field import Chains, FittedField, draw_bloc
 from dppca.common.numerics.synthesis.marginals import apportion
 from dppca.common.numerics.synthesis.targets import FieldTargets, coupling_scales, field_targets
 from dppca.common.numerics.synthesis.tilt import Counted, Tilt, choose_rows, fit_tilt
-from dppca.common.schema import Column, ColumnKind, Partition, Schema, row_codes
 
 _POOL_ROWS = 24 * 4096
 _POOL_VALUES = 1 << 22

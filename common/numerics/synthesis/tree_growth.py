@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.schema import Column, Numeric, Schema, row_codes
-from dppca.common.schema.random_trees import GrowingNode, list_splits
+from dppca.common.kernel.schema import Column, Numeric, Schema, row_codes
+from dppca.common.kernel.schema.random_trees import GrowingNode, list_splits
 
 _ATTRIBUTES = 0.6
 _PER_SPLIT = 0.5
@@ -46,7 +46,7 @@ def grow_trees(
 ) -> list[dict[str, Any]]:
     """Grow trees that predict a target, as entries of a schema's ``tables``.
 
-    ``columns`` are rows' values, as `dppca.common.schema.encode` takes them. ``seed`` decides which
+    ``columns`` are rows' values, as `dppca.common.kernel.schema.encode` takes them. ``seed`` decides which
     attributes and rows each tree takes. A tree has fewer leaves if no split is left.
     """
     rng = Random(seed)  # noqa: S311 - it protects nothing

@@ -2,7 +2,7 @@
 
 An array has one column per attribute of the schema: numbers for numerics, codes 0, 1, ... of the
 labels for binaries and categoricals. The federation codes any row by rule and counts its
-corrections (`dppca.common.schema.coding`); the estimators refuse rows outside the schema, so that
+corrections (`dppca.common.kernel.schema.coding`); the estimators refuse rows outside the schema, so that
 they fit exactly the rows given.
 
 Limits: arrays in memory. The parties are ordered by name.
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dppca.common.estimators.base.settings import check_rows_per_person
 from dppca.common.kernel.errors import DataError, SettingError
-from dppca.common.schema import Column, ColumnKind, Numeric, Schema, encode
+from dppca.common.kernel.schema import Column, ColumnKind, Numeric, Schema, encode
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Tables as codes of few values, for counting: labels, and cells of numerics.
 
-A label is a value. A numeric's values are the schema's cells (`dppca.common.schema.cells`) or, if
+A label is a value. A numeric's values are the schema's cells (`dppca.common.kernel.schema.cells`) or, if
 there are more than ``n_bins`` of them, ``n_bins`` of equal width on the score's scale. Nothing is
 taken from rows. A synthetic number is spread evenly over its cell.
 """
@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.schema import Column, Numeric, Schema
+from dppca.common.kernel.schema.cells import make_cells
 from dppca.common.numerics.synthesis.cell_values import CellValues
 from dppca.common.papers.base.party_tables import encode_rows
-from dppca.common.schema import Column, Numeric, Schema
-from dppca.common.schema.cells import make_cells
 
 
 @dataclass(frozen=True, slots=True, eq=False)

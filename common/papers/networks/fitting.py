@@ -38,6 +38,7 @@ from dppca.common.estimators.base.settings import (
 )
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import DataError, SettingError
+from dppca.common.kernel.schema import Schema
 from dppca.common.papers.base.party_tables import resolve_schema
 from dppca.common.papers.networks.domain import Domain
 from dppca.common.papers.networks.network import Network, fit_tables
@@ -46,7 +47,6 @@ from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.sensitivity import Relation
-from dppca.common.schema import Schema
 
 _EXACT = Context(prec=100, traps=[Inexact])
 _LEAST_BINS = 2

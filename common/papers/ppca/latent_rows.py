@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from dppca.common.kernel.schema import Column, Schema
+from dppca.common.kernel.schema.decoding import decode_columns
 from dppca.common.numerics.spectrum.ppca import PPCAModel
 from dppca.common.numerics.synthesis.discretize import discretize
 from dppca.common.papers.ppca.party_moments import PooledMoments
-from dppca.common.schema import Column, Schema
-from dppca.common.schema.decoding import decode_columns
 
 DRAWN, WHITENED, LITERAL = "drawn", "whitened", "literal"
 _SMALLEST = 1e-12  # divisor in place of an eigenvalue that is not above 0

@@ -50,6 +50,9 @@ from dppca.common.estimators.base.named_frames import RowForm
 from dppca.common.estimators.base.projection import select_components
 from dppca.common.estimators.base.settings import EntropyMaker, check_positive_int, check_variant
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.schema import Schema
+from dppca.common.kernel.schema.decoding import decode_columns
+from dppca.common.kernel.schema.frames import nearest_columns
 from dppca.common.numerics.forecast import largest_total_variance
 from dppca.common.numerics.spectrum.noise_edge import NoiseEdge
 from dppca.common.numerics.spectrum.pca import decompose
@@ -72,9 +75,6 @@ from dppca.common.papers.ppca.guarantees import SOURCE
 from dppca.common.papers.ppca.latent_rows import DRAWN, decoded_values, rows_from_scores
 from dppca.common.papers.ppca.party_moments import PooledMoments
 from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.schema import Schema
-from dppca.common.schema.decoding import decode_columns
-from dppca.common.schema.frames import nearest_columns
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -27,7 +27,7 @@ BREACHES = {
         "The generated code has few doors",
     ),
     "curator/added_side.py": ("import dppca.owner.site.config", "the sides do not know each other"),
-    "common/schema/added_shared.py": ("import dppca.curator.config", "knows neither side"),
+    "common/kernel/schema/added_shared.py": ("import dppca.curator.config", "knows neither side"),
     "common/added_room.py": ("", "Layers of common"),
     "common/numerics/added_layer.py": (
         "import dppca.common.attestation.tables",

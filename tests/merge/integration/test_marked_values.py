@@ -23,7 +23,7 @@ import pyarrow.parquet
 import pytest
 import yaml
 
-from dppca.common.schema.coding import encode
+from dppca.common.kernel.schema.coding import encode
 from dppca.common.study import Study
 from dppca.owner.cli import cli
 from dppca.owner.ledger.database import open_ledger

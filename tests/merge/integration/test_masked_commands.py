@@ -24,7 +24,7 @@ from dppca.common.kernel.errors import (
     SignatureError,
 )
 from dppca.common.kernel.identity.tls import Role
-from dppca.common.schema.document import canonical_json
+from dppca.common.kernel.schema.document import canonical_json
 from dppca.common.study import study_from_mapping
 from dppca.curator.cli import cli
 from dppca.owner.commands.opening import open_sum

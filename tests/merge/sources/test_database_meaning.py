@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dppca.common.kernel.errors import DataError
-from dppca.common.schema import MISSING, UNKNOWN
-from dppca.common.schema.columns import NOT_A_NUMBER
+from dppca.common.kernel.schema import MISSING, UNKNOWN
+from dppca.common.kernel.schema.columns import NOT_A_NUMBER
 from dppca.owner.records.check import check_table
 from dppca.owner.records.databases import DatabaseLocation, SQLiteLocation
 from dppca.owner.records.keys import KeyRows

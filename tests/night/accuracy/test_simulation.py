@@ -28,7 +28,7 @@ from pyarrow import parquet
 from benchmarks.studies import PublicData, adult, nltcs, study_document, write_csv
 from dppca.common.attestation.envelopes import envelope_path
 from dppca.common.kernel.documents.messages import Form
-from dppca.common.schema import Column, encode
+from dppca.common.kernel.schema import Column, encode
 from dppca.common.study import Study, study_from_mapping
 from dppca.common.synthesis.rows import synthesize
 from dppca.deploy.simulation.evaluate import evaluate

@@ -42,7 +42,7 @@ VERIFY = CHANGE.format(
 )
 READ = CHANGE.format(
     imports="from dppca.common.kernel.errors import DataError\n"
-    "from dppca.common.schema import Schema\n"
+    "from dppca.common.kernel.schema import Schema\n"
     "from dppca.owner.records.table import open_table\n"
     "schema = Schema.model_validate({'attributes': [\n"
     "    {'name': 'x0', 'type': 'numeric', 'lower': 0, 'upper': 60},\n"

@@ -126,7 +126,7 @@ def test_damage_to_the_structure_is_refused_and_ends_no_process(tmp_path: Path) 
 import random
 from pathlib import Path
 from dppca.common.kernel.errors import DataError
-from dppca.common.schema import Schema
+from dppca.common.kernel.schema import Schema
 from dppca.owner.records.table import moments_of_table
 from dppca.owner.records.table import open_table
 schema = Schema.model_validate({SCHEMA.model_dump(mode="json")!r})

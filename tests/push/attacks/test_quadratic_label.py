@@ -11,8 +11,8 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from dppca.common.schema import Categorical, Numeric, columns, texts
-from dppca.common.schema.columns import parse_column
+from dppca.common.kernel.schema import Categorical, Numeric, columns, texts
+from dppca.common.kernel.schema.columns import parse_column
 from dppca.owner.records.lines import split_fields
 
 LABELS = Categorical(name="c", type="categorical", categories=("a", "b", "1"))

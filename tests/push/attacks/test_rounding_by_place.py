@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dppca.common.estimators.base.projection import project
+from dppca.common.kernel.schema import encode_unit_ball
 from dppca.common.papers import PrivateSVM
-from dppca.common.schema import encode_unit_ball
 from dppca.common.study import Study
 from dppca.owner.models.features import FeatureSpace
 from dppca.owner.records.sources import Source, Wanted

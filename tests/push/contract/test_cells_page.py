@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from dppca.common.kernel.documents.yaml_text import load_yaml
-from dppca.common.schema import Categorical, Column, Schema, label_codes
-from dppca.common.schema.attributes import Date, day_text
-from dppca.common.schema.cells import nearest_whole
-from dppca.common.schema.columns import parse_column
+from dppca.common.kernel.schema import Categorical, Column, Schema, label_codes
+from dppca.common.kernel.schema.attributes import Date, day_text
+from dppca.common.kernel.schema.cells import nearest_whole
+from dppca.common.kernel.schema.columns import parse_column
 from dppca.owner.records.check import FaultCounts
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs/reference/cells.md").read_text()

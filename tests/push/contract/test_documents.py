@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import dppca
-from dppca.common.schema import Schema
+from dppca.common.kernel.schema import Schema
 from tools.decisions import read_decisions
 from tools.markdown import ROOT, find_anchors, find_links
 from tools.pages import PAGES

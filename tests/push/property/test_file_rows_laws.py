@@ -15,7 +15,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from dppca.common.schema.columns import parse_column
+from dppca.common.kernel.schema.columns import parse_column
 from dppca.owner.records.check import check_table
 from dppca.owner.records.lines import blocks_of_lines, split_fields, split_lines
 from dppca.owner.records.table import open_table

@@ -16,7 +16,7 @@ from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.kernel.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
 from dppca.common.kernel.identity.tls import Role
-from dppca.common.schema.document import canonical_json
+from dppca.common.kernel.schema.document import canonical_json
 from tests.support.certificates import new_authority
 from tests.support.envelopes import claim
 from tests.support.examples import examples

@@ -17,8 +17,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dppca.common.kernel.errors import DataError
-from dppca.common.schema import MISSING, UNKNOWN, Binary, Categorical, Numeric, encode, label_text
-from dppca.common.schema.columns import parse_column
+from dppca.common.kernel.schema import (
+    MISSING,
+    UNKNOWN,
+    Binary,
+    Categorical,
+    Numeric,
+    encode,
+    label_text,
+)
+from dppca.common.kernel.schema.columns import parse_column
 from dppca.owner.records.check import check_table
 from dppca.owner.records.table import Table, moments_of_table, open_table
 from tests.support.examples import examples

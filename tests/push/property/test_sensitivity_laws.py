@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dppca.common.kernel.schema import Column, Schema
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.privacy.release import sensitivity_shape
 from dppca.common.privacy.sensitivity import (
@@ -26,7 +27,6 @@ from dppca.common.privacy.sensitivity import (
     real_l2_squared,
     sensitivity,
 )
-from dppca.common.schema import Column, Schema
 from tests.support.partitions import partitions
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 

@@ -14,9 +14,9 @@ from dppca.common.estimators.utility import (
     trees_accuracy,
 )
 from dppca.common.kernel.errors import DataError, SettingError
+from dppca.common.kernel.schema import Column, Schema, encode
+from dppca.common.kernel.schema.columns import INFINITE, NOT_A_NUMBER
 from dppca.common.numerics.comparison import TableErrors
-from dppca.common.schema import Column, Schema, encode
-from dppca.common.schema.columns import INFINITE, NOT_A_NUMBER
 from dppca.deploy.simulation.evaluate import (
     captured_variance,
     check_target,

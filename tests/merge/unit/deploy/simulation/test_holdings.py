@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from dppca.common.kernel.errors import DataError, SettingError
-from dppca.common.schema import Schema
+from dppca.common.kernel.schema import Schema
 from dppca.deploy.simulation.holdings import divide, hold_rows, read_cells, write_table
 from dppca.owner.records.table import open_table
 from tests.support.studies import binary_of, make_schema, numeric_of

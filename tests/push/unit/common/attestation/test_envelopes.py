@@ -33,7 +33,7 @@ from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.kernel.errors import AlteredError, ReceiptError, SettingError, SignatureError
 from dppca.common.kernel.identity.tls import Identity, Role
-from dppca.common.schema.document import canonical_json
+from dppca.common.kernel.schema.document import canonical_json
 from tests.support.certificates import Authority
 from tests.support.envelopes import claim
 

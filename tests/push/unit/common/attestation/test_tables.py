@@ -9,7 +9,7 @@ import pytest
 
 from dppca.common.attestation.tables import SUFFIXES, read_rows
 from dppca.common.kernel.errors import AlteredError
-from dppca.common.schema.arrow import decoded_array, decoded_fields
+from dppca.common.kernel.schema.arrow import decoded_array, decoded_fields
 from dppca.common.verification.table_files import labelled_writer, with_metadata
 from tests.support.studies import make_schema, numeric_of
 

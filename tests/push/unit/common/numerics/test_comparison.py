@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dppca.common.kernel.schema import Schema, encode
 from dppca.common.numerics.comparison import (
     PAIR_CELLS,
     TableErrors,
@@ -16,7 +17,6 @@ from dppca.common.numerics.comparison import (
     compare_rows,
     count_cells,
 )
-from dppca.common.schema import Schema, encode
 
 BINARY = {"name": "b", "type": "binary", "values": ["no", "yes"]}
 

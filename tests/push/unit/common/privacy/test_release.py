@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from dppca.common.kernel.errors import ArtefactError, LabelError, RangeError, SchemaMismatchError
+from dppca.common.kernel.schema import encode
 from dppca.common.numerics.moments.moments import Moments, compute_moments
 from dppca.common.privacy.labels import Label, require_released
 from dppca.common.privacy.laws import LaplaceLaw
@@ -19,7 +20,6 @@ from dppca.common.privacy.release import (
     sensitivity_shape,
 )
 from dppca.common.privacy.sensitivity import real_l1, sensitivity
-from dppca.common.schema import encode
 from dppca.common.study import Study
 from tests.support.studies import make_study
 

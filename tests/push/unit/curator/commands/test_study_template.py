@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.schema import Categorical, Numeric
+from dppca.common.kernel.schema import Categorical, Numeric
 from dppca.common.shell.console import run
 from dppca.common.study import Study, study_from_yaml
 from dppca.curator.cli import cli

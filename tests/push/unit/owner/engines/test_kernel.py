@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dppca.common.schema import Schema
+from dppca.common.kernel.schema import Schema
 from dppca.owner.engines import kernel
 from dppca.owner.engines.kernel import (
     Answer,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dppca.common.schema import Schema
+from dppca.common.kernel.schema import Schema
 from dppca.owner.models.features import FeatureSpace, list_features
 
 

@@ -17,9 +17,9 @@ from sklearn.svm import LinearSVC
 from dppca.common.attestation.results import Result
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import ArtefactError, DataError, SchemaMismatchError, SettingError
+from dppca.common.kernel.schema import encode
 from dppca.common.numerics.spectrum.pca import decompose
 from dppca.common.privacy.labels import Label
-from dppca.common.schema import encode
 from dppca.common.study import Study
 from dppca.owner.models import training
 from dppca.owner.models.loader import load_model

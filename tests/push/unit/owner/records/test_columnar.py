@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dppca.common.schema.attributes import count_days
+from dppca.common.kernel.schema.attributes import count_days
 from dppca.owner.records.check import FaultCounts, check_table
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.table import moments_of_table, open_table

@@ -17,7 +17,7 @@ from pyiceberg.table.update import RemoveSchemasUpdate
 from pyiceberg.types import DateType, DoubleType, LongType
 
 from dppca.common.kernel.errors import DataError
-from dppca.common.schema import Schema
+from dppca.common.kernel.schema import Schema
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.lake_files import LakeLocation
 from dppca.owner.records.lakes import DeltaLocation, IcebergLocation

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from dppca.common.schema import find_attribute_faults
-from dppca.common.schema.columns import parse_column
+from dppca.common.kernel.schema import find_attribute_faults
+from dppca.common.kernel.schema.columns import parse_column
 from dppca.owner.records.remarks import Remarks
 from tests.support.studies import categorical_of, make_schema, numeric_of
 

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from dppca.common.kernel.errors import DataError, SettingError
-from dppca.common.schema import MISSING, UNKNOWN, Categorical, Numeric
-from dppca.common.schema.columns import parse_column
-from dppca.common.schema.texts import INFINITE, NOT_A_NUMBER
+from dppca.common.kernel.schema import MISSING, UNKNOWN, Categorical, Numeric
+from dppca.common.kernel.schema.columns import parse_column
+from dppca.common.kernel.schema.texts import INFINITE, NOT_A_NUMBER
 from dppca.owner.records.table import Table, moments_of_table, open_table
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 

@@ -22,11 +22,11 @@ from dppca.common.kernel.errors import (
     StudyStateError,
     TooManyRowsError,
 )
+from dppca.common.kernel.schema import encode
 from dppca.common.numerics.forecast import largest_total_variance
 from dppca.common.numerics.moments.moments import compute_moments, unpack
 from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.release import calibrate
-from dppca.common.schema import encode
 from dppca.common.study import Study
 from dppca.owner.ledger.chain import History, admit_charge
 from dppca.owner.ledger.database import open_ledger

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from dppca.common.estimators.base.named_frames import read_named
 from dppca.common.kernel.errors import DataError
-from dppca.common.schema import Schema
+from dppca.common.kernel.schema import Schema
 from tests.support.latent_rows import make_rows
 from tests.support.studies import make_study
 

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dppca.common.kernel.schema import Layout, Schema
 from dppca.common.numerics.moments.moments import spread_products, unpack
 from dppca.common.numerics.spectrum.noise import NoiseSource
 from dppca.common.numerics.spectrum.noise_edge import NoiseEdge, largest_eigenvalue, noise_edge
 from dppca.common.privacy.laws import GaussianLaw, LaplaceLaw, NoiseLaw
-from dppca.common.schema import Layout, Schema
 from dppca.common.study import Covariance
 
 _NUMERIC = [{"name": f"x{i}", "type": "numeric", "lower": 0, "upper": 1} for i in range(3)]

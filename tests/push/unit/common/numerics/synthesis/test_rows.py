@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dppca.common.kernel.schema import Schema, encode, find_cells
 from dppca.common.numerics.moments.moments import (
     compute_moments,
     unpack,
@@ -17,7 +18,6 @@ from dppca.common.numerics.moments.moments import (
 from dppca.common.numerics.synthesis.cell_values import draw_in_cells
 from dppca.common.numerics.synthesis.rows import FieldFit, fit_released
 from dppca.common.numerics.synthesis.tilt import Counted
-from dppca.common.schema import Schema, encode, find_cells
 from tests.support.faults import find_faults
 
 N = 40_000

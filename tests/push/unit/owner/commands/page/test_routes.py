@@ -12,8 +12,8 @@ import pytest
 
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import DataError
+from dppca.common.kernel.schema.coding import Column
 from dppca.common.pages.guard import COOKIE, FORM_TOKEN
-from dppca.common.schema.coding import Column
 from dppca.owner.commands import preview
 from dppca.owner.commands.page import routes
 from dppca.owner.commands.page.jobs import Job

@@ -12,13 +12,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from dppca.common.kernel.documents.names import nearest_name, one_line
 from dppca.common.kernel.errors import DataError, SchemaMismatchError
-from dppca.common.schema import Column, Layout, Numeric, Schema, find_attribute_faults, label_text
-from dppca.common.schema import encode as encode_columns
-from dppca.common.schema.arrow import decoded_array
-from dppca.common.schema.coding import row_norms
-from dppca.common.schema.columns import of_field, parse_column
-from dppca.common.schema.decoding import decode_columns
-from dppca.common.schema.layout import ColumnKind
+from dppca.common.kernel.schema import (
+    Column,
+    Layout,
+    Numeric,
+    Schema,
+    find_attribute_faults,
+    label_text,
+)
+from dppca.common.kernel.schema import encode as encode_columns
+from dppca.common.kernel.schema.arrow import decoded_array
+from dppca.common.kernel.schema.coding import row_norms
+from dppca.common.kernel.schema.columns import of_field, parse_column
+from dppca.common.kernel.schema.decoding import decode_columns
+from dppca.common.kernel.schema.layout import ColumnKind
 
 
 class CodingWarning(UserWarning):
@@ -80,7 +87,7 @@ def encode(frame: Any, schema: Schema) -> NDArray[np.float64]:
 
 
 def read_frame(frame: Any, schema: Schema) -> list[Column]:
-    """Return the columns of a table as `dppca.common.schema.encode` takes them, one per attribute.
+    """Return the columns of a table as `dppca.common.kernel.schema.encode` takes them, one per attribute.
 
     The rules are those for a site's file: no value is refused, and missing or unknown ones stay
     marked (`warn_of_rules` counts them). Parameters and errors are as for `encode`.

@@ -23,7 +23,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.schema.attributes import LOG_REACH, Numeric, Score, find_neighbour
+from dppca.common.kernel.schema.attributes import LOG_REACH, Numeric, Score, find_neighbour
 
 N_BINS = 40
 MOST_WHOLE_NUMBERS = 100

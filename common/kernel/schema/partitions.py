@@ -8,7 +8,7 @@ it has.
 The cell of a row depends on the row and the schema alone, by comparisons of integers:
 
 * a label enters by its code;
-* a numeric enters a table, and a tree's target, by its own cells (`dppca.common.schema.cells`);
+* a numeric enters a table, and a tree's target, by its own cells (`dppca.common.kernel.schema.cells`);
 * a numeric with ``cells: K`` enters by K parts of its coded range, of equal width on its scale;
 * a numeric enters a split by its coded integer, which is compared with that of the threshold.
 
@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from dppca.common.schema.attributes import MAX_BINS, Name
-from dppca.common.schema.splits import (
+from dppca.common.kernel.schema.attributes import MAX_BINS, Name
+from dppca.common.kernel.schema.splits import (
     Branch,
     OpenSplit,
     Public,

@@ -25,7 +25,7 @@ from pydantic import (
     model_validator,
 )
 
-from dppca.common.schema.attributes import (
+from dppca.common.kernel.schema.attributes import (
     MAX_BINS,
     Attribute,
     Date,
@@ -38,7 +38,7 @@ from dppca.common.schema.attributes import (
     label_text,
     list_labels,
 )
-from dppca.common.schema.cells import Cells, encode_numeric
+from dppca.common.kernel.schema.cells import Cells, encode_numeric
 
 
 def _threshold(value: object) -> object:

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 import dppca
 from dppca.common.kernel.errors import DataError, SchemaMismatchError
-from dppca.common.schema import encode as encode_columns
-from dppca.common.schema.columns import parse_column
-from dppca.common.schema.frames import read_frame
+from dppca.common.kernel.schema import encode as encode_columns
+from dppca.common.kernel.schema.columns import parse_column
+from dppca.common.kernel.schema.frames import read_frame
 from tests.support.latent_rows import make_rows
 from tests.support.studies import binary_of, make_schema, make_study, numeric_of
 

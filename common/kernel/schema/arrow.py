@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dppca.common.schema.attributes import Attribute, Date, Numeric, Ordinal, list_labels
-from dppca.common.schema.coding import Column
-from dppca.common.schema.document import Schema
+from dppca.common.kernel.schema.attributes import Attribute, Date, Numeric, Ordinal, list_labels
+from dppca.common.kernel.schema.coding import Column
+from dppca.common.kernel.schema.document import Schema
 
 _INT64 = float(1 << 63)
 
@@ -44,7 +44,7 @@ def decoded_fields(schema: Schema) -> Any:
 
 
 def decoded_array(attribute: Attribute, column: Column) -> Any:
-    """Convert values from `dppca.common.schema.decoding.decode_columns` to an Arrow array."""
+    """Convert values from `dppca.common.kernel.schema.decoding.decode_columns` to an Arrow array."""
     labels, kind = list_labels(attribute), decoded_type(attribute)
     if labels is None and not isinstance(attribute, Date):
         return _numbers(column, kind)

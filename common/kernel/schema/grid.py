@@ -31,7 +31,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.schema.attributes import Numeric
+from dppca.common.kernel.schema.attributes import Numeric
 
 _Kind = TypeVar("_Kind", np.float32, np.float64)
 _CACHE_LINE = 64

@@ -16,10 +16,10 @@ from typing import Annotated, Any, Generic, Self, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from dppca.common.schema.attributes import Date, Name, Numeric, Ordinal
-from dppca.common.schema.cells import encode_numeric
-from dppca.common.schema.partitions import MAX_LEAVES, MAX_TABLES
-from dppca.common.schema.splits import Public, Reach, divide, find_reach
+from dppca.common.kernel.schema.attributes import Date, Name, Numeric, Ordinal
+from dppca.common.kernel.schema.cells import encode_numeric
+from dppca.common.kernel.schema.partitions import MAX_LEAVES, MAX_TABLES
+from dppca.common.kernel.schema.splits import Public, Reach, divide, find_reach
 
 MAX_RANDOM_LEAVES = 1 << 14
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dppca.common.schema.attributes import MAX_LABEL_LENGTH
+from dppca.common.kernel.schema.attributes import MAX_LABEL_LENGTH
 
 _DECIMAL_DIGITS: Final = 78  # of the widest decimal of Arrow
 _NARROWEST: Final = 4  # bytes of the narrowest

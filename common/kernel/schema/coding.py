@@ -27,11 +27,11 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.schema.attributes import Attribute, Binary, Categorical, Numeric
-from dppca.common.schema.cells import encode_values, nearest_whole
-from dppca.common.schema.document import Schema
-from dppca.common.schema.layout import ColumnKind
-from dppca.common.schema.partitions import RowCodes
+from dppca.common.kernel.schema.attributes import Attribute, Binary, Categorical, Numeric
+from dppca.common.kernel.schema.cells import encode_values, nearest_whole
+from dppca.common.kernel.schema.document import Schema
+from dppca.common.kernel.schema.layout import ColumnKind
+from dppca.common.kernel.schema.partitions import RowCodes
 
 UNKNOWN = -1
 """Code of a label that the attribute does not list."""

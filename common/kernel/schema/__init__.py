@@ -1,6 +1,6 @@
 """Public description of a table, agreed before any row is read."""
 
-from dppca.common.schema.attributes import (
+from dppca.common.kernel.schema.attributes import (
     Attribute,
     Binary,
     Categorical,
@@ -10,8 +10,14 @@ from dppca.common.schema.attributes import (
     Score,
     label_text,
 )
-from dppca.common.schema.cells import Cells, Scale, count_whole, encode_numeric, encode_values
-from dppca.common.schema.coding import (
+from dppca.common.kernel.schema.cells import (
+    Cells,
+    Scale,
+    count_whole,
+    encode_numeric,
+    encode_values,
+)
+from dppca.common.kernel.schema.coding import (
     MISSING,
     UNKNOWN,
     Column,
@@ -24,9 +30,9 @@ from dppca.common.schema.coding import (
     label_codes,
     row_codes,
 )
-from dppca.common.schema.document import MAX_COLUMNS, RowNorm, Schema
-from dppca.common.schema.layout import ColumnKind, Layout
-from dppca.common.schema.partitions import Partition
+from dppca.common.kernel.schema.document import MAX_COLUMNS, RowNorm, Schema
+from dppca.common.kernel.schema.layout import ColumnKind, Layout
+from dppca.common.kernel.schema.partitions import Partition
 
 __all__ = [
     "MAX_COLUMNS",

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dppca.common.schema import encode
-from dppca.common.schema.arrow import conform, decoded_array, decoded_fields
-from dppca.common.schema.columns import parse_column
-from dppca.common.schema.decoding import decode_columns
+from dppca.common.kernel.schema import encode
+from dppca.common.kernel.schema.arrow import conform, decoded_array, decoded_fields
+from dppca.common.kernel.schema.columns import parse_column
+from dppca.common.kernel.schema.decoding import decode_columns
 from tests.support.studies import binary_of, make_schema, numeric_of
 
 SCHEMA = make_schema(

@@ -30,18 +30,24 @@ from pydantic import (
 from dppca.common.kernel.documents.faults import explain_faults
 from dppca.common.kernel.documents.tables import html_table
 from dppca.common.kernel.errors import SettingError
-from dppca.common.schema.attributes import Attribute, Categorical, Name, Numeric, describe_values
-from dppca.common.schema.cells import Cells, make_cells
-from dppca.common.schema.layout import ColumnKind, Layout
-from dppca.common.schema.partitions import (
+from dppca.common.kernel.schema.attributes import (
+    Attribute,
+    Categorical,
+    Name,
+    Numeric,
+    describe_values,
+)
+from dppca.common.kernel.schema.cells import Cells, make_cells
+from dppca.common.kernel.schema.layout import ColumnKind, Layout
+from dppca.common.kernel.schema.partitions import (
     MAX_ALL_CELLS,
     MAX_TABLES,
     CountedTable,
     Partition,
     make_partition,
 )
-from dppca.common.schema.random_trees import RandomTrees, draw_trees
-from dppca.common.schema.splits import Public, code_thresholds
+from dppca.common.kernel.schema.random_trees import RandomTrees, draw_trees
+from dppca.common.kernel.schema.splits import Public, code_thresholds
 
 MAX_COLUMNS = 8192
 MAX_TARGETS = 16

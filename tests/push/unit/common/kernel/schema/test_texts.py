@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.schema.texts import (
+from dppca.common.kernel.schema.texts import (
     MISSING_WORDS,
     day_of_text,
     is_missing,

@@ -11,7 +11,7 @@ int64:
 3. for each numeric with a released histogram, in order, the number of rows in each of its cells,
    then
 4. for each table, in order, the number of rows in each of its cells
-   (`dppca.common.schema.partitions`).
+   (`dppca.common.kernel.schema.partitions`).
 
 A release of tables alone has the fourth part and no other.
 

@@ -37,17 +37,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dppca.common.schema import MISSING, UNKNOWN, Attribute, Column, Numeric
-from dppca.common.schema import label_text as canonical_text
-from dppca.common.schema.attributes import Date, Ordinal, count_days, list_labels
-from dppca.common.schema.decimals import (
+from dppca.common.kernel.schema import MISSING, UNKNOWN, Attribute, Column, Numeric
+from dppca.common.kernel.schema import label_text as canonical_text
+from dppca.common.kernel.schema.attributes import Date, Ordinal, count_days, list_labels
+from dppca.common.kernel.schema.decimals import (
     find_nulls,
     is_short,
     numbers_of_decimals,
     shortest_decimals,
     texts_of_decimals,
 )
-from dppca.common.schema.texts import (
+from dppca.common.kernel.schema.texts import (
     INFINITE,
     NOT_A_NUMBER,
     day_of_text,

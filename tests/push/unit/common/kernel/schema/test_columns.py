@@ -11,10 +11,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dppca.common.schema import MISSING, UNKNOWN, Numeric, encode, find_attribute_faults, label_text
-from dppca.common.schema.attributes import count_days
-from dppca.common.schema.columns import parse_column
-from dppca.common.schema.texts import INFINITE, NOT_A_NUMBER
+from dppca.common.kernel.schema import (
+    MISSING,
+    UNKNOWN,
+    Numeric,
+    encode,
+    find_attribute_faults,
+    label_text,
+)
+from dppca.common.kernel.schema.attributes import count_days
+from dppca.common.kernel.schema.columns import parse_column
+from dppca.common.kernel.schema.texts import INFINITE, NOT_A_NUMBER
 from tests.support.studies import categorical_of, make_schema
 
 SCHEMA = make_schema(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dppca.common.schema import MISSING, UNKNOWN, Schema, encode
+from dppca.common.kernel.schema import MISSING, UNKNOWN, Schema, encode
 from tests.support.faults import find_faults
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dppca.common.kernel.errors import SettingError
-from dppca.common.schema import Schema, find_cells
-from dppca.common.schema.random_trees import list_splits
+from dppca.common.kernel.schema import Schema, find_cells
+from dppca.common.kernel.schema.random_trees import list_splits
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 ATTRIBUTES: list[dict[str, Any]] = [

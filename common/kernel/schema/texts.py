@@ -10,7 +10,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Final
 
-from dppca.common.schema.attributes import MAX_LABEL_LENGTH, count_days
+from dppca.common.kernel.schema.attributes import MAX_LABEL_LENGTH, count_days
 
 INFINITE: Final = math.inf
 """Value in a numeric column for a number that is not finite, of either sign."""

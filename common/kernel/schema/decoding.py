@@ -1,4 +1,4 @@
-"""Decoding: from coded units back to values, the inverse of `dppca.common.schema.coding`.
+"""Decoding: from coded units back to values, the inverse of `dppca.common.kernel.schema.coding`.
 
 A numeric's coordinate in [-1/2, 1/2] becomes a number between its bounds, a whole one if the schema
 requires it (in the unit ball, centre plus scale times the coordinate); a code stays a code, whose
@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.kernel.errors import SchemaMismatchError
-from dppca.common.schema.attributes import Numeric
-from dppca.common.schema.cells import Scale
-from dppca.common.schema.coding import Column
-from dppca.common.schema.document import Schema
-from dppca.common.schema.layout import ColumnKind
+from dppca.common.kernel.schema.attributes import Numeric
+from dppca.common.kernel.schema.cells import Scale
+from dppca.common.kernel.schema.coding import Column
+from dppca.common.kernel.schema.document import Schema
+from dppca.common.kernel.schema.layout import ColumnKind
 
 
 def decode_columns(schema: Schema, columns: Sequence[Column]) -> list[Column]:
