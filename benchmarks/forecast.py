@@ -27,6 +27,7 @@ from benchmarks.releases import state_privacy, state_study
 from benchmarks.studies import DATA_SETS, ROOT, data_folder, parse_rows, study_document
 from benchmarks.synthesis.subjects import load_subject
 from dppca.common.kernel.schema import Column
+from dppca.common.kernel.study import Study, study_from_mapping
 from dppca.common.numerics.forecast import ForecastSimulation
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.moments.moments import Moments, unpack
@@ -36,7 +37,6 @@ from dppca.common.privacy.mechanisms import Calibration, add_noise
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate
 from dppca.common.shell.console import progress, run
-from dppca.common.study import Study, study_from_mapping
 from dppca.curator.planning.forecaster import with_privacy
 from dppca.deploy.simulation.demo import demo_study
 from dppca.deploy.simulation.evaluate import captured_variance

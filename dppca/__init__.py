@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dppca.common.estimators.base.cautions import NoiseWarning, PrivacyWarning, SpendingWarning
     from dppca.common.kernel.schema import Binary, Categorical, Date, Numeric, Ordinal, Schema
     from dppca.common.kernel.schema.frames import CodingWarning, decode, encode
+    from dppca.common.kernel.study import Study, study_from_yaml
     from dppca.common.papers import (
         AGSVM,
         DPPCASVM,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
         Variant,
     )
     from dppca.common.privacy.release import calibrate
-    from dppca.common.study import Study, study_from_yaml
     from dppca.common.verification.components import Components, UnvouchedWarning, read_result
     from dppca.common.verification.files import verify_file
     from dppca.curator.planning.notebook import plan
@@ -89,7 +89,7 @@ _ELSEWHERE = {
     "Result": "dppca.common.attestation.results",
     "Simulation": "dppca.deploy.simulation.notebook",
     "SpendingWarning": "dppca.common.estimators.base.cautions",
-    "Study": "dppca.common.study",
+    "Study": "dppca.common.kernel.study",
     "UnvouchedWarning": "dppca.common.verification.components",
     "calibrate": "dppca.common.privacy.release",
     "decode": "dppca.common.kernel.schema.frames",
@@ -97,7 +97,7 @@ _ELSEWHERE = {
     "plan": "dppca.curator.planning.notebook",
     "read_result": "dppca.common.verification.components",
     "simulate": "dppca.deploy.simulation.notebook",
-    "study_from_yaml": "dppca.common.study",
+    "study_from_yaml": "dppca.common.kernel.study",
     "verify_file": "dppca.common.verification.files",
 }
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 import dppca.common.transport  # noqa: F401 - before any test module imports gRPC
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from tests.support.certificates import Authority, new_authority
 from tests.support.checkout import ROOT
 from tests.support.curator import Curator

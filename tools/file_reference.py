@@ -16,7 +16,7 @@ import annotated_types
 from pydantic import AwareDatetime, BaseModel
 from pydantic.fields import FieldInfo
 
-from dppca.common import study
+from dppca.common.kernel import study
 from dppca.common.kernel.schema import attributes, partitions, splits
 from dppca.common.kernel.schema.document import RowNorm, Schema
 from dppca.common.kernel.schema.random_trees import RandomTrees

@@ -163,7 +163,7 @@ TOUCHES: Mapping[str, str] = {
     "common/shell/panels.py": "pictures",
     "common/privacy/*": "laws audits papers accuracy",
     "common/kernel/schema/*": "laws accuracy spark fuzz",
-    "common/study.py": "laws fuzz",
+    "common/kernel/study.py": "laws fuzz",
     "common/kernel/durable/checkpoints.py": "faults",
     "common/transport/testbed.py": "containers faults",
     "common/transport/*": "containers fuzz",

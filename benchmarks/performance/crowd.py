@@ -23,7 +23,7 @@ from dppca.common.attestation.contributions import sign_release
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.kernel.errors import ConflictError
 from dppca.common.kernel.identity.tls import Credentials
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.common.transport.channels import open_channel, with_retries
 from dppca.common.transport.codec import contribution_parts
 from dppca.common.wire import federation_pb2 as pb

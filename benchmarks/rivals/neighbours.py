@@ -31,10 +31,10 @@ from typing import Any
 from benchmarks.releases import BITS, state_privacy, state_study
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema import Schema
+from dppca.common.kernel.study import Study
 from dppca.common.privacy.accounting import rho_from_epsilon_delta
 from dppca.common.privacy.release import sensitivity_shape
 from dppca.common.privacy.sensitivity import BoxShape
-from dppca.common.study import Study
 
 
 class Neighbours(StrEnum):

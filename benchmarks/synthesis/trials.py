@@ -33,6 +33,7 @@ from benchmarks.synthesis.subjects import load_subject
 from dppca.common.attestation.results import Published, Result
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.schema import Column, Numeric, Schema
+from dppca.common.kernel.study import Study
 from dppca.common.numerics.comparison import total_variation
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.moments.moments import Moments
@@ -43,7 +44,6 @@ from dppca.common.privacy.composition import Round
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import calibrate
-from dppca.common.study import Study
 from dppca.common.synthesis.rows import SyntheticRows, synthesize
 from dppca.deploy.simulation.aggregation import Refinement
 from dppca.deploy.simulation.in_memory import Parties, continue_study

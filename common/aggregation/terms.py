@@ -21,7 +21,7 @@ from dppca.common.aggregation.seals import load_public_key
 from dppca.common.kernel.documents.names import is_party_name
 from dppca.common.kernel.errors import PermissionDeniedError, StudyError
 from dppca.common.kernel.signing import Purpose, is_signed
-from dppca.common.study import MAX_OWNERS, Study
+from dppca.common.kernel.study import MAX_OWNERS, Study
 
 MAX_ENTRIES = 1 << 26
 """Largest number of entries: 512 MiB; twice the widest schema's without histograms."""

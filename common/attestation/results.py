@@ -39,6 +39,7 @@ from dppca.common.attestation.envelopes import MAX_BYTES as MAX_ENVELOPE_BYTES
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.errors import ArtefactError, SettingError
 from dppca.common.kernel.schema.document import canonical_json
+from dppca.common.kernel.study import Covariance, Study
 from dppca.common.numerics.moments.moments import (
     unpack,
     unpack_histograms,
@@ -46,7 +47,6 @@ from dppca.common.numerics.moments.moments import (
     unpack_tables,
 )
 from dppca.common.privacy.labels import Label
-from dppca.common.study import Covariance, Study
 
 
 @dataclass(frozen=True, slots=True)

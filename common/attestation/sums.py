@@ -50,8 +50,8 @@ from dppca.common.kernel.errors import (
     UploadError,
 )
 from dppca.common.kernel.signing import Purpose
+from dppca.common.kernel.study import Study, Trust
 from dppca.common.privacy.release import MaskedClaims
-from dppca.common.study import Study, Trust
 
 _WHAT = "the receipt of the components"
 

@@ -42,10 +42,10 @@ from dppca.common.kernel.schema import Column, Schema
 from dppca.common.kernel.schema.arrow import accepts, decoded_type, may_be_null
 from dppca.common.kernel.schema.attributes import Attribute, Date, list_labels
 from dppca.common.kernel.schema.columns import parse_column
+from dppca.common.kernel.study import Study
 from dppca.common.privacy.composition import Round
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.study import Study
 
 KIND = "synthetic"
 _VERSION = 1

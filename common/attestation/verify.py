@@ -10,7 +10,7 @@ from dppca.common.attestation.results import Result, largest_result, result_from
 from dppca.common.kernel.durable.files import read_content
 from dppca.common.kernel.errors import AlteredError, ArtefactError, SettingError
 from dppca.common.kernel.identity.revoked import RevocationList, read_list
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 
 
 def read_revoked(path: Path | None, *, ca: bytes | None) -> RevocationList | None:

@@ -37,10 +37,10 @@ from typing import Annotated
 
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
+from dppca.common.kernel.study import Study
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.privacy.laws import NoiseLaw
 from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.study import Study
 
 LOST_FROM = 0.4
 """Standard deviation of a correlation's noise from which on the correlation is lost."""

@@ -33,10 +33,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
+from dppca.common.kernel.study import ComponentRule, Covariance
 from dppca.common.numerics.spectrum.noise import NoiseShape, NoiseSource
 from dppca.common.numerics.spectrum.noise_edge import QUANTILE, largest_eigenvalue
 from dppca.common.numerics.spectrum.pca import count_components
-from dppca.common.study import ComponentRule, Covariance
 
 _UNIT = float(1 << 30)  # scale of the draws: makes the error of rounding to integers negligible
 _MOST_DRAWS, _LEAST_DRAWS = 100, 3

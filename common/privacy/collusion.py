@@ -15,10 +15,10 @@ from decimal import ROUND_CEILING, Decimal
 from typing import Annotated
 
 from dppca.common.kernel.documents.amounts import decimal_text
+from dppca.common.kernel.study import Study
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.composition import Round
 from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.study import Study
 
 _SHOWN = Decimal("0.01")
 

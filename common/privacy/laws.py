@@ -10,7 +10,7 @@ b, or sigma, is the law's *width*, in steps of the sums, 4^-g; b and sigma^2 are
 that follows from a privacy parameter is rounded up, one that is set by hand is rounded down.
 
 No other module asks which law it has. A new one is a class here, a sampler, the form in which a
-study asks for it (`dppca.common.study`), and its page: docs/how-to/add-a-mechanism.md.
+study asks for it (`dppca.common.kernel.study`), and its page: docs/how-to/add-a-mechanism.md.
 
 Source: Ghosh, Roughgarden and Sundararajan (2012), "Universally utility-maximizing privacy
 mechanisms", for (1); Canonne, Kamath and Steinke (2020), "The Discrete Gaussian for Differential

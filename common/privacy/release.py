@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dppca.common.kernel.documents.amounts import Whole, decimal_text, whole
 from dppca.common.kernel.errors import ArtefactError, SchemaMismatchError, SettingError, StudyError
 from dppca.common.kernel.schema import ColumnKind, Schema
+from dppca.common.kernel.study import Study
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.laws import LAWS
@@ -36,7 +37,6 @@ from dppca.common.privacy.mechanisms import (
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.receipts import SOFTWARE, Claims, NoiseSection, Receipt, read_receipt
 from dppca.common.privacy.sensitivity import BallShape, BoxShape, Shape, TablesShape, sensitivity
-from dppca.common.study import Study
 
 
 @dataclass(frozen=True, slots=True)

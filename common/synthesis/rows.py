@@ -34,6 +34,7 @@ from dppca.common.kernel.errors import SchemaMismatchError, SettingError
 from dppca.common.kernel.schema import Column, Partition, Schema
 from dppca.common.kernel.schema.arrow import decoded_array, decoded_fields
 from dppca.common.kernel.schema.decoding import decode_columns
+from dppca.common.kernel.study import Study
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.numerics.spectrum.ppca import PPCAModel, fit_ppca, sample
 from dppca.common.numerics.spectrum.shrinkage import shrink
@@ -47,7 +48,6 @@ from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
 from dppca.common.privacy.release import calibrate
-from dppca.common.study import Study
 
 MAX_VALUES = 1 << 28
 """Limit of coded values that are brought to valid values at once, 2 GiB."""

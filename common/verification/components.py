@@ -24,9 +24,9 @@ from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.tables import html_table
 from dppca.common.kernel.errors import ArtefactError
 from dppca.common.kernel.identity.revoked import RevocationList
+from dppca.common.kernel.study import Study
 from dppca.common.numerics.loadings import MOST_LOADINGS, KeptComponent, Loading, largest_loadings
 from dppca.common.shell.packages import require_package
-from dppca.common.study import Study
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dppca.common.attestation.envelopes import SignedFile
 from dppca.common.attestation.results import largest_envelope, largest_result
 from dppca.common.kernel.errors import LimitError, UploadError
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.common.transport.codec import Reassembly
 from dppca.common.wire import federation_pb2 as pb
 

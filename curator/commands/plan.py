@@ -16,7 +16,7 @@ from dppca.common.shell.console import FILE, emit, prints, progress, terminal_wi
 from dppca.curator.commands.options import Positive
 
 if TYPE_CHECKING:
-    from dppca.common.study import Study
+    from dppca.common.kernel.study import Study
     from dppca.curator.planning.assumptions import Assumption
     from dppca.curator.planning.plan import PlanSeconds, StudyPlan
 

@@ -14,7 +14,7 @@ from dppca.common.kernel.durable.files import read_text, write_new
 from dppca.common.shell.console import FILE, KNOWN_FILE, emit, prints
 
 if TYPE_CHECKING:
-    from dppca.common.study import Study
+    from dppca.common.kernel.study import Study
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ def read_draft_or_study(file: Path) -> tuple[Study, bool]:
 
     The digest of one that lacks them means nothing. Raise as `read_study`.
     """
-    from dppca.common.study import study_from_yaml
+    from dppca.common.kernel.study import study_from_yaml
     from dppca.curator.study.assembly import read_draft
 
     text = read_text(file)

@@ -16,7 +16,7 @@ from dppca.common.shell.console import FILE, KNOWN_FILE, emit, prints, progress,
 from dppca.curator.commands.options import Positive
 
 if TYPE_CHECKING:
-    from dppca.common.study import Study
+    from dppca.common.kernel.study import Study
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ def command(
     from dppca.common.attestation.parties import KnownParties
     from dppca.common.attestation.verify import read_authority, verify_result_file
     from dppca.common.kernel.durable.files import SHARED, require_no_file
-    from dppca.common.study import study_from_yaml
+    from dppca.common.kernel.study import study_from_yaml
     from dppca.common.synthesis.refinement import (
         choose_size,
         draft_text,

@@ -15,7 +15,7 @@ from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.durable.files import SHARED, replacing, writing
 from dppca.common.kernel.errors import ConflictError, NotReadyError, StudyStateError, UploadError
 from dppca.common.kernel.identity.tls import Credentials, Role
-from dppca.common.study import Study, differences, study_from_canonical
+from dppca.common.kernel.study import Study, differences, study_from_canonical
 from dppca.common.transport.channels import CuratorConnection, guess_study
 from dppca.common.transport.codec import form_to_wire, read_message, state_from_wire
 from dppca.common.transport.hosts import DialTarget

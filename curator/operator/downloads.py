@@ -17,7 +17,7 @@ from dppca.common.kernel.documents.messages import METADATA_KEY
 from dppca.common.kernel.durable.files import SHARED
 from dppca.common.kernel.errors import ArtefactError, SettingError, UploadError
 from dppca.common.kernel.schema.document import MAX_COLUMNS
-from dppca.common.study import MAX_OWNERS
+from dppca.common.kernel.study import MAX_OWNERS
 from dppca.common.verification.table_files import signed_writer
 from dppca.curator.study.row_streams import FAULTS, check_messages
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from dppca.common.kernel.documents.amounts import parse_positive
 from dppca.common.kernel.errors import SettingError
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.curator.planning.assumptions import given_eigenvalues, power_law
 from dppca.curator.planning.plan import GRID, StudyPlan, make_plan
 

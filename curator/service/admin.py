@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from dppca.common.kernel.documents.yaml_text import MAX_DOCUMENT_BYTES
 from dppca.common.kernel.errors import LimitError
 from dppca.common.kernel.identity.tls import Role
-from dppca.common.study import study_from_canonical
+from dppca.common.kernel.study import study_from_canonical
 from dppca.common.transport.codec import state_to_wire
 from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc

@@ -26,7 +26,7 @@ from dppca.common.kernel.errors import (
     UploadError,
 )
 from dppca.common.kernel.identity.tls import Role
-from dppca.common.study import Trust
+from dppca.common.kernel.study import Trust
 from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.transport.codec import DIGEST_BYTES, ChunkVerifier, form_from_wire, state_to_wire
 from dppca.common.wire import federation_pb2 as pb

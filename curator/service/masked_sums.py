@@ -24,7 +24,7 @@ from dppca.common.aggregation.sum_messages import (
 from dppca.common.attestation.signatures import load_certificate
 from dppca.common.attestation.sums import SignedStatement, SumEvidence
 from dppca.common.kernel.errors import LimitError, SignatureError, StoreError, UploadError
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.curator.store import Spool, SqliteStore
 from dppca.curator.study.admission import require_masked
 from dppca.curator.study.sealed_set import make_terms, require_sealed

@@ -11,7 +11,7 @@ from dppca.common.attestation.contributions import SignedRelease, unchecked_rece
 from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.durable.files import create_private
 from dppca.common.kernel.errors import ReceiptError, SignatureError, StoreError, StudyError
-from dppca.common.study import study_from_canonical
+from dppca.common.kernel.study import study_from_canonical
 from dppca.curator.store.tables import create_tables, has_tables
 from dppca.curator.study.study_record import (
     Contribution,

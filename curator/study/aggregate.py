@@ -27,6 +27,7 @@ from dppca.common.aggregation.sum_messages import Opening, Upload
 from dppca.common.attestation.claims import describe_federation
 from dppca.common.attestation.results import Result, ResultHeader
 from dppca.common.kernel.errors import StudyStateError
+from dppca.common.kernel.study import Covariance, Study
 from dppca.common.numerics.moments.moments import unpack
 from dppca.common.numerics.spectrum.noise_edge import noise_edge
 from dppca.common.numerics.spectrum.pca import (
@@ -38,7 +39,6 @@ from dppca.common.numerics.spectrum.pca import (
 from dppca.common.privacy.composition import Round
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.receipts import SOFTWARE
-from dppca.common.study import Covariance, Study
 from dppca.curator.study.sealed_set import make_terms
 from dppca.curator.study.study_record import Contribution
 

@@ -12,7 +12,13 @@ from dppca.common.aggregation.terms import Terms
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.yaml_text import NotYamlError, load_yaml
 from dppca.common.kernel.errors import StudyError
-from dppca.common.study import Study, Trust, load_study_file, study_from_mapping, study_from_yaml
+from dppca.common.kernel.study import (
+    Study,
+    Trust,
+    load_study_file,
+    study_from_mapping,
+    study_from_yaml,
+)
 
 _SECTIONS = ("identities", "openers")
 _STAND_IN = {"key": "AAAA", "signature": "AAAA"}

@@ -12,7 +12,7 @@ from functools import lru_cache
 from dppca.common.aggregation.terms import Terms
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import NotReadyError, StudyStateError
-from dppca.common.study import Study, Trust
+from dppca.common.kernel.study import Study, Trust
 from dppca.curator.study.study_record import Sealing, StudyRecord
 
 

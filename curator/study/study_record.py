@@ -15,7 +15,7 @@ from typing import Self
 
 from dppca.common.attestation.contributions import SignedRelease
 from dppca.common.kernel.documents.messages import Form, StudyState
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 
 MAX_LEDGER_LENGTH = 1 << 24
 """More entries than an honest ledger can have: a site reads it whole before each of its steps."""

@@ -7,7 +7,7 @@ import yaml
 
 from dppca.common.kernel.documents.amounts import parse_positive
 from dppca.common.kernel.errors import SettingError
-from dppca.common.study import Study, Trust
+from dppca.common.kernel.study import Study, Trust
 
 SECOND = "second"
 """What the name of a study that continues another ends in."""

@@ -36,7 +36,7 @@ from dppca.deploy.simulation.containers import DEFAULT_IMAGE
 from dppca.deploy.simulation.disk import ANOTHER_OUTPUT, ANOTHER_TMPDIR, telling_full_disk
 
 if TYPE_CHECKING:
-    from dppca.common.study import Study
+    from dppca.common.kernel.study import Study
     from dppca.deploy.simulation.experiment import ExperimentRequest
     from dppca.deploy.simulation.run_report import SimulationReport
 

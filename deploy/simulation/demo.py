@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dppca.common.kernel.errors import DataError, SettingError
-from dppca.common.study import Study, study_from_yaml
+from dppca.common.kernel.study import Study, study_from_yaml
 
 TARGET = "idp"
 SEED = 1

@@ -33,6 +33,7 @@ from dppca.common.kernel.schema.frames import (
     table_for,
     warn_of_rules,
 )
+from dppca.common.kernel.study import Study
 from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.values import ValueCounts, count_values
 from dppca.common.privacy.accounting import PrivacyCost
@@ -40,7 +41,6 @@ from dppca.common.privacy.composition import ComposedGuarantee, Round, compose_g
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate
 from dppca.common.shell.pictures import biplot_figure, loadings_figure
-from dppca.common.study import Study
 from dppca.common.synthesis.rows import SyntheticRows, make_generator, synthesize
 from dppca.common.verification.components import Components, make_components
 from dppca.deploy.simulation.aggregation import (

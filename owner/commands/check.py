@@ -18,7 +18,7 @@ from dppca.owner.commands.options import complete_study, data_set_option, engine
 from dppca.owner.engines.addresses import LOCAL
 
 if TYPE_CHECKING:
-    from dppca.common.study import Study
+    from dppca.common.kernel.study import Study
     from dppca.owner.records.locations import Location
     from dppca.owner.site.policy import DataSet
 
@@ -71,8 +71,8 @@ def command(
       dppca-owner check --data rows.csv --study-file study.yaml
       dppca-owner check nltcs --data-set survey --target outside
     """
+    from dppca.common.kernel.study import study_from_yaml
     from dppca.common.numerics.synthesis.heaps import find_wide_bins
-    from dppca.common.study import study_from_yaml
     from dppca.owner.engines.selection import open_engine
     from dppca.owner.records.check import check_table
     from dppca.owner.records.table import open_table

@@ -15,8 +15,8 @@ from dppca.common.kernel.errors import (
     ReceiptError,
     SignatureError,
 )
+from dppca.common.kernel.study import Study
 from dppca.common.shell.console import progress, tell
-from dppca.common.study import Study
 from dppca.common.transport.channels import Patience
 from dppca.owner.client.calls import CuratorClient, StudyProgress, agreed_study, connect, countdown
 from dppca.owner.ledger.file import read_history

@@ -6,7 +6,7 @@ from dppca.common.aggregation.terms import Terms
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import DppcaError, NoPolicyError, PrivacyError
-from dppca.common.study import Study, Trust
+from dppca.common.kernel.study import Study, Trust
 from dppca.owner.ledger.chain import History, admit_charge
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.release.contribution import (

@@ -30,7 +30,7 @@ from dppca.common.kernel.errors import (
     UploadError,
 )
 from dppca.common.kernel.identity.tls import Role, Term, check_credentials, load_credentials
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.owner.client.calls import open_client, read_proxy
 from dppca.owner.commands.coverage import find_refusals
 from dppca.owner.engines.addresses import LOCAL

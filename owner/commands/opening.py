@@ -12,8 +12,8 @@ from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.durable.checkpoints import checkpoint
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import NotReadyError, PeerError, SettingError, StudyStateError
+from dppca.common.kernel.study import Study, Trust
 from dppca.common.shell.console import tell
-from dppca.common.study import Study, Trust
 from dppca.common.transport.channels import Patience
 from dppca.owner.client.calls import (
     CuratorClient,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dppca.common.kernel.schema import Schema
-    from dppca.common.study import Study
+    from dppca.common.kernel.study import Study
     from dppca.owner.commands.preview import ShowProgress
     from dppca.owner.site.config import Site
     from dppca.owner.site.policy import DataSet

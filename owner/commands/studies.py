@@ -21,9 +21,9 @@ from dppca.common.kernel.errors import (
     UnreachableError,
     UploadError,
 )
+from dppca.common.kernel.study import Study
 from dppca.common.privacy.release import calibrate
 from dppca.common.shell.console import say
-from dppca.common.study import Study
 from dppca.owner.client.calls import POLL_S, CuratorClient, StudySummary
 from dppca.owner.commands.coverage import find_uncovered
 from dppca.owner.ledger.chain import History

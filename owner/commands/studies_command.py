@@ -11,7 +11,7 @@ from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.console import emit, prints
 
 if TYPE_CHECKING:
-    from dppca.common.study import Study
+    from dppca.common.kernel.study import Study
 
 
 @click.command("studies")

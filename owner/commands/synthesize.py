@@ -18,8 +18,8 @@ from dppca.common.attestation.verify import read_authority
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import ConflictError
 from dppca.common.kernel.identity.tls import load_credentials
+from dppca.common.kernel.study import Study
 from dppca.common.shell.console import progress
-from dppca.common.study import Study
 from dppca.common.synthesis.rows import SyntheticRows, make_generator, synthesize
 from dppca.owner.client.calls import connect
 from dppca.owner.site.config import Site

@@ -23,7 +23,7 @@ from dppca.owner.models.catalogue import (
 )
 
 if TYPE_CHECKING:
-    from dppca.common.study import Study
+    from dppca.common.kernel.study import Study
     from dppca.owner.render.models import TrainedDocument
     from dppca.owner.site.config import Site
 

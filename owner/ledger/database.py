@@ -33,7 +33,7 @@ from typing import Protocol, TypeVar
 from dppca.common.aggregation.opening import Sums
 from dppca.common.kernel.durable.checkpoints import checkpoint
 from dppca.common.kernel.errors import ChainError, LedgerError, OpeningRefusedError
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.owner.ledger.chain import FIRST, SALT_BYTES, History, LedgerRow, admit_charge, enter
 from dppca.owner.ledger.entries import (
     Ballot,

@@ -22,7 +22,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.owner.ledger.entries import Ballot, Offer, OpenerEntry, OpeningDelivery, SetOpening
 
 _STREAM = 4

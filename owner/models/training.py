@@ -33,9 +33,9 @@ from dppca.common.attestation.results import Result
 from dppca.common.estimators.base.classifier import has_converged
 from dppca.common.kernel.errors import DataError, SchemaMismatchError, SettingError
 from dppca.common.kernel.schema import known_labels
+from dppca.common.kernel.study import Study
 from dppca.common.numerics.spectrum.pca import count_components, decompose
 from dppca.common.privacy.labels import Label
-from dppca.common.study import Study
 from dppca.owner.models.catalogue import DPPCA_SVM, RBF
 from dppca.owner.models.estimators import KINDS
 from dppca.owner.models.features import FeatureReader, FeatureSpace, find_target, list_features

@@ -45,11 +45,11 @@ from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import ArtefactError, SchemaMismatchError, SettingError
 from dppca.common.kernel.schema import Column
 from dppca.common.kernel.schema.document import canonical_json
+from dppca.common.kernel.study import Study
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import add_noise
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.receipts import SOFTWARE, NoiseSection, Receipt
-from dppca.common.study import Study
 from dppca.common.verification.weights import (
     METHOD,
     WeightReceipt,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from dppca.common.kernel.schema.attributes import Date, Numeric, Ordinal, Score, describe_values
 from dppca.common.kernel.schema.document import Schema
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,12 +19,12 @@ from scipy.stats import beta
 
 from dppca.common.kernel.schema import Column, encode, find_cells
 from dppca.common.kernel.schema.attributes import list_labels
+from dppca.common.kernel.study import Study, study_from_mapping
 from dppca.common.numerics.moments.moments import Moments, compute_moments
 from dppca.common.privacy.laws import LAWS
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise.entropy import EntropySource, OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate, draw
-from dppca.common.study import Study, study_from_mapping
 from dppca.owner.selftest.findings import Finding
 from dppca.owner.selftest.judging import LEVEL, judge_independence, judge_law
 from dppca.owner.selftest.judging import judge_randomness as _randomness

@@ -18,7 +18,7 @@ from dppca.common.attestation.envelopes import SignedFile
 from dppca.common.kernel.durable.files import CredentialFolder
 from dppca.common.kernel.errors import UnreachableError
 from dppca.common.kernel.identity.tls import load_credentials
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.common.transport.channels import open_channel
 from dppca.common.transport.testbed import OWNER, CommandAuthority, LocalFederation, Processes
 from dppca.common.verification.downloads import receive_result

@@ -31,7 +31,7 @@ from dppca.common.kernel.errors import (
     SchemaMismatchError,
     SettingError,
 )
-from dppca.common.study import Base64, Study, Trust
+from dppca.common.kernel.study import Base64, Study, Trust
 from dppca.owner.site.config import POLICY_FILE, Site
 from dppca.owner.site.file_forms import parse_document
 from dppca.owner.site.policy import DataSet

@@ -24,7 +24,7 @@ from dppca.common.kernel.errors import (
     SignatureError,
     StudyError,
 )
-from dppca.common.study import Study, differences, require_continues, study_from_canonical
+from dppca.common.kernel.study import Study, differences, require_continues, study_from_canonical
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Disowning
 from dppca.owner.ledger.file import read_history

@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from dppca.common.kernel.identity.tls import Role
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.common.transport.testbed import CURATOR as CURATOR_COMMANDS
 from dppca.common.transport.testbed import OWNER as OWNER_COMMANDS
 from dppca.common.transport.testbed import Processes, Running

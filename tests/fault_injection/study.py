@@ -33,7 +33,7 @@ from dppca.common.kernel.errors import (
     PeerError,
     StudyStateError,
 )
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.common.transport.codec import state_from_wire
 from tests.fault_injection.invariants import CuratorState, SiteState, read_curator, read_site
 from tests.fault_injection.parties import (

@@ -23,7 +23,7 @@ from dppca.common.kernel.documents.messages import Form, StudyState, accounts_fo
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import PeerError, StoreError
 from dppca.common.kernel.identity.tls import Credentials, Role
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.common.transport.codec import form_to_wire
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.config import Limits

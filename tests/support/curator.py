@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.identity.tls import Credentials, Role
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.common.transport.testbed import CURATOR, LocalCurator, Processes
 from dppca.curator.cli import cli
 from tests.support import skewed

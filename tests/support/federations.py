@@ -13,7 +13,7 @@ from dppca.common.aggregation.sum_messages import Opening, SealedSet, Vote
 from dppca.common.aggregation.terms import Terms
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.identity.tls import Role
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.common.transport.codec import state_from_wire
 from dppca.common.wire import federation_pb2 as pb
 from tests.support.curator import Curator

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from dppca.common.kernel.study import Study
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import Release, calibrate, draw
-from dppca.common.study import Study
 from dppca.owner.ledger.chain import FIRST, History, LedgerRow
 from dppca.owner.ledger.entries import Entry, ReleaseRequest, Reservation
 from dppca.owner.ledger.entry_documents import to_document

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dppca.common.kernel.schema import Schema
-from dppca.common.study import Study, study_from_mapping
+from dppca.common.kernel.study import Study, study_from_mapping
 
 Attributes = Iterable[dict[str, Any]]
 CENSUS: list[dict[str, Any]] = [

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import DppcaError
-from dppca.common.study import Study, Trust
+from dppca.common.kernel.study import Study, Trust
 from dppca.curator.study import lifecycle
 from dppca.curator.study.lifecycle import TRANSITIONS, NextAction
 from dppca.curator.study.study_record import StoredResult, StudyRecord

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from dppca.common.estimators.base.settings import check_positive_int, check_share
 from dppca.common.kernel.errors import DataError
+from dppca.common.kernel.study import ComponentRule
 from dppca.common.numerics.spectrum.pca import Decomposition, count_components
-from dppca.common.study import ComponentRule
 
 ABOVE_NOISE = "above-noise"
 

@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
+from dppca.common.kernel.study import Covariance
 from dppca.common.numerics.moments.moments import spread_products
 from dppca.common.numerics.spectrum.noise import EntryLaw, NoiseSource
 from dppca.common.numerics.threads import count_cores, one_blas_thread
-from dppca.common.study import Covariance
 
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.study import ComponentRule
+from dppca.common.kernel.study import ComponentRule
 
 _ROWS_AT_ONCE = 64
 _ROUNDING = 1e-9

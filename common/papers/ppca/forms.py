@@ -34,6 +34,7 @@ from dppca.common.estimators.base.settings import (
 )
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema import Schema
+from dppca.common.kernel.study import Covariance
 from dppca.common.numerics.spectrum.noise_edge import NoiseEdge
 from dppca.common.papers.base.party_tables import PartyRows, to_coded_units, to_unit_interval
 from dppca.common.papers.ppca.guarantees import corrected_guarantee, published_guarantee
@@ -47,7 +48,6 @@ from dppca.common.papers.ppca.party_moments import (
 from dppca.common.privacy.laws import law_for
 from dppca.common.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.privacy.sensitivity import Sensitivity
-from dppca.common.study import Covariance
 
 MIRRORED, INDEPENDENT = "mirrored", "independent"
 EACH, ONCE = "each", "once"

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.kernel.schema import Schema
+from dppca.common.kernel.study import Covariance
 from dppca.common.numerics.moments.moments import compute_moments, unpack
 from dppca.common.numerics.spectrum.noise_edge import NoiseEdge, entry_noise, noise_edge
 from dppca.common.numerics.spectrum.pca import empty_covariance, pooled_covariance
@@ -38,7 +39,6 @@ from dppca.common.privacy.mechanisms import Calibration, add_noise, check_range
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.release import sensitivity_shape
 from dppca.common.privacy.sensitivity import Sensitivity, sensitivity
-from dppca.common.study import Covariance
 
 Caution = Callable[[Calibration, Sequence[int]], None]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dppca.common.kernel.errors import ArtefactError, NotReadyError
-from dppca.common.study import study_from_mapping
+from dppca.common.kernel.study import study_from_mapping
 from dppca.common.transport.testbed import CommandAnswer
 from dppca.deploy.simulation.containers.folder import HELD_OUT, RESULTS, ROWS, TRIAL
 from dppca.deploy.simulation.disk import telling_full_disk

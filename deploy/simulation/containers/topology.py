@@ -20,7 +20,7 @@ from textwrap import indent
 
 import yaml
 
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.deploy.simulation.aggregation import Aggregation
 from dppca.deploy.simulation.containers import DEFAULT_IMAGE
 from dppca.deploy.simulation.demo import TARGET, demo_study

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import DppcaError
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.owner.commands.budget_totals import population_budget
 from dppca.owner.commands.page.jobs import Job
 from dppca.owner.ledger.chain import History

@@ -9,7 +9,7 @@ from unittest import mock
 import pytest
 
 from dppca.common.kernel.errors import SignatureError, UploadError
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.curator.study.study_record import MAX_LEDGER_LENGTH
 from tests.support.callers import refused
 from tests.support.census import make_release

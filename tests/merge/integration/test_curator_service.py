@@ -32,7 +32,7 @@ from dppca.common.attestation.signatures import make_signer
 from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.errors import NotReadyError
 from dppca.common.kernel.identity.tls import Identity, Role
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.common.transport.codec import state_from_wire
 from dppca.common.transport.testbed import SERVE
 from dppca.common.wire import federation_pb2 as pb

@@ -8,8 +8,8 @@ import pyarrow.csv
 import pytest
 
 from dppca.common.kernel.errors import SettingError, StudyError
+from dppca.common.kernel.study import study_from_yaml
 from dppca.common.pages.guard import COOKIE
-from dppca.common.study import study_from_yaml
 from dppca.common.transport.testbed import CURATOR, LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
 from dppca.curator.commands.options import as_operator

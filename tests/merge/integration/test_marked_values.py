@@ -24,7 +24,7 @@ import pytest
 import yaml
 
 from dppca.common.kernel.schema.coding import encode
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.owner.cli import cli
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.records.table import moments_of_table, open_table

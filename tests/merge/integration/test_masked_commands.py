@@ -25,7 +25,7 @@ from dppca.common.kernel.errors import (
 )
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.schema.document import canonical_json
-from dppca.common.study import study_from_mapping
+from dppca.common.kernel.study import study_from_mapping
 from dppca.curator.cli import cli
 from dppca.owner.commands.opening import open_sum
 from dppca.owner.ledger.database import open_ledger

@@ -11,7 +11,7 @@ import pytest
 
 import dppca
 from dppca.common.kernel.errors import BudgetExceededError, ChainError, StudyStateError
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.owner.commands import synthesize
 from dppca.owner.commands.consent import Terminal
 from dppca.owner.commands.contribute import contribute

@@ -14,7 +14,7 @@ from dppca.common.attestation.contributions import read_acknowledgement
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.kernel.identity.revoked import RevocationList
 from dppca.common.kernel.identity.tls import Role, parse_certificate
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.owner.cli import cli
 from tests.support.census import make_release
 from tests.support.curator import Curator

@@ -10,7 +10,7 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.curator.cli import cli as curator_cli
 from dppca.owner.cli import cli as owner_cli
 from dppca.owner.commands import studies

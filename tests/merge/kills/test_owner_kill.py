@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.site.config import load_site
 from tests.support.curator import Curator

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from dppca.common.kernel.identity.tls import Role
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.common.transport.testbed import CURATOR, Processes
 from tests.support.browser import (
     HOSTILE,

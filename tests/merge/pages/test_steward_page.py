@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from dppca.common.kernel.documents.amounts import spent_text
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.common.transport.testbed import OWNER, Processes
 from tests.support.browser import (
     HOSTILE,

@@ -8,7 +8,7 @@ import adbc_driver_postgresql.dbapi
 import pytest
 from playwright.sync_api import Page, expect
 
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from tests.support.browser import OpenSite, agree, look_again_until, require_accessible
 from tests.support.curator import Curator
 from tests.support.patience import WAIT_S

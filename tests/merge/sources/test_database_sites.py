@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
+from dppca.common.kernel.study import Study
 from dppca.common.shell.console import progress
-from dppca.common.study import Study
 from dppca.owner.commands import consent
 from dppca.owner.commands.contribute import contribute
 from dppca.owner.commands.page.jobs import Job, PageDialogue, fingerprint

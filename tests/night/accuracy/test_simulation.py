@@ -29,7 +29,7 @@ from benchmarks.studies import PublicData, adult, nltcs, study_document, write_c
 from dppca.common.attestation.envelopes import envelope_path
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.schema import Column, encode
-from dppca.common.study import Study, study_from_mapping
+from dppca.common.kernel.study import Study, study_from_mapping
 from dppca.common.synthesis.rows import synthesize
 from dppca.deploy.simulation.evaluate import evaluate
 from dppca.deploy.simulation.experiment import read_columns

@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 from dppca.common.kernel.errors import ChainError
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from tests.support.census import census_rows
 from tests.support.checkout import ROOT
 from tests.support.engines import write_files

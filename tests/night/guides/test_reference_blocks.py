@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from dppca.common.kernel.documents.yaml_text import load_yaml
-from dppca.common.study import study_from_mapping
+from dppca.common.kernel.study import study_from_mapping
 from dppca.owner.site.config import load_site
 from dppca.owner.site.policy import load_policy
 from tests.support.checkout import ROOT

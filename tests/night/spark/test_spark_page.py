@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from tests.support.census import census_rows
 from tests.support.checkout import ROOT
 from tests.support.engines import write_files

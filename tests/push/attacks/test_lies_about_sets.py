@@ -28,8 +28,8 @@ from dppca.common.attestation.contributions import acknowledge
 from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.signing import Purpose, sign
+from dppca.common.kernel.study import Study, study_from_mapping
 from dppca.common.shell.console import run
-from dppca.common.study import Study, study_from_mapping
 from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc
 from dppca.owner.cli import cli

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dppca.common.study import study_from_canonical, study_from_mapping
+from dppca.common.kernel.study import study_from_canonical, study_from_mapping
 from tests.push.attacks.test_quadratic_label import work
 from tests.support.studies import study_document
 

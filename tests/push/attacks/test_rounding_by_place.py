@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from dppca.common.estimators.base.projection import project
 from dppca.common.kernel.schema import encode_unit_ball
+from dppca.common.kernel.study import Study
 from dppca.common.papers import PrivateSVM
-from dppca.common.study import Study
 from dppca.owner.models.features import FeatureSpace
 from dppca.owner.records.sources import Source, Wanted
 from dppca.owner.records.table import Table

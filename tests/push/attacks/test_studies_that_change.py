@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dppca.common.kernel.documents.messages import StudyState
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from tests.support.interleavings import (
     DEADLINE,
     MASKED_STUDY,

@@ -4,8 +4,8 @@ import sys
 import click
 import pytest
 
+from dppca.common.kernel.study import Trust
 from dppca.common.shell.console import JsonOption
-from dppca.common.study import Trust
 from tools.reference import programs, walk
 
 COMMANDS = {

@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner
 
 from dppca.common.kernel.errors import ArtefactError, NotReadyError
-from dppca.common.study import study_from_yaml
+from dppca.common.kernel.study import study_from_yaml
 from dppca.deploy.simulation.cli import cli
 from dppca.deploy.simulation.containers.topology import demo_compose_text
 from dppca.deploy.simulation.demo_rows import write_rows

@@ -120,7 +120,7 @@ def test_the_table_knows_every_file_but_those_that_touch_all() -> None:
         ([], set()),
         (["CHANGELOG.md", "docs/threat-model.md"], set()),
         (["README.md"], {"guides"}),
-        (["docs/how-to/use-dask.md", "tests/push/unit/common/test_study.py"], {"guides"}),
+        (["docs/how-to/use-dask.md", "tests/push/unit/common/kernel/test_study.py"], {"guides"}),
         (["deploy/Dockerfile"], {"containers", "guides"}),
         (["owner/engines/spark.py"], {"spark", "guides"}),
         (["tests/night/spark/two_ways.py"], {"spark"}),

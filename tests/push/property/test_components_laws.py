@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dppca.common.kernel.schema.decoding import decode_columns
+from dppca.common.kernel.study import ComponentRule
 from dppca.common.numerics.spectrum.pca import count_components, decompose
 from dppca.common.numerics.synthesis.discretize import discretize
 from dppca.common.numerics.synthesis.marginals import (
@@ -14,7 +15,6 @@ from dppca.common.numerics.synthesis.marginals import (
     categorical_shares,
     split_by_score,
 )
-from dppca.common.study import ComponentRule
 from tests.support.examples import examples
 from tests.support.faults import find_faults
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from tests.support.examples import examples
 from tests.support.interleavings import (
     DEADLINE,

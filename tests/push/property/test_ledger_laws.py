@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dppca.common.kernel.errors import BudgetExceededError, LedgerCorruptError
+from dppca.common.kernel.study import Study
 from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.accounting import Budget, PrivacyCost
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate
-from dppca.common.study import Study
 from dppca.owner.ledger.chain import History, LedgerRow, admit_charge, verify_chain
 from dppca.owner.ledger.database import Ledger, StoredRelease, open_ledger
 from dppca.owner.ledger.entries import (

@@ -22,10 +22,10 @@ from benchmarks.synthesis.trials import (
     release,
     run_trial,
 )
+from dppca.common.kernel.study import Study
 from dppca.common.numerics.moments.moments import empty_moments
 from dppca.common.privacy.composition import Round, compose_guarantee
 from dppca.common.privacy.release import calibrate
-from dppca.common.study import Study
 from tests.support.studies import numeric_of
 
 

@@ -13,11 +13,11 @@ from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema import MISSING, UNKNOWN, Column, Schema, encode
 from dppca.common.kernel.schema.cells import N_BINS
 from dppca.common.kernel.schema.texts import INFINITE, NOT_A_NUMBER
+from dppca.common.kernel.study import Study
 from dppca.common.numerics.comparison import count_cells
 from dppca.common.numerics.values import count_values, value_range
 from dppca.common.shell.panels import UNKNOWN as NOT_KNOWN
 from dppca.common.shell.panels import make_panel
-from dppca.common.study import Study
 from dppca.deploy.simulation.experiment import _require_two_labels, read_columns
 from dppca.deploy.simulation.holdings import Holdings
 from dppca.owner.records.table import open_table

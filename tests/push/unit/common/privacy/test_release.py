@@ -6,6 +6,7 @@ import pytest
 
 from dppca.common.kernel.errors import ArtefactError, LabelError, RangeError, SchemaMismatchError
 from dppca.common.kernel.schema import encode
+from dppca.common.kernel.study import Study
 from dppca.common.numerics.moments.moments import Moments, compute_moments
 from dppca.common.privacy.labels import Label, require_released
 from dppca.common.privacy.laws import LaplaceLaw
@@ -20,7 +21,6 @@ from dppca.common.privacy.release import (
     sensitivity_shape,
 )
 from dppca.common.privacy.sensitivity import real_l1, sensitivity
-from dppca.common.study import Study
 from tests.support.studies import make_study
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dppca.common.study import study_from_yaml
+from dppca.common.kernel.study import study_from_yaml
 from dppca.common.synthesis import refinement
 from dppca.common.synthesis.refinement import Regrown, compare_grown
 from dppca.curator.cli import cli

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dppca.common.kernel.schema import Categorical, Numeric
+from dppca.common.kernel.study import Study, study_from_yaml
 from dppca.common.shell.console import run
-from dppca.common.study import Study, study_from_yaml
 from dppca.curator.cli import cli
 from dppca.curator.commands.study_template import TEMPLATE
 from dppca.owner.records.check import check_table

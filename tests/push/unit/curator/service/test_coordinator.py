@@ -13,7 +13,7 @@ from dppca.common.attestation.signatures import make_signer
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import DppcaError, GarbledSumError, LimitError, StoreError
 from dppca.common.kernel.identity.tls import Role
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.curator.observability.log import LOGGER
 from dppca.curator.service import coordinator
 from dppca.curator.service.coordinator import StudyCoordinator

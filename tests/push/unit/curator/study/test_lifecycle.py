@@ -16,7 +16,7 @@ from dppca.common.kernel.errors import (
     StudyError,
     StudyStateError,
 )
-from dppca.common.study import Study, Trust, study_from_mapping
+from dppca.common.kernel.study import Study, Trust, study_from_mapping
 from dppca.curator.study import lifecycle
 from dppca.curator.study.lifecycle import TRANSITIONS, NextAction, Transition
 from dppca.curator.study.study_record import Sealing, StoredOpening, StoredResult, StudyRecord

@@ -12,7 +12,7 @@ from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import StudyError
 from dppca.common.kernel.schema import MISSING, UNKNOWN, Schema, find_attribute_faults
 from dppca.common.kernel.schema.texts import INFINITE, NOT_A_NUMBER
-from dppca.common.study import FaultRule, Study, study_from_canonical, study_from_mapping
+from dppca.common.kernel.study import FaultRule, Study, study_from_canonical, study_from_mapping
 from dppca.owner.records.check import FaultCounts, check_table
 from dppca.owner.records.faults import MALFORMED, CheckReport, FaultCount, FaultKind, LineFault
 from dppca.owner.records.table import open_table

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from dppca.common.kernel.schema import Column, encode
-from dppca.common.study import Study
+from dppca.common.kernel.study import Study
 from dppca.owner.synthesis.visible_relations import VisibleRelations, judge_result
 from tests.support.pooling import pooled_result
 from tests.support.studies import make_study

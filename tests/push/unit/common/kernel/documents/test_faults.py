@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dppca.common.kernel.errors import StudyError
-from dppca.common.study import study_from_mapping, study_from_yaml
+from dppca.common.kernel.study import study_from_mapping, study_from_yaml
 from tests.support.studies import study_document
 
 AGE = {"name": "age", "type": "numeric", "lower": 0, "upper": 110}

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from dppca.common.kernel.errors import StudyError
 from dppca.common.kernel.schema import Cells, Numeric, Schema, Score, encode, find_cells
 from dppca.common.kernel.schema.decoding import decode_columns
+from dppca.common.kernel.study import study_from_mapping
 from dppca.common.numerics.moments.accumulation import MomentSums, ProductMethod
 from dppca.common.numerics.moments.moments import compute_moments
-from dppca.common.study import study_from_mapping
 from tests.support.studies import binary_of, make_schema, numeric_of, study_document
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dppca.common.kernel.errors import StudyError
 from dppca.common.kernel.schema import Schema
-from dppca.common.study import study_from_canonical, study_from_mapping, study_from_yaml
+from dppca.common.kernel.study import study_from_canonical, study_from_mapping, study_from_yaml
 from tests.golden.make_digests import FILE, STUDIES, documents
 from tests.support.studies import binary_of, numeric_of, study_document
 
