@@ -10,10 +10,10 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
 from benchmarks.performance.tables import BOUND, normal_rows, numeric_schema
+from dppca.common.kernel.moments.accumulation import accumulate_moments
+from dppca.common.kernel.moments.gram import GramSum
+from dppca.common.kernel.moments.threads import one_blas_thread
 from dppca.common.kernel.schema import Schema, encode
-from dppca.common.numerics.moments.accumulation import accumulate_moments
-from dppca.common.numerics.moments.gram import GramSum
-from dppca.common.numerics.threads import one_blas_thread
 
 TITLE = "Numeric rows in memory"
 ABOUT = """

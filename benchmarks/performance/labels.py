@@ -14,9 +14,9 @@ from benchmarks.performance.registry import BenchmarkPlan, FigureTable
 from benchmarks.performance.tables import scan_parquet
 from benchmarks.releases import numeric_attributes
 from benchmarks.studies import adult, data_folder, parse_rows
+from dppca.common.kernel.moments.accumulation import MomentSums, ProductMethod
+from dppca.common.kernel.moments.threads import one_blas_thread
 from dppca.common.kernel.schema import Attribute, Column, Numeric, Schema
-from dppca.common.numerics.moments.accumulation import MomentSums, ProductMethod
-from dppca.common.numerics.threads import one_blas_thread
 from dppca.owner.records.table import moments_of_table, open_table
 
 TITLE = "Categorical rows"

@@ -12,7 +12,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_info
 
-from dppca.common.numerics.threads import count_cores
+from dppca.common.kernel.moments.threads import count_cores
 
 _LIBRARIES = ("numpy", "scipy", "pyarrow", "scikit-learn", "grpcio", "opendp")
 

@@ -10,8 +10,8 @@ from benchmarks.performance.crowd import await_components, make_senders, send_al
 from benchmarks.performance.federation import CuratorProcess, make_study
 from benchmarks.performance.machine import run_apart
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
+from dppca.common.kernel.moments.moments import compute_moments, empty_moments
 from dppca.common.kernel.schema import encode
-from dppca.common.numerics.moments.moments import compute_moments, empty_moments
 from dppca.common.privacy.mechanisms import add_noise
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate

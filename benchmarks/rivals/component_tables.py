@@ -29,9 +29,9 @@ from benchmarks.releases import (
 from benchmarks.studies import coded_rows
 from benchmarks.synthesis.subjects import load_subject
 from dppca.common.attestation.results import Result
+from dppca.common.kernel.moments.accumulation import accumulate_moments
 from dppca.common.kernel.schema import Categorical, Column, Schema
 from dppca.common.kernel.study import Study
-from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.privacy.mechanisms import Calibration, add_noise
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import calibrate

@@ -45,8 +45,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.kernel.moments.moments import unpack
 from dppca.common.kernel.schema import Schema
-from dppca.common.numerics.moments.moments import unpack
 from dppca.common.numerics.spectrum.pca import decompose, pooled_covariance
 
 

@@ -32,11 +32,11 @@ from benchmarks.synthesis.judging import CELLS, equal_cells, find_reference, jud
 from benchmarks.synthesis.subjects import load_subject
 from dppca.common.attestation.results import Published, Result
 from dppca.common.kernel.documents.messages import Form
+from dppca.common.kernel.moments.accumulation import accumulate_moments
+from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.schema import Column, Numeric, Schema
 from dppca.common.kernel.study import Study
 from dppca.common.numerics.comparison import total_variation
-from dppca.common.numerics.moments.accumulation import accumulate_moments
-from dppca.common.numerics.moments.moments import Moments
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.numerics.table_forecast import forecast_tables
 from dppca.common.privacy.accounting import epsilon_from_rho, rho_from_epsilon_delta

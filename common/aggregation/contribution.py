@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from dppca.common.aggregation.masking import mask
 from dppca.common.aggregation.sum_messages import Upload
 from dppca.common.aggregation.terms import Terms
+from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.study import Study
-from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.receipts import SOFTWARE

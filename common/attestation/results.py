@@ -38,14 +38,14 @@ from dppca.common.attestation.archives import array_in, read_archive
 from dppca.common.attestation.envelopes import MAX_BYTES as MAX_ENVELOPE_BYTES
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.errors import ArtefactError, SettingError
-from dppca.common.kernel.schema.document import canonical_json
-from dppca.common.kernel.study import Covariance, Study
-from dppca.common.numerics.moments.moments import (
+from dppca.common.kernel.moments.moments import (
     unpack,
     unpack_histograms,
     unpack_mean,
     unpack_tables,
 )
+from dppca.common.kernel.schema.document import canonical_json
+from dppca.common.kernel.study import Covariance, Study
 from dppca.common.privacy.labels import Label
 
 

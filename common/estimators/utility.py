@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dppca.common.kernel.errors import RangeError
+from dppca.common.kernel.moments.rowwise import GridWeights, weights_on
 from dppca.common.kernel.schema import Categorical, Column, Schema
 from dppca.common.kernel.schema.document import FINEST_BITS
 from dppca.common.numerics.comparison import choose_rows
-from dppca.common.numerics.rowwise import GridWeights, weights_on
 from dppca.common.numerics.synthesis.discretize import threshold_labels
 
 TREE_ROWS = 50_000
@@ -76,7 +76,7 @@ class LinearRule:
 
     A coded row in real units is ``z 2^-14`` for integers ``|z_j| <= 2^14``, because no schema has a
     finer grid. Its score is ``sum a_j z_j + c 2^14``, with a and c weights that were rounded once
-    to a public grid: an exact integer (`dppca.common.numerics.rowwise`). The label follows from the
+    to a public grid: an exact integer (`dppca.common.kernel.moments.rowwise`). The label follows from the
     signs or the largest of such scores, and thus from the row alone: the other rows of a batch,
     their number, BLAS and its threads have no effect. Replacing one row of a table therefore
     changes the label of that row and no other. ``classes`` are sorted, shape (K,). ``weights`` has

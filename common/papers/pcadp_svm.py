@@ -64,7 +64,7 @@ from dppca.common.estimators.base.weight_noise import (
     weights_on_grid,
 )
 from dppca.common.estimators.dpsvm import append_constant
-from dppca.common.numerics.rowwise import products
+from dppca.common.kernel.moments.rowwise import products
 from dppca.common.numerics.spectrum.pca import decompose
 from dppca.common.papers.base.releasable import ReleasableClassifier
 from dppca.common.papers.base.second_moment import plan_second_moment, release_second_moment

@@ -10,7 +10,7 @@ so that ``|phi(x)| = 1`` exactly for every x, and ``phi(x) phi(z)`` approximates
 moves its weights by at most 2 C in L2 (`dppca.common.estimators.base.weight_noise`, equation 1,
 with r = 1) and so by at most ``2 C sqrt(2 m)`` in L1. This bound assumes that the features of all
 other rows are unchanged, so (1) is computed as a function of one row, to the last bit
-(`dppca.common.numerics.rowwise`). As printed the Laplace noise has scale
+(`dppca.common.kernel.moments.rowwise`). As printed the Laplace noise has scale
 
     2^2.5 C sqrt(m) / epsilon                                                                   (2)
 
@@ -60,7 +60,7 @@ from dppca.common.estimators.base.weight_noise import (
     split_over,
     weights_on_grid,
 )
-from dppca.common.numerics.rowwise import cos_and_sin, products
+from dppca.common.kernel.moments.rowwise import cos_and_sin, products
 from dppca.common.papers.base.releasable import ReleasableClassifier
 
 

@@ -1,6 +1,6 @@
 """Release: noised moments, and the receipt with their cost by which others can check them.
 
-Theory: the packed vector of exact integer sums (`dppca.common.numerics.moments.moments`) changes by
+Theory: the packed vector of exact integer sums (`dppca.common.kernel.moments.moments`) changes by
 at most ``k * l1`` in L1 and ``k**2 * l2_squared`` in squared L2 when ``k`` rows of the owner are
 replaced (`dppca.common.privacy.sensitivity`); integer noise calibrated to that
 (`dppca.common.privacy.mechanisms`) makes the whole vector differentially private at once. The noise
@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from dppca.common.kernel.documents.amounts import Whole, decimal_text, whole
 from dppca.common.kernel.errors import ArtefactError, SchemaMismatchError, SettingError, StudyError
+from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.schema import ColumnKind, Schema
 from dppca.common.kernel.study import Study
-from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.laws import LAWS
 from dppca.common.privacy.mechanisms import (

@@ -31,6 +31,7 @@ from dppca.common.attestation.results import Published, Result
 from dppca.common.attestation.tables import make_claims
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import SchemaMismatchError, SettingError
+from dppca.common.kernel.moments.threads import one_blas_thread
 from dppca.common.kernel.schema import Column, Partition, Schema
 from dppca.common.kernel.schema.arrow import decoded_array, decoded_fields
 from dppca.common.kernel.schema.decoding import decode_columns
@@ -42,7 +43,6 @@ from dppca.common.numerics.synthesis.cell_values import draw_in_cells, leave_mis
 from dppca.common.numerics.synthesis.discretize import discretize
 from dppca.common.numerics.synthesis.rows import fit_released
 from dppca.common.numerics.synthesis.tilt import Counted, TiltQuality
-from dppca.common.numerics.threads import one_blas_thread
 from dppca.common.privacy.composition import Round
 from dppca.common.privacy.labels import Label
 from dppca.common.privacy.mechanisms import Calibration

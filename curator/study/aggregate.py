@@ -27,8 +27,8 @@ from dppca.common.aggregation.sum_messages import Opening, Upload
 from dppca.common.attestation.claims import describe_federation
 from dppca.common.attestation.results import Result, ResultHeader
 from dppca.common.kernel.errors import StudyStateError
+from dppca.common.kernel.moments.moments import unpack
 from dppca.common.kernel.study import Covariance, Study
-from dppca.common.numerics.moments.moments import unpack
 from dppca.common.numerics.spectrum.noise_edge import noise_edge
 from dppca.common.numerics.spectrum.pca import (
     count_components,

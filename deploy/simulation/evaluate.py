@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from dppca.common.kernel.documents.names import nearest_name
 from dppca.common.kernel.errors import DataError, SettingError
+from dppca.common.kernel.moments.moments import compute_moments, empty_moments, unpack
 from dppca.common.kernel.schema import Column, Numeric, Schema, encode
 from dppca.common.numerics.comparison import WORKLOAD_TRIPLES, TableErrors, compare_rows
-from dppca.common.numerics.moments.moments import compute_moments, empty_moments, unpack
 from dppca.common.numerics.values import known_cells
 
 _BATCH_ROWS = 1 << 16

@@ -30,9 +30,9 @@ from dppca.common.attestation.contributions import SignedRelease
 from dppca.common.attestation.results import Published, Result, result_to_bytes
 from dppca.common.kernel.documents.messages import RELEASE_ID_BYTES, StudyState
 from dppca.common.kernel.durable.files import PRIVATE
+from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.signing import Purpose, sign
 from dppca.common.kernel.study import Study, Trust, load_study_file, study_from_mapping
-from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.composition import Round
 from dppca.common.privacy.mechanisms import Calibration

@@ -25,6 +25,7 @@ from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.documents.tables import html_table, html_text
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import DataError, PrivacyError, SettingError
+from dppca.common.kernel.moments.accumulation import accumulate_moments
 from dppca.common.kernel.schema import Column, Schema, encode
 from dppca.common.kernel.schema.frames import (
     find_library,
@@ -34,7 +35,6 @@ from dppca.common.kernel.schema.frames import (
     warn_of_rules,
 )
 from dppca.common.kernel.study import Study
-from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.values import ValueCounts, count_values
 from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.privacy.composition import ComposedGuarantee, Round, compose_guarantee

@@ -11,9 +11,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from dppca.common.kernel.moments.accumulation import MomentSums, ProductMethod
+from dppca.common.kernel.moments.threads import one_blas_thread
 from dppca.common.kernel.schema import Schema
-from dppca.common.numerics.moments.accumulation import MomentSums, ProductMethod
-from dppca.common.numerics.threads import one_blas_thread
 from dppca.owner.records.table import CellBatch
 
 _BOX: Final = """{

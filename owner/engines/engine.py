@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 
 from dppca.common.kernel.errors import SettingError
-from dppca.common.numerics.moments.moments import Moments
+from dppca.common.kernel.moments.moments import Moments
 from dppca.owner.engines.kernel import Answer, Work, take_fingerprint, tell_difference
 from dppca.owner.engines.merging import merge
 from dppca.owner.engines.parts import Part, make_manifest

@@ -27,9 +27,9 @@ import numpy as np
 import pyarrow as pa
 
 from dppca.common.kernel.errors import DataError
+from dppca.common.kernel.moments.accumulation import MomentSums
+from dppca.common.kernel.moments.threads import one_blas_thread
 from dppca.common.kernel.schema import Schema
-from dppca.common.numerics.moments.accumulation import MomentSums
-from dppca.common.numerics.threads import one_blas_thread
 from dppca.owner.engines.canary import sum_canary
 from dppca.owner.engines.parts import Part
 from dppca.owner.records.check import FaultCounts

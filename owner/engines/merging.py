@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from dppca.common.kernel.errors import DataError, SettingError
+from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.schema import Schema
-from dppca.common.numerics.moments.moments import Moments
 from dppca.owner.engines.kernel import Answer, Failure, Fingerprint
 from dppca.owner.engines.parts import Part
 from dppca.owner.records.check import FaultCounts

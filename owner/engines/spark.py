@@ -27,7 +27,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from dppca.common.kernel.errors import DataError, SettingError
-from dppca.common.numerics.moments.moments import Moments
+from dppca.common.kernel.moments.moments import Moments
 from dppca.owner.engines.engine import ClusterEngine, require_alike
 from dppca.owner.engines.kernel import Answer, Failure, Work
 from dppca.owner.engines.merging import merge

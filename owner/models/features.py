@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from dppca.common.kernel.documents.names import nearest_name
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.moments.rowwise import products, weights_on
 from dppca.common.kernel.schema import Binary, Categorical, Column, Schema, encode
 from dppca.common.kernel.schema.coding import row_norms
-from dppca.common.numerics.rowwise import products, weights_on
 
 FeatureReader = Callable[[list[Column]], NDArray[np.float64]]
 """Function from a batch of columns to site-only features, shape (n_batch, f)."""
@@ -42,7 +42,7 @@ class FeatureSpace:
         """Return scores of rows, shape (n_rows, k); site-only: raw rows in a released basis.
 
         Each is a function of its row alone: an exact product of the coded row and the components
-        rounded to a public grid, less the same constant (`dppca.common.numerics.rowwise`).
+        rounded to a public grid, less the same constant (`dppca.common.kernel.moments.rowwise`).
         """
         rows = encode(schema, columns)[:, self.columns]
         grid = weights_on(self.components, largest=1 << schema.resolution_bits)

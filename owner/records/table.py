@@ -27,12 +27,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from dppca.common.kernel.errors import DataError, SettingError
+from dppca.common.kernel.moments.accumulation import MomentSums, ProductMethod, choose_method
+from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.moments.threads import count_cores, one_blas_thread
 from dppca.common.kernel.schema import Column, Schema
 from dppca.common.kernel.schema.attributes import list_labels
 from dppca.common.kernel.schema.columns import absent_column, parse_column
-from dppca.common.numerics.moments.accumulation import MomentSums, ProductMethod, choose_method
-from dppca.common.numerics.moments.moments import Moments
-from dppca.common.numerics.threads import count_cores, one_blas_thread
 from dppca.owner.records.faults import KeyReport
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.locations import Location
@@ -277,7 +277,7 @@ def moments_of_table(
     """Exact sums over all rows of a table; the same integers for any batches and workers.
 
     Workers read in turns, and convert, code and multiply their batches, each with one BLAS thread
-    (`dppca.common.numerics.threads`). One batch per worker is in memory. ``tally`` counts the
+    (`dppca.common.kernel.moments.threads`). One batch per worker is in memory. ``tally`` counts the
     values that coding replaces, in the same pass, without effect on the sums; ``progress`` is
     called in the calling thread after each batch, with the number of rows in it. ``workers`` is by
     default one per core; one, with all of BLAS' threads, if the sums are too wide to be held twice.

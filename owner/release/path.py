@@ -31,8 +31,8 @@ from dppca.common.aggregation.contribution import MaskedRelease, draw_masked
 from dppca.common.aggregation.terms import Terms
 from dppca.common.kernel.documents.messages import RELEASE_ID_BYTES
 from dppca.common.kernel.durable.checkpoints import checkpoint
+from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.study import Study
-from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.release import Release, draw

@@ -11,7 +11,7 @@ which holds the sensitivity and its proof) on the site's rows in the joint compo
   binary and c categorical attributes other than the target, the largest norm of their coded rows;
   1 for unit-ball rows. R is public, and the map of one row depends on that row alone, to the last
   bit: the projection is an exact integer product, and each later step is one operation on the row's
-  own numbers at a time (`dppca.common.numerics.rowwise`). The proof takes all other rows to be
+  own numbers at a time (`dppca.common.kernel.moments.rowwise`). The proof takes all other rows to be
   equal.
 * A constant column a = 1 makes the intercept, regularised like the others. Replacing one row moves
   the exact weights by at most ``2 C sqrt(R^2 + a^2)``; replacing `max_rows_per_person` rows moves

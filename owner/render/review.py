@@ -17,8 +17,8 @@ from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.tables import text_table
 from dppca.common.kernel.documents.values import DigestText, TimeText
 from dppca.common.kernel.errors import DppcaError
+from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.study import Study
-from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.collusion import foresee_collusion
 from dppca.common.privacy.composition import ComposedGuarantee, describe_overlap
 from dppca.common.synthesis.refinement import Regrown

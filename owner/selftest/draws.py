@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
+from dppca.common.kernel.moments.moments import Moments, compute_moments
 from dppca.common.kernel.schema import Column, encode, find_cells
 from dppca.common.kernel.schema.attributes import list_labels
 from dppca.common.kernel.study import Study, study_from_mapping
-from dppca.common.numerics.moments.moments import Moments, compute_moments
 from dppca.common.privacy.laws import LAWS
 from dppca.common.privacy.mechanisms import Calibration
 from dppca.common.privacy.noise.entropy import EntropySource, OperatingSystemEntropy

@@ -26,9 +26,9 @@ from dppca.common.aggregation.streams import SEED_BYTES, add_stream
 from dppca.common.aggregation.sum_messages import Upload
 from dppca.common.aggregation.terms import GUARDS, Terms, key_bytes
 from dppca.common.attestation.results import Result, ResultHeader
+from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.signing import Purpose, sign
 from dppca.common.kernel.study import Study, study_from_mapping
-from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.laws import LAWS, NoiseLaw
 from dppca.common.privacy.noise.entropy import EntropySource, OperatingSystemEntropy

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.study import Study
-from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import Release, calibrate, draw

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from dppca.common.aggregation.contribution import MaskedRelease
 from dppca.common.attestation.results import Result
+from dppca.common.kernel.moments.moments import Moments, compute_moments
 from dppca.common.kernel.study import Study
-from dppca.common.numerics.moments.moments import Moments, compute_moments
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import Release, calibrate, draw
 from dppca.curator.study.admission import contribute

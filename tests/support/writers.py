@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from dppca.common.kernel.moments.moments import compute_moments
 from dppca.common.kernel.schema import MISSING, UNKNOWN, Column, encode, find_cells
 from dppca.common.kernel.schema.attributes import count_days
 from dppca.common.kernel.schema.texts import MISSING_WORDS, NOT_A_NUMBER
-from dppca.common.numerics.moments.moments import compute_moments
 from dppca.owner.records.check import FaultCounts
 from tests.support.studies import categorical_of, make_schema, numeric_of
 

@@ -23,7 +23,7 @@ def project(rows: NDArray[np.float64], components: NDArray[np.float64]) -> NDArr
     """Return scores ``X V_k`` of rows (n, d) on components (k, d), shape (n, k).
 
     They are private only if the rows are. BLAS rounds them by a row's place: values that noise must
-    protect are computed by `dppca.common.numerics.rowwise` instead.
+    protect are computed by `dppca.common.kernel.moments.rowwise` instead.
     """
     scores: NDArray[np.float64] = rows @ components.T
     return scores

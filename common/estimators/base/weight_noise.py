@@ -20,7 +20,7 @@ divided evenly over the machines.
 
 Floating point. (1) compares two tables that differ in one row: the *features* of every other row
 must be the same numbers in both, so each caller computes them as a function of one row alone
-(`dppca.common.numerics.rowwise`); their deviation from real arithmetic then has no effect. Signs
+(`dppca.common.kernel.moments.rowwise`); their deviation from real arithmetic then has no effect. Signs
 and scaling act on one number at a time. Everything else that depends on many rows is in the
 weights, and within tau: the solver's bound counts its own rounding
 (`dppca.common.estimators.base.hinge`), and the solver's tolerance is tau minus the possible loss of

@@ -21,8 +21,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.kernel.moments.moments import unpack
 from dppca.common.kernel.schema.layout import Layout
-from dppca.common.numerics.moments.moments import unpack
 
 
 class NoiseShape(Protocol):

@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.kernel.moments.moments import spread_products
+from dppca.common.kernel.moments.threads import count_cores, one_blas_thread
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 from dppca.common.kernel.study import Covariance
-from dppca.common.numerics.moments.moments import spread_products
 from dppca.common.numerics.spectrum.noise import EntryLaw, NoiseSource
-from dppca.common.numerics.threads import count_cores, one_blas_thread
 
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator

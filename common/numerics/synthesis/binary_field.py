@@ -38,9 +38,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.kernel.moments.threads import one_blas_thread
 from dppca.common.numerics.synthesis.field import Chains, Field, FittedField
 from dppca.common.numerics.synthesis.targets import FieldTargets
-from dppca.common.numerics.threads import one_blas_thread
 
 MOST_BINARIES = 63
 """Largest number: its 1953 pairs' Fisher matrix and the features of 4,096 chains fit in 100 MB."""

@@ -43,9 +43,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.kernel.moments.threads import one_blas_thread
 from dppca.common.numerics.synthesis.marginals import apportion, balance
 from dppca.common.numerics.synthesis.targets import FieldTargets
-from dppca.common.numerics.threads import one_blas_thread
 
 _CHAINS = 2048
 _SWEEPS = 120

@@ -35,11 +35,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.kernel.moments.threads import one_blas_thread
 from dppca.common.kernel.schema import ColumnKind, Layout, Schema
 from dppca.common.numerics.synthesis.cell_values import CellValues
 from dppca.common.numerics.synthesis.label_shares import label_shares
 from dppca.common.numerics.synthesis.smoothing import smooth_marginal
-from dppca.common.numerics.threads import one_blas_thread
 
 _LEAST_NOISE = 2.5e-4  # of the order of the fit's own error
 _LEAST_SHARE = 1e-6

@@ -22,9 +22,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.kernel.moments.moments import compute_moments, unpack
 from dppca.common.kernel.schema.coding import encode_unit_ball
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
-from dppca.common.numerics.moments.moments import compute_moments, unpack
 from dppca.common.privacy.mechanisms import Calibration, add_noise, check_range
 from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.common.privacy.sensitivity import BallShape, Sensitivity, sensitivity

@@ -29,9 +29,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.kernel.moments.moments import compute_moments, unpack
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.study import Covariance
-from dppca.common.numerics.moments.moments import compute_moments, unpack
 from dppca.common.numerics.spectrum.noise_edge import NoiseEdge, entry_noise, noise_edge
 from dppca.common.numerics.spectrum.pca import empty_covariance, pooled_covariance
 from dppca.common.papers.base.party_tables import PartyRows

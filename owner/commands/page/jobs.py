@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from dppca.common.kernel.errors import ConsentError, DppcaError, StudyStateError
-from dppca.common.numerics.moments.moments import Moments
+from dppca.common.kernel.moments.moments import Moments
 from dppca.common.shell.console import Progress, defect_text, say
 from dppca.owner.release.contribution import Review
 from dppca.owner.render.review import ContributionPreview

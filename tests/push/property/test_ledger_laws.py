@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dppca.common.kernel.errors import BudgetExceededError, LedgerCorruptError
+from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.study import Study
-from dppca.common.numerics.moments.moments import Moments
 from dppca.common.privacy.accounting import Budget, PrivacyCost
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate

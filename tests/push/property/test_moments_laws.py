@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
+from dppca.common.kernel.moments.moments import Moments, compute_moments, empty_moments, unpack
 from dppca.common.kernel.schema import Layout, Schema, encode
-from dppca.common.numerics.moments.moments import Moments, compute_moments, empty_moments, unpack
 from tests.support.examples import examples
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 

@@ -24,7 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from dppca.common.aggregation.opening import Sums
 from dppca.common.kernel.errors import BudgetExceededError, ChainError, OpeningRefusedError
-from dppca.common.numerics.moments.moments import Moments
+from dppca.common.kernel.moments.moments import Moments
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.privacy.release import calibrate
 from dppca.owner.ledger.chain import History

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from dppca.common.estimators.utility import fit_svm
 from dppca.common.kernel.errors import RangeError
+from dppca.common.kernel.moments.rowwise import GridWeights, cos_and_sin, products, weights_on
 from dppca.common.kernel.schema.coding import row_norms
-from dppca.common.numerics.rowwise import GridWeights, cos_and_sin, products, weights_on
 from tests.support.examples import examples
 
 SEEDS = st.integers(0, 2**32 - 1)

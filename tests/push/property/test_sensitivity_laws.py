@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dppca.common.kernel.moments.accumulation import accumulate_moments
 from dppca.common.kernel.schema import Column, Schema
-from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.privacy.release import sensitivity_shape
 from dppca.common.privacy.sensitivity import (
     BallShape,

@@ -21,9 +21,9 @@ from deltalake import write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dppca.common.kernel.moments.accumulation import MomentSums
 from dppca.common.kernel.schema import Column
 from dppca.common.kernel.schema.frames import read_frame
-from dppca.common.numerics.moments.accumulation import MomentSums
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.databases import SQLiteLocation
 from dppca.owner.records.file_locations import local_files

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from dppca.common.kernel.schema import ColumnKind, Schema, encode, find_cells
-from dppca.common.kernel.schema.attributes import Numeric
-from dppca.common.kernel.schema.grid import make_grid
-from dppca.common.numerics.moments.accumulation import (
+from dppca.common.kernel.moments.accumulation import (
     MomentSums,
     ProductMethod,
     accumulate_moments,
     choose_method,
 )
-from dppca.common.numerics.moments.contingency import ContingencyCounts
-from dppca.common.numerics.moments.gram import GramSum
-from dppca.common.numerics.moments.moments import Moments, compute_moments
+from dppca.common.kernel.moments.contingency import ContingencyCounts
+from dppca.common.kernel.moments.gram import GramSum
+from dppca.common.kernel.moments.moments import Moments, compute_moments
+from dppca.common.kernel.schema import ColumnKind, Schema, encode, find_cells
+from dppca.common.kernel.schema.attributes import Numeric
+from dppca.common.kernel.schema.grid import make_grid
 from tests.support.examples import examples
 from tests.support.partitions import cell_of, partitions, place_of
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of

@@ -27,8 +27,8 @@ from benchmarks.rivals.synthetic import OURS, SUBN3, Contestant, judge_table, ru
 from benchmarks.synthesis.judging import split_rows
 from benchmarks.synthesis.subjects import load_subject
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.moments.accumulation import accumulate_moments
 from dppca.common.kernel.schema import Binary, Categorical, Schema
-from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.privacy.accounting import rho_from_epsilon_delta
 from dppca.common.privacy.release import calibrate, sensitivity_shape
 from dppca.common.privacy.sensitivity import BoxShape, real_l2_squared

@@ -22,8 +22,8 @@ from benchmarks.synthesis.trials import (
     release,
     run_trial,
 )
+from dppca.common.kernel.moments.moments import empty_moments
 from dppca.common.kernel.study import Study
-from dppca.common.numerics.moments.moments import empty_moments
 from dppca.common.privacy.composition import Round, compose_guarantee
 from dppca.common.privacy.release import calibrate
 from tests.support.studies import numeric_of

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from dppca.common.kernel.errors import SettingError, StudyError
+from dppca.common.kernel.moments.accumulation import accumulate_moments
 from dppca.common.kernel.schema.frames import read_frame
-from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import calibrate, draw
 from dppca.common.shell.console import run

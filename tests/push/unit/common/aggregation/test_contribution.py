@@ -16,7 +16,7 @@ from dppca.common.aggregation.sum_messages import (
     upload_limit,
 )
 from dppca.common.kernel.errors import SchemaMismatchError, UploadError
-from dppca.common.numerics.moments.moments import Moments
+from dppca.common.kernel.moments.moments import Moments
 from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.common.privacy.release import MaskedClaims, calibrate, receipt_from_bytes
 from tests.support.masked import MaskedStudy, make_masked_study

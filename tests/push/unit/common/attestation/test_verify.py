@@ -17,10 +17,10 @@ from dppca.common.attestation.verify import verify_result
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import DppcaError, NotReadyError, ReceiptError, SignatureError
 from dppca.common.kernel.identity.tls import Role
+from dppca.common.kernel.moments.accumulation import accumulate_moments
 from dppca.common.kernel.schema.columns import parse_column
 from dppca.common.kernel.schema.document import canonical_json
 from dppca.common.kernel.study import Study, study_from_mapping
-from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.privacy.accounting import epsilon_from_rho
 from dppca.common.privacy.composition import Round
 from dppca.common.privacy.noise.entropy import OperatingSystemEntropy

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from dppca.common.kernel.errors import ArtefactError, LabelError, RangeError, SchemaMismatchError
+from dppca.common.kernel.moments.moments import Moments, compute_moments
 from dppca.common.kernel.schema import encode
 from dppca.common.kernel.study import Study
-from dppca.common.numerics.moments.moments import Moments, compute_moments
 from dppca.common.privacy.labels import Label, require_released
 from dppca.common.privacy.laws import LaplaceLaw
 from dppca.common.privacy.mechanisms import add_noise

@@ -16,9 +16,9 @@ import pytest
 from dppca.common.attestation.results import Published, Result, result_from_bytes, result_to_bytes
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import AlteredError, ArtefactError, SettingError, StudyError
+from dppca.common.kernel.moments.accumulation import accumulate_moments
 from dppca.common.kernel.schema import Column
 from dppca.common.kernel.study import Study, require_continues, study_from_mapping
-from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.privacy.composition import Round, compose_guarantee
 from dppca.common.privacy.release import calibrate
 from dppca.common.synthesis.refinement import (

@@ -21,9 +21,9 @@ from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import ArtefactError, LabelError, SchemaMismatchError, SettingError
 from dppca.common.kernel.identity.tls import Role
+from dppca.common.kernel.moments.accumulation import accumulate_moments
 from dppca.common.kernel.schema import encode
 from dppca.common.kernel.study import Study, Trust
-from dppca.common.numerics.moments.accumulation import accumulate_moments
 from dppca.common.numerics.spectrum.ppca import fit_ppca
 from dppca.common.numerics.spectrum.shrinkage import shrink
 from dppca.common.numerics.synthesis import field

@@ -6,9 +6,9 @@ from typing import get_args
 import numpy as np
 import pytest
 
+from dppca.common.kernel.moments.accumulation import MomentSums
 from dppca.common.kernel.schema import ColumnKind, Schema
 from dppca.common.kernel.schema.attributes import Attribute
-from dppca.common.numerics.moments.accumulation import MomentSums
 from dppca.owner.engines import canary
 from dppca.owner.engines.canary import CANARY, canary_batches, sum_canary
 from dppca.owner.engines.kernel import take_fingerprint

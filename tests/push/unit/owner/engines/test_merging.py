@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dppca.common.kernel.errors import DataError, DppcaError, SettingError
-from dppca.common.numerics.moments.moments import Moments
+from dppca.common.kernel.moments.moments import Moments
 from dppca.owner.engines.kernel import Answer, Failure, Work, answer_part, take_fingerprint
 from dppca.owner.engines.merging import merge
 from dppca.owner.engines.parts import Part, make_manifest

@@ -22,10 +22,10 @@ from dppca.common.kernel.errors import (
     StudyStateError,
     TooManyRowsError,
 )
+from dppca.common.kernel.moments.moments import compute_moments, unpack
 from dppca.common.kernel.schema import encode
 from dppca.common.kernel.study import Study
 from dppca.common.numerics.forecast import largest_total_variance
-from dppca.common.numerics.moments.moments import compute_moments, unpack
 from dppca.common.privacy.accounting import Budget
 from dppca.common.privacy.release import calibrate
 from dppca.owner.ledger.chain import History, admit_charge

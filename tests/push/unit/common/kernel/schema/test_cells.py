@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dppca.common.kernel.errors import StudyError
+from dppca.common.kernel.moments.accumulation import MomentSums, ProductMethod
+from dppca.common.kernel.moments.moments import compute_moments
 from dppca.common.kernel.schema import Cells, Numeric, Schema, Score, encode, find_cells
 from dppca.common.kernel.schema.decoding import decode_columns
 from dppca.common.kernel.study import study_from_mapping
-from dppca.common.numerics.moments.accumulation import MomentSums, ProductMethod
-from dppca.common.numerics.moments.moments import compute_moments
 from tests.support.studies import binary_of, make_schema, numeric_of, study_document
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from dppca.common.kernel.errors import SchemaMismatchError
+from dppca.common.kernel.moments.moments import compute_moments, unpack
 from dppca.common.kernel.schema import Schema, encode
 from dppca.common.kernel.schema.decoding import decode_columns
-from dppca.common.numerics.moments.moments import compute_moments, unpack
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.numerics.spectrum.pca import decompose, pooled_covariance
 from dppca.common.numerics.spectrum.ppca import fit_ppca, sample

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dppca.common.kernel.moments.moments import spread_products, unpack
 from dppca.common.kernel.schema import Layout, Schema
 from dppca.common.kernel.study import Covariance
-from dppca.common.numerics.moments.moments import spread_products, unpack
 from dppca.common.numerics.spectrum.noise import NoiseSource
 from dppca.common.numerics.spectrum.noise_edge import NoiseEdge, largest_eigenvalue, noise_edge
 from dppca.common.privacy.laws import GaussianLaw, LaplaceLaw, NoiseLaw

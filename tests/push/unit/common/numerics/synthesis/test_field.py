@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from dppca.common.kernel.moments.moments import compute_moments, unpack
 from dppca.common.kernel.schema import Schema, encode
-from dppca.common.numerics.moments.moments import compute_moments, unpack
 from dppca.common.numerics.synthesis import field as field_module
 from dppca.common.numerics.synthesis.field import draw_blocks
 from dppca.common.numerics.synthesis.rows import FieldFit, fit_released

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dppca.common.kernel.schema import Schema, encode, find_cells
-from dppca.common.numerics.moments.moments import (
+from dppca.common.kernel.moments.moments import (
     compute_moments,
     unpack,
     unpack_histograms,
     unpack_tables,
 )
+from dppca.common.kernel.schema import Schema, encode, find_cells
 from dppca.common.numerics.synthesis.cell_values import draw_in_cells
 from dppca.common.numerics.synthesis.rows import FieldFit, fit_released
 from dppca.common.numerics.synthesis.tilt import Counted

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dppca.common.kernel.moments.moments import compute_moments, unpack
 from dppca.common.kernel.schema import Column, Schema, encode
-from dppca.common.numerics.moments.moments import compute_moments, unpack
 from dppca.common.numerics.synthesis.rows import fit_released
 from dppca.common.numerics.synthesis.targets import coupling_scales, field_targets
 from dppca.common.numerics.synthesis.visibility import FAINT, Visibility, find_visible

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dppca.common.kernel.errors import ConsentError, DataError, StudyStateError
-from dppca.common.numerics.moments.moments import Moments
+from dppca.common.kernel.moments.moments import Moments
 from dppca.common.privacy.accounting import Budget
 from dppca.owner.commands.page.jobs import Job, Jobs, PageDialogue, fingerprint
 from dppca.owner.ledger.chain import History

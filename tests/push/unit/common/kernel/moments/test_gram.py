@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dppca.common.numerics.moments.gram import GramSum
+from dppca.common.kernel.moments.gram import GramSum
 
 
 def test_products_beyond_the_integers_of_float64_stay_exact() -> None:

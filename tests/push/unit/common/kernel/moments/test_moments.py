@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dppca.common.kernel.moments.moments import compute_moments, unpack
 from dppca.common.kernel.schema import encode
-from dppca.common.numerics.moments.moments import compute_moments, unpack
 from tests.support.studies import binary_of, make_schema
 
 

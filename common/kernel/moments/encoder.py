@@ -2,7 +2,7 @@
 
 A row of a dense block has the numerics in units of ``2^-g``, a -1 or 1 per binary in units of a
 half, and an indicator per category or bin in units of one. Small integers keep products exact in
-float32 (`dppca.common.numerics.moments.gram`).
+float32 (`dppca.common.kernel.moments.gram`).
 """
 
 from collections.abc import Sequence

@@ -23,7 +23,7 @@ sums too.
 Each product is `numpy.matmul` of a matrix with its own transpose. BLAS forms it as a symmetric
 product (syrk) while other threads run; SciPy's wrappers of the same routines block them (decision
 97). Few columns are multiplied in low blocks, many at a time, and each block is tested
-(`dppca.common.numerics.moments.batched_gram`).
+(`dppca.common.kernel.moments.batched_gram`).
 """
 
 from typing import Any
@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.numerics.moments.batched_gram import BatchedGram
+from dppca.common.kernel.moments.batched_gram import BatchedGram
 
 _SINGLE = float(1 << 24)
 _DOUBLE = 1 << 53

@@ -1,6 +1,6 @@
 """Products of blocks of few columns: a stack of low blocks, multiplied in one call.
 
-A float32 product is exact only if its own diagonal is small (`dppca.common.numerics.moments.gram`),
+A float32 product is exact only if its own diagonal is small (`dppca.common.kernel.moments.gram`),
 so many low products can be exact where one tall product is not. One call multiplies all of them,
 because a call costs as much time as hundreds of such rows and because NumPy lets other threads run
 only if a call returns more than 500 numbers (decision 96).

@@ -2,8 +2,8 @@
 
 Rows are integers (`dppca.common.kernel.schema.coding`), so their sums and sums of products are integers,
 the same in any order, batching and thread count. `compute_moments` takes coded rows;
-`dppca.common.numerics.moments.accumulation` codes and adds rows block by block. No released number
-is affected by floating-point error: see `dppca.common.numerics.moments.gram`.
+`dppca.common.kernel.moments.accumulation` codes and adds rows block by block. No released number
+is affected by floating-point error: see `dppca.common.kernel.moments.gram`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.kernel.moments.gram import GramSum
+from dppca.common.kernel.moments.threads import one_blas_thread
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
-from dppca.common.numerics.moments.gram import GramSum
-from dppca.common.numerics.threads import one_blas_thread
 
 _Float = TypeVar("_Float", np.float32, np.float64)
 _MIRRORED = 128  # columns at a time, so that they stay in the cache

@@ -20,9 +20,8 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.kernel.schema import ColumnKind, Schema, find_cells
-from dppca.common.numerics.moments.contingency import ContingencyCounts, n_groups
-from dppca.common.numerics.moments.encoder import (
+from dppca.common.kernel.moments.contingency import ContingencyCounts, n_groups
+from dppca.common.kernel.moments.encoder import (
     Batch,
     BatchEncoder,
     choose_order,
@@ -30,9 +29,10 @@ from dppca.common.numerics.moments.encoder import (
     slice_rows,
     split_columns,
 )
-from dppca.common.numerics.moments.gram import GramSum
-from dppca.common.numerics.moments.moments import Moments, pack
-from dppca.common.numerics.threads import one_blas_thread
+from dppca.common.kernel.moments.gram import GramSum
+from dppca.common.kernel.moments.moments import Moments, pack
+from dppca.common.kernel.moments.threads import one_blas_thread
+from dppca.common.kernel.schema import ColumnKind, Schema, find_cells
 
 # Rows counted at a time: many, since each call has a fixed cost, but few enough for the cache.
 _COUNTED_ROWS = 1 << 15
