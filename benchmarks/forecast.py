@@ -28,14 +28,14 @@ from benchmarks.studies import DATA_SETS, ROOT, data_folder, parse_rows, study_d
 from benchmarks.synthesis.subjects import load_subject
 from dppca.common.kernel.moments.accumulation import accumulate_moments
 from dppca.common.kernel.moments.moments import Moments, unpack
+from dppca.common.kernel.privacy.laws import LAWS
+from dppca.common.kernel.privacy.mechanisms import Calibration, add_noise
+from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import Column
 from dppca.common.kernel.study import Study, study_from_mapping
 from dppca.common.numerics.forecast import ForecastSimulation
 from dppca.common.numerics.spectrum.pca import count_components, decompose, pooled_covariance
-from dppca.common.privacy.laws import LAWS
-from dppca.common.privacy.mechanisms import Calibration, add_noise
-from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
-from dppca.common.privacy.release import calibrate
 from dppca.common.shell.console import progress, run
 from dppca.curator.planning.forecaster import with_privacy
 from dppca.deploy.simulation.demo import demo_study

@@ -37,10 +37,10 @@ from benchmarks.studies import (
 from dppca.common.estimators.base.classifier import Classifier
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.common.kernel.schema import Column, Schema
 from dppca.common.kernel.study import study_from_mapping
 from dppca.common.papers import AGSVM, DPSVD, PCADPSVM, SVM, PrivateSVM
-from dppca.common.privacy.accounting import PrivacyCost
 from dppca.common.shell.console import run
 from dppca.common.transport.testbed import LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority

@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from dppca.common.attestation.contributions import SignedRelease
 from dppca.common.attestation.results import Result
+from dppca.common.kernel.privacy.composition import Round
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.receipts import SOFTWARE
+from dppca.common.kernel.privacy.release import MomentReceipt, receipt_for
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.study import Study, study_from_mapping
-from dppca.common.privacy.composition import Round
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.receipts import SOFTWARE
-from dppca.common.privacy.release import MomentReceipt, receipt_for
 from dppca.curator.study.aggregate import aggregate
 from dppca.curator.study.study_record import Contribution, LedgerHead
 

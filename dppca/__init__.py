@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     __version__: str
     from dppca.common.attestation.results import Result
     from dppca.common.estimators.base.cautions import NoiseWarning, PrivacyWarning, SpendingWarning
+    from dppca.common.kernel.privacy.release import calibrate
     from dppca.common.kernel.schema import Binary, Categorical, Date, Numeric, Ordinal, Schema
     from dppca.common.kernel.schema.frames import CodingWarning, decode, encode
     from dppca.common.kernel.study import Study, study_from_yaml
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
         UnitBall,
         Variant,
     )
-    from dppca.common.privacy.release import calibrate
     from dppca.common.verification.components import Components, UnvouchedWarning, read_result
     from dppca.common.verification.files import verify_file
     from dppca.curator.planning.notebook import plan
@@ -91,7 +91,7 @@ _ELSEWHERE = {
     "SpendingWarning": "dppca.common.estimators.base.cautions",
     "Study": "dppca.common.kernel.study",
     "UnvouchedWarning": "dppca.common.verification.components",
-    "calibrate": "dppca.common.privacy.release",
+    "calibrate": "dppca.common.kernel.privacy.release",
     "decode": "dppca.common.kernel.schema.frames",
     "encode": "dppca.common.kernel.schema.frames",
     "plan": "dppca.curator.planning.notebook",

@@ -161,7 +161,7 @@ TOUCHES: Mapping[str, str] = {
     "common/numerics/*": "laws audits papers accuracy benchmarks spark",
     "common/pages/*": "pictures",
     "common/shell/panels.py": "pictures",
-    "common/privacy/*": "laws audits papers accuracy",
+    "common/kernel/privacy/*": "laws audits papers accuracy",
     "common/kernel/schema/*": "laws accuracy spark fuzz",
     "common/kernel/study.py": "laws fuzz",
     "common/kernel/durable/checkpoints.py": "faults",

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import product
 
 from benchmarks.papers.rows import PaperSource
-from dppca.common.privacy.noise.entropy import EntropySource, SeededEntropy
+from dppca.common.kernel.privacy.noise.entropy import EntropySource, SeededEntropy
 
 PUBLISHED = "published"
 SOUND = "sound"

@@ -19,10 +19,10 @@ from dppca.common.kernel.durable.files import CredentialFolder
 from dppca.common.kernel.errors import UnreachableError
 from dppca.common.kernel.identity.tls import Credentials, load_credentials
 from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.privacy.accounting import Budget
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.release import Release, calibrate, draw
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.accounting import Budget
-from dppca.common.privacy.noise.entropy import SeededEntropy
-from dppca.common.privacy.release import Release, calibrate, draw
 from dppca.common.transport.testbed import LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
 from dppca.curator.operator.client import OperatorClient

@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.performance.federation import CuratorProcess, make_study
 from benchmarks.performance.registry import BenchmarkPlan, FigureTable, Run
 from benchmarks.releases import owner_name
-from dppca.common.privacy.accounting import PrivacyCost
+from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.owner.commands.consent import Terminal
 from dppca.owner.commands.contribute import contribute
 from dppca.owner.commands.preview import Asked

@@ -20,10 +20,10 @@ from dppca.common.aggregation.pooling import show_set, unmask
 from dppca.common.aggregation.seals import make_opener_key
 from dppca.common.aggregation.sum_messages import Upload
 from dppca.common.aggregation.terms import Terms, key_bytes
+from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.kernel.privacy.release import calibrate, draw
 from dppca.common.kernel.signing import Purpose, sign
 from dppca.common.kernel.study import Study, Trust
-from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
-from dppca.common.privacy.release import calibrate, draw
 from dppca.curator.study.assembly import assemble_study
 from dppca.deploy.simulation.aggregation import Aggregation, write_draft
 from dppca.deploy.simulation.in_memory import make_parties

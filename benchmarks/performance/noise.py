@@ -9,9 +9,9 @@ from functools import partial
 import opendp.prelude as dp
 
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable, Run
-from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
-from dppca.common.privacy.noise.sampler import discrete_gaussian, discrete_laplace
-from dppca.common.privacy.noise.shares import gaussian_share, laplace_share
+from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.kernel.privacy.noise.sampler import discrete_gaussian, discrete_laplace
+from dppca.common.kernel.privacy.noise.shares import gaussian_share, laplace_share
 
 TITLE = "Exact noise"
 ABOUT = """

@@ -31,9 +31,9 @@ from dppca.common.aggregation.terms import Terms
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.durable.files import write_file
 from dppca.common.kernel.errors import UnreachableError
+from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.kernel.privacy.release import calibrate, draw
 from dppca.common.kernel.study import Study, Trust, study_from_canonical
-from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
-from dppca.common.privacy.release import calibrate, draw
 from dppca.common.transport.channels import SERVER_OPTIONS, reloading_server_credentials
 from dppca.common.transport.testbed import START_TIMEOUT_S, await_address
 from dppca.owner.client.calls import CuratorClient, countdown

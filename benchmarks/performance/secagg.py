@@ -22,7 +22,7 @@ from dppca.common.aggregation.streams import SEED_BYTES
 from dppca.common.aggregation.sum_messages import Opening, SealedSet, Upload, Vote
 from dppca.common.aggregation.terms import Terms
 from dppca.common.kernel.errors import ConflictError, OpeningRefusedError
-from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.deploy.simulation.aggregation import Aggregation
 from dppca.deploy.simulation.in_memory import Parties, make_parties
 

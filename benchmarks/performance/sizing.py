@@ -11,10 +11,10 @@ from benchmarks.performance.federation import CuratorProcess, make_study
 from benchmarks.performance.machine import run_apart
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
 from dppca.common.kernel.moments.moments import compute_moments, empty_moments
+from dppca.common.kernel.privacy.mechanisms import add_noise
+from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import encode
-from dppca.common.privacy.mechanisms import add_noise
-from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
-from dppca.common.privacy.release import calibrate
 
 TITLE = "Sizing"
 ABOUT = """

@@ -30,11 +30,11 @@ from benchmarks.studies import coded_rows
 from benchmarks.synthesis.subjects import load_subject
 from dppca.common.attestation.results import Result
 from dppca.common.kernel.moments.accumulation import accumulate_moments
+from dppca.common.kernel.privacy.mechanisms import Calibration, add_noise
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import Categorical, Column, Schema
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.mechanisms import Calibration, add_noise
-from dppca.common.privacy.noise.entropy import SeededEntropy
-from dppca.common.privacy.release import calibrate
 
 BOX, BALL = "by attributes", "rows in a ball"
 MOST_COMPONENTS = 10

@@ -18,7 +18,7 @@ values, so that a negative eigenvalue, which only noise makes, is sent with its 
   covers, so no epsilon holds and the label is `published-method`.
 - *Sound* (`sound_sites`): the site's release is the product's, sums and second moment of rows
   in the unit ball with exact noise for their joint sensitivity
-  (`dppca.common.privacy.sensitivity`, equation 8), and A_s its covariance about its own released
+  (`dppca.common.kernel.privacy.sensitivity`, equation 8), and A_s its covariance about its own released
   mean. All after that is computed from the release. Negative eigenvalues are left out.
 
 Local, then merged (Grammenos, Mendoza-Smith, Crowcroft and Mascolo 2020, the merge of two

@@ -1,6 +1,6 @@
 """What our release costs where a table's neighbour has one row more or less.
 
-The product's neighbours hold equally many rows and differ in one (`dppca.common.privacy`). Most
+The product's neighbours hold equally many rows and differ in one (`dppca.common.kernel.privacy`). Most
 makers of synthetic tables count otherwise: a neighbour has one row added or removed. To stand in
 one table, ours is calibrated for their relation, too.
 
@@ -30,11 +30,11 @@ from typing import Any
 
 from benchmarks.releases import BITS, state_privacy, state_study
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.privacy.accounting import rho_from_epsilon_delta
+from dppca.common.kernel.privacy.release import sensitivity_shape
+from dppca.common.kernel.privacy.sensitivity import BoxShape
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.accounting import rho_from_epsilon_delta
-from dppca.common.privacy.release import sensitivity_shape
-from dppca.common.privacy.sensitivity import BoxShape
 
 
 class Neighbours(StrEnum):

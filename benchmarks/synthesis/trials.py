@@ -34,16 +34,16 @@ from dppca.common.attestation.results import Published, Result
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.moments.accumulation import accumulate_moments
 from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.privacy.accounting import epsilon_from_rho, rho_from_epsilon_delta
+from dppca.common.kernel.privacy.composition import Round
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import Column, Numeric, Schema
 from dppca.common.kernel.study import Study
 from dppca.common.numerics.comparison import total_variation
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.numerics.table_forecast import forecast_tables
-from dppca.common.privacy.accounting import epsilon_from_rho, rho_from_epsilon_delta
-from dppca.common.privacy.composition import Round
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.noise.entropy import SeededEntropy
-from dppca.common.privacy.release import calibrate
 from dppca.common.synthesis.rows import SyntheticRows, synthesize
 from dppca.deploy.simulation.aggregation import Refinement
 from dppca.deploy.simulation.in_memory import Parties, continue_study

@@ -13,11 +13,11 @@ from dppca.common.aggregation.masking import mask
 from dppca.common.aggregation.sum_messages import Upload
 from dppca.common.aggregation.terms import Terms
 from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.noise.entropy import EntropySource
+from dppca.common.kernel.privacy.receipts import SOFTWARE
+from dppca.common.kernel.privacy.release import MomentReceipt, noise_moments, receipt_for
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.noise.entropy import EntropySource
-from dppca.common.privacy.receipts import SOFTWARE
-from dppca.common.privacy.release import MomentReceipt, noise_moments, receipt_for
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from dppca.common.aggregation.streams import SEED_BYTES, subtract_stream
 from dppca.common.aggregation.sum_messages import Statement, Upload
 from dppca.common.aggregation.terms import GUARDS, Terms, key_bytes
 from dppca.common.kernel.errors import IdentityError, SettingError
+from dppca.common.kernel.privacy.noise.entropy import EntropySource
 from dppca.common.kernel.signing import Purpose, sign
-from dppca.common.privacy.noise.entropy import EntropySource
 
 
 def mask(

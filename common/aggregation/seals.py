@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.hpke import (
 )
 
 from dppca.common.kernel.errors import ArtefactError, SealError, StudyError
-from dppca.common.privacy.noise.entropy import EntropySource
+from dppca.common.kernel.privacy.noise.entropy import EntropySource
 
 SEAL_OVERHEAD = 1136
 _LATTICE_SECRET, _SECRET = 64, 96

@@ -7,12 +7,17 @@ from typing import Annotated, Any
 from dppca.common.kernel.documents.amounts import Whole
 from dppca.common.kernel.documents.values import differing_keys
 from dppca.common.kernel.errors import AlteredError, ReceiptError, StudyError
+from dppca.common.kernel.privacy.composition import ComposedGuarantee, Round, compose_guarantee
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.release import (
+    MaskedClaims,
+    MomentReceipt,
+    receipt_for,
+    sensitivity_shape,
+)
+from dppca.common.kernel.privacy.sensitivity import Shape
 from dppca.common.kernel.schema.document import canonical_json
 from dppca.common.kernel.study import Study, study_from_canonical
-from dppca.common.privacy.composition import ComposedGuarantee, Round, compose_guarantee
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.release import MaskedClaims, MomentReceipt, receipt_for, sensitivity_shape
-from dppca.common.privacy.sensitivity import Shape
 
 
 @dataclass(frozen=True, slots=True)

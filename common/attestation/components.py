@@ -48,13 +48,13 @@ from dppca.common.attestation.sums import (
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import ReceiptError, SettingError, SignatureError, StudyError
 from dppca.common.kernel.identity.tls import Identity, Role
+from dppca.common.kernel.privacy.composition import Round
+from dppca.common.kernel.privacy.labels import Label
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.receipts import SOFTWARE
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema.document import canonical_json
 from dppca.common.kernel.study import Study, Trust, require_continues
-from dppca.common.privacy.composition import Round
-from dppca.common.privacy.labels import Label
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.receipts import SOFTWARE
-from dppca.common.privacy.release import calibrate
 
 KIND, KIND_OF_COUNTS = "components", "counts"
 _WHAT = "the receipt of the components"

@@ -37,7 +37,7 @@ from dppca.common.kernel.errors import (
     SignatureError,
 )
 from dppca.common.kernel.identity.tls import Identity, Role
-from dppca.common.privacy.release import MomentReceipt, read_moment_receipt
+from dppca.common.kernel.privacy.release import MomentReceipt, read_moment_receipt
 
 MAX_BYTES = 64 << 10
 _ACKNOWLEDGEMENT = "the acknowledgement"

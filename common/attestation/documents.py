@@ -8,7 +8,7 @@ from dppca.common.attestation.parties import MetCertificate
 from dppca.common.attestation.results import Share
 from dppca.common.attestation.signatures import VouchingAuthority
 from dppca.common.kernel.documents.values import DecimalText, DigestText, PathText
-from dppca.common.privacy.collusion import Collusion
+from dppca.common.kernel.privacy.collusion import Collusion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

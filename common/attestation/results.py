@@ -44,9 +44,9 @@ from dppca.common.kernel.moments.moments import (
     unpack_mean,
     unpack_tables,
 )
+from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema.document import canonical_json
 from dppca.common.kernel.study import Covariance, Study
-from dppca.common.privacy.labels import Label
 
 
 @dataclass(frozen=True, slots=True)

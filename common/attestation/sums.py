@@ -49,9 +49,9 @@ from dppca.common.kernel.errors import (
     StudyError,
     UploadError,
 )
+from dppca.common.kernel.privacy.release import MaskedClaims
 from dppca.common.kernel.signing import Purpose
 from dppca.common.kernel.study import Study, Trust
-from dppca.common.privacy.release import MaskedClaims
 
 _WHAT = "the receipt of the components"
 

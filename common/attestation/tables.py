@@ -38,14 +38,14 @@ from dppca.common.kernel.errors import (
     SignatureError,
 )
 from dppca.common.kernel.identity.tls import Role
+from dppca.common.kernel.privacy.composition import Round
+from dppca.common.kernel.privacy.labels import Label
+from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.schema import Column, Schema
 from dppca.common.kernel.schema.arrow import accepts, decoded_type, may_be_null
 from dppca.common.kernel.schema.attributes import Attribute, Date, list_labels
 from dppca.common.kernel.schema.columns import parse_column
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.composition import Round
-from dppca.common.privacy.labels import Label
-from dppca.common.privacy.mechanisms import Calibration
 
 KIND = "synthetic"
 _VERSION = 1

@@ -36,11 +36,11 @@ from math import ceil, sqrt
 from typing import Annotated
 
 from dppca.common.kernel.documents.amounts import decimal_text
+from dppca.common.kernel.privacy.laws import NoiseLaw
+from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 from dppca.common.kernel.study import Study
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
-from dppca.common.privacy.laws import NoiseLaw
-from dppca.common.privacy.mechanisms import Calibration
 
 LOST_FROM = 0.4
 """Standard deviation of a correlation's noise from which on the correlation is lost."""
@@ -74,7 +74,7 @@ def judge_relations(
 ) -> Relations | None:
     """Compare a study's noise with rule (1).
 
-    ``calibration`` is the study's, by `dppca.common.privacy.release.calibrate`; ``owner_rows`` are
+    ``calibration`` is the study's, by `dppca.common.kernel.privacy.release.calibrate`; ``owner_rows`` are
     the rows of each owner that takes part, all at least 1. Return None for rows of the unit ball
     and for a single attribute.
     """

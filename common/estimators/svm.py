@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dppca.common.estimators.base.classifier import Classifier, Gamma, make_svm, svm_scores
 from dppca.common.estimators.base.guarantee import Guarantee
-from dppca.common.privacy.labels import Label
+from dppca.common.kernel.privacy.labels import Label
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -21,7 +21,7 @@ from dppca.common.kernel.documents.amounts import left_text, spent_text
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.durable.clock import duration_text, utc_now
-from dppca.common.privacy.receipts import SOFTWARE
+from dppca.common.kernel.privacy.receipts import SOFTWARE
 from dppca.common.shell.packages import require_package
 
 if TYPE_CHECKING:

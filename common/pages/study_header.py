@@ -2,10 +2,10 @@
 
 from dppca.common.kernel.documents.amounts import decimal_text, spent_text
 from dppca.common.kernel.documents.messages import StudyState
+from dppca.common.kernel.privacy.composition import Round, compose_guarantee
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
 from dppca.common.pages.rendering import exact_time, show_state
-from dppca.common.privacy.composition import Round, compose_guarantee
-from dppca.common.privacy.release import calibrate
 
 
 def study_header(

@@ -21,11 +21,11 @@ from typing import ClassVar
 
 from dppca.common.estimators.base.settings import check_rows_per_person, parse_delta, parse_epsilon
 from dppca.common.kernel.documents.amounts import round_up
+from dppca.common.kernel.privacy.accounting import epsilon_from_rho
+from dppca.common.kernel.privacy.laws import GaussianLaw
+from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
+from dppca.common.kernel.privacy.sensitivity import Sensitivity
 from dppca.common.papers.base.component_svm import ComponentSVM, PublishedNoise
-from dppca.common.privacy.accounting import epsilon_from_rho
-from dppca.common.privacy.laws import GaussianLaw
-from dppca.common.privacy.mechanisms import Calibration, calibrate_noise
-from dppca.common.privacy.sensitivity import Sensitivity
 
 
 class AGSVM(ComponentSVM):

@@ -5,7 +5,7 @@ As printed, each entry of one triangle of ``A = X^T X / n`` gets Laplace noise o
     b = 2 d / (n epsilon)                                                                       (1)
 
 for an L1 sensitivity of 2d/n. That is valid for rows in the unit ball and loose: replacing one row
-moves the triangle by at most (d/sqrt(2) + 1)/n (`dppca.common.privacy.sensitivity`, equation 5), so
+moves the triangle by at most (d/sqrt(2) + 1)/n (`dppca.common.kernel.privacy.sensitivity`, equation 5), so
 A' really spends ``epsilon (d/sqrt(2) + 1) / (2d)``. The sound form adds the exact discrete Laplace
 for that smaller sensitivity.
 
@@ -21,10 +21,10 @@ from typing import ClassVar
 
 from dppca.common.estimators.base.settings import check_rows_per_person, parse_epsilon, refuse_delta
 from dppca.common.kernel.documents.amounts import round_up
+from dppca.common.kernel.privacy.laws import LaplaceLaw
+from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
+from dppca.common.kernel.privacy.sensitivity import BallShape, Sensitivity, real_l1
 from dppca.common.papers.base.component_svm import ComponentSVM, PublishedNoise
-from dppca.common.privacy.laws import LaplaceLaw
-from dppca.common.privacy.mechanisms import Calibration, calibrate_noise
-from dppca.common.privacy.sensitivity import BallShape, Sensitivity, real_l1
 
 
 class DPPCASVM(ComponentSVM):

@@ -56,12 +56,12 @@ from dppca.common.estimators.base.settings import (
     parse_epsilon,
 )
 from dppca.common.kernel.documents.amounts import round_up
+from dppca.common.kernel.privacy.accounting import PrivacyCost, epsilon_from_rho
+from dppca.common.kernel.privacy.labels import Label
 from dppca.common.numerics.spectrum.pca import decompose
 from dppca.common.papers.base.noised_rows import plan_rows, release_rows
 from dppca.common.papers.base.randomized_response import randomised_response
 from dppca.common.papers.base.releasable import ReleasableClassifier
-from dppca.common.privacy.accounting import PrivacyCost, epsilon_from_rho
-from dppca.common.privacy.labels import Label
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -65,12 +65,12 @@ from dppca.common.estimators.base.weight_noise import (
 )
 from dppca.common.estimators.dpsvm import append_constant
 from dppca.common.kernel.moments.rowwise import products
+from dppca.common.kernel.privacy.laws import law_for
+from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
+from dppca.common.kernel.privacy.sensitivity import Sensitivity
 from dppca.common.numerics.spectrum.pca import decompose
 from dppca.common.papers.base.releasable import ReleasableClassifier
 from dppca.common.papers.base.second_moment import plan_second_moment, release_second_moment
-from dppca.common.privacy.laws import law_for
-from dppca.common.privacy.mechanisms import Calibration, calibrate_noise
-from dppca.common.privacy.sensitivity import Sensitivity
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -30,13 +30,13 @@ from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.messages import METADATA_KEY, Form
 from dppca.common.kernel.durable.files import replacing, writing
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.privacy.accounting import PrivacyCost
+from dppca.common.kernel.privacy.laws import LAWS
+from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
+from dppca.common.kernel.privacy.sensitivity import TablesShape, sensitivity
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.study import GrownTrees, Study
 from dppca.common.numerics.synthesis.tree_growth import grow_trees
-from dppca.common.privacy.accounting import PrivacyCost
-from dppca.common.privacy.laws import LAWS
-from dppca.common.privacy.mechanisms import Calibration, calibrate_noise
-from dppca.common.privacy.sensitivity import TablesShape, sensitivity
 from dppca.common.synthesis.rows import make_generator, synthesize
 from dppca.common.verification.table_files import labelled_writer, with_metadata
 

@@ -32,6 +32,11 @@ from dppca.common.attestation.tables import make_claims
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import SchemaMismatchError, SettingError
 from dppca.common.kernel.moments.threads import one_blas_thread
+from dppca.common.kernel.privacy.composition import Round
+from dppca.common.kernel.privacy.labels import Label
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.receipts import SOFTWARE
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import Column, Partition, Schema
 from dppca.common.kernel.schema.arrow import decoded_array, decoded_fields
 from dppca.common.kernel.schema.decoding import decode_columns
@@ -43,11 +48,6 @@ from dppca.common.numerics.synthesis.cell_values import draw_in_cells, leave_mis
 from dppca.common.numerics.synthesis.discretize import discretize
 from dppca.common.numerics.synthesis.rows import fit_released
 from dppca.common.numerics.synthesis.tilt import Counted, TiltQuality
-from dppca.common.privacy.composition import Round
-from dppca.common.privacy.labels import Label
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.receipts import SOFTWARE
-from dppca.common.privacy.release import calibrate
 
 MAX_VALUES = 1 << 28
 """Limit of coded values that are brought to valid values at once, 2 GiB."""

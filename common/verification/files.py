@@ -23,9 +23,9 @@ from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import ArtefactError, SettingError
 from dppca.common.kernel.identity.revoked import RevocationList
-from dppca.common.privacy.collusion import foresee_collusion
-from dppca.common.privacy.labels import Label
-from dppca.common.privacy.laws import LAWS
+from dppca.common.kernel.privacy.collusion import foresee_collusion
+from dppca.common.kernel.privacy.labels import Label
+from dppca.common.kernel.privacy.laws import LAWS
 
 _MODEL, _COMPONENTS, _TABLE = "model", "components", "synthetic"
 _SUFFIXES = {

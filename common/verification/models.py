@@ -34,9 +34,9 @@ from dppca.common.estimators.base.weight_noise import count_machines
 from dppca.common.kernel.documents.amounts import parse_decimal
 from dppca.common.kernel.errors import AlteredError, DppcaError, ReceiptError, SignatureError
 from dppca.common.kernel.identity.tls import Role
+from dppca.common.kernel.privacy.labels import Label
+from dppca.common.kernel.privacy.receipts import NoiseSection, read_receipt
 from dppca.common.kernel.schema import Schema
-from dppca.common.privacy.labels import Label
-from dppca.common.privacy.receipts import NoiseSection, read_receipt
 from dppca.common.verification.model_archives import (
     ARCHIVE_ERRORS,
     KIND,

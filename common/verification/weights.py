@@ -19,9 +19,9 @@ from dppca.common.estimators.base.weight_noise import (
     split_over,
 )
 from dppca.common.kernel.errors import ReceiptError
+from dppca.common.kernel.privacy.receipts import Claims, Receipt
 from dppca.common.kernel.schema import Binary, Categorical, Schema
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.receipts import Claims, Receipt
 
 METHOD = "dp-svm"
 INTERCEPT_SCALING = 1.0

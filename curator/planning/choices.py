@@ -14,13 +14,13 @@ from typing import Annotated, Any
 from dppca.common.kernel.documents.names import nearest_name
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
+from dppca.common.kernel.privacy.release import sensitivity_shape
+from dppca.common.kernel.privacy.sensitivity import sensitivity
 from dppca.common.kernel.schema import MAX_COLUMNS, Numeric, Schema
 from dppca.common.kernel.schema.document import MAX_TARGETS
 from dppca.common.kernel.study import Study
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
-from dppca.common.privacy.mechanisms import Calibration, calibrate_noise
-from dppca.common.privacy.release import sensitivity_shape
-from dppca.common.privacy.sensitivity import sensitivity
 
 AS_WRITTEN = "as written"
 _TREES = {"count": 20, "leaves": 64, "seed": 1}

@@ -26,14 +26,14 @@ import numpy as np
 
 from dppca.common.estimators.relations import least_epsilon, least_owners
 from dppca.common.kernel.errors import RangeError, StudyError
+from dppca.common.kernel.privacy.accounting import require_delta, require_epsilon
+from dppca.common.kernel.privacy.laws import NoiseLaw
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import ComponentRule, Study, make_privacy
 from dppca.common.numerics.forecast import ForecastSimulation, UtilityForecast
 from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.numerics.table_forecast import forecast_tables
-from dppca.common.privacy.accounting import require_delta, require_epsilon
-from dppca.common.privacy.laws import NoiseLaw
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.release import calibrate
 from dppca.curator.planning.assumptions import Assumption
 
 GOOD, POOR = 0.9, 0.5

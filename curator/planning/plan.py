@@ -27,12 +27,12 @@ from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.tables import html_table, html_text
 from dppca.common.kernel.documents.values import DigestText, PathText
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.privacy.laws import LAWS, NoiseLaw
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 from dppca.common.kernel.study import Covariance, Study, Trust
 from dppca.common.numerics.spectrum.pca import count_components
 from dppca.common.numerics.synthesis.heaps import find_wide_bins
-from dppca.common.privacy.laws import LAWS, NoiseLaw
-from dppca.common.privacy.release import calibrate
 from dppca.common.synthesis.refinement import PlannedRounds, plan_rounds
 from dppca.curator.planning.assumptions import Assumption
 from dppca.curator.planning.choices import Choice, compare_choices

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dppca.common.privacy.laws import LAWS
+from dppca.common.kernel.privacy.laws import LAWS
 from dppca.common.shell.plotting import (
     BLUE,
     DPI,

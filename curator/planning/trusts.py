@@ -10,10 +10,10 @@ from math import sqrt
 from typing import Annotated
 
 from dppca.common.kernel.errors import SettingError, StudyError
+from dppca.common.kernel.privacy.collusion import Collusion, foresee_collusion
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Covariance, Study, Trust
-from dppca.common.privacy.collusion import Collusion, foresee_collusion
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.release import calibrate
 from dppca.curator.planning.assumptions import Assumption
 from dppca.curator.planning.forecaster import Feasibility, Forecaster, PlanForecast
 

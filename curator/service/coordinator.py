@@ -43,10 +43,10 @@ from dppca.common.kernel.errors import (
     UnknownStudyError,
     UnreachableError,
 )
+from dppca.common.kernel.privacy.composition import Round
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study, Trust
-from dppca.common.privacy.composition import Round
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.release import calibrate
 from dppca.curator.observability.log import LOGGER, log_event
 from dppca.curator.service.group_commit import GroupCommit
 from dppca.curator.service.masked_sums import digest_set, read_evidence, read_openings, read_uploads

@@ -27,7 +27,7 @@ from datetime import datetime
 
 from dppca.common.kernel.durable.checkpoints import checkpoint
 from dppca.common.kernel.errors import DppcaError, UnknownStudyError
-from dppca.common.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.curator.store import Spool, SqliteStore
 from dppca.curator.study import admission
 from dppca.curator.study.admission import UploadDecision

@@ -50,9 +50,9 @@ from dppca.common.kernel.errors import (
     UnknownStudyError,
     UploadError,
 )
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.release import MaskedClaims
 from dppca.common.kernel.study import Study, Trust
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.release import MaskedClaims
 from dppca.curator.study.lifecycle import Transition, next_state
 from dppca.curator.study.sealed_set import make_terms
 from dppca.curator.study.study_record import (

@@ -1,7 +1,7 @@
 """Joint components from the owners' noised releases: pure, one vector in memory at a time.
 
 Theory. Releases are integers modulo 2**64, and so is their sum: it does not depend on an order.
-`dppca.common.privacy.mechanisms` keeps a true sum within 63 bits, so it is read back exactly. With
+`dppca.common.kernel.privacy.mechanisms` keeps a true sum within 63 bits, so it is read back exactly. With
 ``trust: aggregate`` the releases are masked, and the openings remove the masks from their sum only
 (`dppca.common.aggregation.pooling`). Dividing by the public number of rows gives raw moments of all
 rows together; pooling *raw* moments keeps the variance between the owners' means. The mean of the
@@ -11,7 +11,7 @@ is formed in the order of names.
 Everything here is post-processing of private data: it costs nothing. The noise edge is simulated
 from a seed, the study's digest, so that every holder of the releases computes the same bytes.
 
-`dppca.common.privacy.composition` gives the guarantee of the federation, over all owners of the
+`dppca.common.kernel.privacy.composition` gives the guarantee of the federation, over all owners of the
 study.
 """
 
@@ -28,6 +28,9 @@ from dppca.common.attestation.claims import describe_federation
 from dppca.common.attestation.results import Result, ResultHeader
 from dppca.common.kernel.errors import StudyStateError
 from dppca.common.kernel.moments.moments import unpack
+from dppca.common.kernel.privacy.composition import Round
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.receipts import SOFTWARE
 from dppca.common.kernel.study import Covariance, Study
 from dppca.common.numerics.spectrum.noise_edge import noise_edge
 from dppca.common.numerics.spectrum.pca import (
@@ -36,9 +39,6 @@ from dppca.common.numerics.spectrum.pca import (
     empty_covariance,
     pooled_covariance,
 )
-from dppca.common.privacy.composition import Round
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.receipts import SOFTWARE
 from dppca.curator.study.sealed_set import make_terms
 from dppca.curator.study.study_record import Contribution
 

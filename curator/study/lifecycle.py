@@ -35,8 +35,8 @@ from dppca.common.kernel.errors import (
     StudyError,
     StudyStateError,
 )
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study, Trust, require_continues
-from dppca.common.privacy.release import calibrate
 from dppca.curator.study.sealed_set import is_opened, make_terms, missing_openers, open_by_passed
 from dppca.curator.study.study_record import Contribution, Sealing, StoredResult, StudyRecord
 

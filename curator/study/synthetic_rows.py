@@ -26,6 +26,10 @@ from dppca.common.attestation.envelopes import unchecked_predicate
 from dppca.common.attestation.tables import make_claims
 from dppca.common.kernel.documents.messages import METADATA_KEY, Form
 from dppca.common.kernel.errors import UploadError
+from dppca.common.kernel.privacy.composition import Round
+from dppca.common.kernel.privacy.labels import Label
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.receipts import SOFTWARE
 from dppca.common.kernel.schema.arrow import (
     accepts,
     conform,
@@ -35,10 +39,6 @@ from dppca.common.kernel.schema.arrow import (
 )
 from dppca.common.kernel.schema.attributes import Date, Numeric, list_labels
 from dppca.common.kernel.schema.document import Schema, canonical_json
-from dppca.common.privacy.composition import Round
-from dppca.common.privacy.labels import Label
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.receipts import SOFTWARE
 from dppca.curator.study.lifecycle import require_result
 from dppca.curator.study.row_streams import FAULTS, check_messages
 from dppca.curator.study.study_record import Publication, StudyRecord

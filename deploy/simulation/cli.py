@@ -416,7 +416,7 @@ def _simulate_in_containers(
 
 
 def _read_study(file: Path) -> Study:
-    from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
+    from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
     from dppca.deploy.simulation.in_memory import read_study
 
     return read_study(read_text(file), entropy=OperatingSystemEntropy())

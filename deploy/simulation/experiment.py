@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.privacy.composition import ComposedGuarantee, Round, compose_guarantee
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import Column, Numeric, Schema, encode, known_labels
 from dppca.common.kernel.study import AGGREGATE_ONLY_FIELDS, Study, study_from_mapping
 from dppca.common.numerics.comparison import count_cells, summarise_pairs, variations
 from dppca.common.numerics.values import count_values
 from dppca.common.pages.rendering import check_report
-from dppca.common.privacy.composition import ComposedGuarantee, Round, compose_guarantee
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.release import calibrate
 from dppca.common.shell.plotting import write_figures
 from dppca.common.verification.components import kept_components
 from dppca.deploy.simulation.aggregation import Aggregation, Refinement, describe_refinement

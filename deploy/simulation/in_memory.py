@@ -31,13 +31,13 @@ from dppca.common.attestation.results import Published, Result, result_to_bytes
 from dppca.common.kernel.documents.messages import RELEASE_ID_BYTES, StudyState
 from dppca.common.kernel.durable.files import PRIVATE
 from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.privacy.accounting import Budget
+from dppca.common.kernel.privacy.composition import Round
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.noise.entropy import EntropySource
+from dppca.common.kernel.privacy.release import Release, calibrate
 from dppca.common.kernel.signing import Purpose, sign
 from dppca.common.kernel.study import Study, Trust, load_study_file, study_from_mapping
-from dppca.common.privacy.accounting import Budget
-from dppca.common.privacy.composition import Round
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.noise.entropy import EntropySource
-from dppca.common.privacy.release import Release, calibrate
 from dppca.common.synthesis.refinement import choose_size, draft_text, refine, write_rows
 from dppca.curator.study import lifecycle
 from dppca.curator.study.admission import contribute, require_masked

@@ -26,6 +26,10 @@ from dppca.common.kernel.documents.tables import html_table, html_text
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import DataError, PrivacyError, SettingError
 from dppca.common.kernel.moments.accumulation import accumulate_moments
+from dppca.common.kernel.privacy.accounting import PrivacyCost
+from dppca.common.kernel.privacy.composition import ComposedGuarantee, Round, compose_guarantee
+from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import Column, Schema, encode
 from dppca.common.kernel.schema.frames import (
     find_library,
@@ -36,10 +40,6 @@ from dppca.common.kernel.schema.frames import (
 )
 from dppca.common.kernel.study import Study
 from dppca.common.numerics.values import ValueCounts, count_values
-from dppca.common.privacy.accounting import PrivacyCost
-from dppca.common.privacy.composition import ComposedGuarantee, Round, compose_guarantee
-from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
-from dppca.common.privacy.release import calibrate
 from dppca.common.shell.pictures import biplot_figure, loadings_figure
 from dppca.common.synthesis.rows import SyntheticRows, make_generator, synthesize
 from dppca.common.verification.components import Components, make_components

@@ -17,10 +17,10 @@ from dppca.common.attestation.results import Result
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.moments.accumulation import accumulate_moments
+from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.kernel.schema import Column, known_labels
 from dppca.common.kernel.schema.frames import read_frame
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.deploy.simulation.evaluate import Utility, evaluate
 from dppca.deploy.simulation.experiment import ExperimentRequest, join_columns, read_columns
 from dppca.deploy.simulation.holdings import hold_rows, write_table

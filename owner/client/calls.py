@@ -46,13 +46,13 @@ from dppca.common.kernel.identity.tls import (
     parse_certificate,
     parse_identity,
 )
+from dppca.common.kernel.privacy.release import MomentReceipt
 from dppca.common.kernel.study import (
     Study,
     require_continues,
     study_from_canonical,
     study_from_yaml,
 )
-from dppca.common.privacy.release import MomentReceipt
 from dppca.common.transport.channels import (
     CALL_TIMEOUT_S,
     CHUNK_BYTES,

@@ -22,8 +22,8 @@ from dppca.common.attestation.contributions import (
 )
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.kernel.errors import ReceiptError, SettingError, SignatureError
+from dppca.common.kernel.privacy.release import MomentReceipt, calibrate
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.release import MomentReceipt, calibrate
 from dppca.owner.client.calls import HeldContribution
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Disowning, Recovery, time_text

@@ -12,9 +12,9 @@ from dppca.common.kernel.errors import (
     SchemaMismatchError,
     SettingError,
 )
+from dppca.common.kernel.privacy.accounting import NO_COST, PrivacyCost, rho_from_epsilon_delta
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study, study_from_yaml
-from dppca.common.privacy.accounting import NO_COST, PrivacyCost, rho_from_epsilon_delta
-from dppca.common.privacy.release import calibrate
 from dppca.owner.ledger import tools
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Recovery, Reservation

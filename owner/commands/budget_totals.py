@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dppca.common.kernel.errors import NoPolicyError, SettingError
-from dppca.common.privacy.accounting import NO_COST
+from dppca.common.kernel.privacy.accounting import NO_COST
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.database import StoredRelease
 from dppca.owner.ledger.entries import Recovery, Reservation

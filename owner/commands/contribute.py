@@ -10,8 +10,8 @@ from dppca.common.kernel.durable.checkpoints import checkpoint
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import SignatureError
 from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.transport.channels import Patience
 from dppca.owner.client.calls import (
     Acknowledgement,

@@ -92,7 +92,7 @@ def make_identity(site: Site, study_name: str, *, opener: bool) -> IdentityDocum
 
 def _offer(site: Site, study: str) -> OpenerIdentity:
     from dppca.common.kernel.durable.clock import utc_now
-    from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
+    from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
     from dppca.owner.ledger.database import open_ledger
     from dppca.owner.release.opening import offer_key
 

@@ -13,9 +13,9 @@ from dppca.common.attestation.results import Result
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.identity.tls import load_credentials
+from dppca.common.kernel.privacy.labels import Label
+from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.labels import Label
-from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.shell.console import progress, say
 from dppca.common.verification.models import sign_model
 from dppca.owner.client.calls import require_newest_ledger

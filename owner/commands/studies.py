@@ -21,8 +21,8 @@ from dppca.common.kernel.errors import (
     UnreachableError,
     UploadError,
 )
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.release import calibrate
 from dppca.common.shell.console import say
 from dppca.owner.client.calls import POLL_S, CuratorClient, StudySummary
 from dppca.owner.commands.coverage import find_uncovered

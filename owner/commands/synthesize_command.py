@@ -49,7 +49,7 @@ def command(
       dppca-owner synthesize nltcs --publish
     """
     from dppca.common.kernel.documents.messages import Form
-    from dppca.common.privacy.labels import Label
+    from dppca.common.kernel.privacy.labels import Label
     from dppca.owner.commands.synthesize import (
         default_rows,
         forms_at,

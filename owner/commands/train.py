@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dppca.common.privacy.labels import Label
+from dppca.common.kernel.privacy.labels import Label
 from dppca.common.shell.console import FILE, emit, prints, progress
 from dppca.owner.commands.options import data_set_option, study_argument
 from dppca.owner.models.catalogue import (

@@ -47,7 +47,7 @@ from dppca.common.kernel.errors import (
     SettingError,
     StudyStateError,
 )
-from dppca.common.privacy.accounting import NO_COST, PrivacyCost
+from dppca.common.kernel.privacy.accounting import NO_COST, PrivacyCost
 from dppca.owner.ledger.entries import (
     Commitment,
     Delivery,

@@ -15,9 +15,9 @@ from enum import StrEnum
 from typing import Annotated, Self
 
 from dppca.common.kernel.documents.values import DigestText, TimeText
-from dppca.common.privacy.accounting import PrivacyCost
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.receipts import CostFields, cost_fields
+from dppca.common.kernel.privacy.accounting import PrivacyCost
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.receipts import CostFields, cost_fields
 from dppca.owner.ledger.populations import Account
 
 

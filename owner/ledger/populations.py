@@ -38,7 +38,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from dppca.common.privacy.accounting import Budget, PrivacyCost
+from dppca.common.kernel.privacy.accounting import Budget, PrivacyCost
 
 _SOURCE = "source "  # no name has a space
 

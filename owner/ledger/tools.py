@@ -11,9 +11,9 @@ from typing import Annotated, NotRequired, cast
 from dppca.common.attestation.claims import require_implied
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.errors import ArtefactError, ChainError, LedgerCorruptError, ReceiptError
+from dppca.common.kernel.privacy.accounting import Budget, PrivacyCost
+from dppca.common.kernel.privacy.release import calibrate, receipt_from_bytes
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.accounting import Budget, PrivacyCost
-from dppca.common.privacy.release import calibrate, receipt_from_bytes
 from dppca.owner.ledger.chain import History, LedgerRow, damaged
 from dppca.owner.ledger.entries import Reservation
 from dppca.owner.ledger.entry_documents import EntryDocument

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from dppca.common.kernel.errors import SettingError
-from dppca.common.privacy.labels import Label
+from dppca.common.kernel.privacy.labels import Label
 
 LINEAR, RBF = "linear", "rbf"
 DPPCA_SVM, DP_SVM = "dppca-svm", "dp-svm"

@@ -17,9 +17,9 @@ from sklearn.svm import SVC, LinearSVC
 from dppca.common.estimators.base.classifier import Classifier
 from dppca.common.estimators.base.weight_noise import count_machines
 from dppca.common.kernel.errors import ArtefactError, InputError
+from dppca.common.kernel.privacy.labels import Label
+from dppca.common.kernel.privacy.receipts import read_receipt
 from dppca.common.kernel.schema import Binary, Categorical, Schema
-from dppca.common.privacy.labels import Label
-from dppca.common.privacy.receipts import read_receipt
 from dppca.common.verification.model_archives import ARCHIVE_ERRORS, ModelArchive, open_archive
 from dppca.common.verification.weights import WeightClaims, WeightReceipt, weights_digest
 from dppca.owner.models.catalogue import LINEAR, METHODS

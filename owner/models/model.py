@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from dppca.common.attestation.envelopes import SignedFile, write_signed
 from dppca.common.estimators.base.classifier import Classifier
 from dppca.common.kernel.errors import ArtefactError
+from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema import Binary, Categorical, Column, Schema
-from dppca.common.privacy.labels import Label
 from dppca.common.verification.model_archives import KIND, VERSION, ModelArchive, pack_archive
 from dppca.common.verification.weights import WeightReceipt
 from dppca.owner.models.estimators import KINDS, describe_settings

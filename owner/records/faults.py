@@ -16,10 +16,10 @@ from enum import StrEnum
 from itertools import islice
 from typing import Annotated
 
+from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema import Attribute, Categorical, Numeric
 from dppca.common.kernel.schema.attributes import Date, Ordinal, list_labels
 from dppca.common.kernel.study import FaultRule
-from dppca.common.privacy.labels import Label
 
 WARNING = (
     "These counts are site-only: do not send them, and do not choose bounds or categories by them; "

@@ -36,12 +36,12 @@ from dppca.common.aggregation.terms import Terms
 from dppca.common.estimators.relations import Relations, judge_relations
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import BudgetExceededError, StudyStateError
+from dppca.common.kernel.privacy.composition import ComposedGuarantee, Round, compose_guarantee
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
 from dppca.common.numerics.forecast import largest_total_variance
 from dppca.common.numerics.spectrum.noise_edge import noise_edge
-from dppca.common.privacy.composition import ComposedGuarantee, Round, compose_guarantee
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.release import calibrate
 from dppca.owner.ledger.chain import History, admit_charge, require_data_set
 from dppca.owner.ledger.entries import Recovery, ReleaseKind, ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account, admits_total, remaining, spent

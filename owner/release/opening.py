@@ -26,9 +26,9 @@ from dppca.common.aggregation.sum_messages import Opening, SealedSet, Vote
 from dppca.common.aggregation.terms import OfferedKey, Terms
 from dppca.common.kernel.durable.checkpoints import checkpoint
 from dppca.common.kernel.errors import OpeningRefusedError
+from dppca.common.kernel.privacy.noise.entropy import EntropySource
 from dppca.common.kernel.signing import Purpose, sign
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.noise.entropy import EntropySource
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.database import Ledger
 from dppca.owner.ledger.openers import OpenerRecord

@@ -32,10 +32,10 @@ from dppca.common.aggregation.terms import Terms
 from dppca.common.kernel.documents.messages import RELEASE_ID_BYTES
 from dppca.common.kernel.durable.checkpoints import checkpoint
 from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.noise.entropy import EntropySource
+from dppca.common.kernel.privacy.release import Release, draw
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.noise.entropy import EntropySource
-from dppca.common.privacy.release import Release, draw
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.database import Ledger, NoisedRelease, StoredRelease
 from dppca.owner.ledger.entries import ReleaseRequest, Reservation

@@ -43,13 +43,13 @@ from dppca.common.estimators.base.weight_noise import WeightPlan, weights_on_gri
 from dppca.common.estimators.dpsvm import append_constant
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import ArtefactError, SchemaMismatchError, SettingError
+from dppca.common.kernel.privacy.labels import Label
+from dppca.common.kernel.privacy.mechanisms import add_noise
+from dppca.common.kernel.privacy.noise.entropy import EntropySource
+from dppca.common.kernel.privacy.receipts import SOFTWARE, NoiseSection, Receipt
 from dppca.common.kernel.schema import Column
 from dppca.common.kernel.schema.document import canonical_json
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.labels import Label
-from dppca.common.privacy.mechanisms import add_noise
-from dppca.common.privacy.noise.entropy import EntropySource
-from dppca.common.privacy.receipts import SOFTWARE, NoiseSection, Receipt
 from dppca.common.verification.weights import (
     METHOD,
     WeightReceipt,

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from dppca.common.kernel.documents.amounts import decimal_text, left_text, spent_text
 from dppca.common.kernel.documents.values import DigestText
-from dppca.common.privacy.accounting import PrivacyCost
+from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.owner.ledger.entries import ReleaseRequest
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.release.contribution import BudgetStatus

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from dppca.common.estimators.base.weight_noise import split_over
 from dppca.common.kernel.documents.amounts import decimal_text
-from dppca.common.privacy.labels import Label
+from dppca.common.kernel.privacy.labels import Label
 from dppca.owner.ledger.entries import ReleaseRequest
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.release.contribution import BudgetStatus, NextStep

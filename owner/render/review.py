@@ -18,9 +18,9 @@ from dppca.common.kernel.documents.tables import text_table
 from dppca.common.kernel.documents.values import DigestText, TimeText
 from dppca.common.kernel.errors import DppcaError
 from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.privacy.collusion import foresee_collusion
+from dppca.common.kernel.privacy.composition import ComposedGuarantee, describe_overlap
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.collusion import foresee_collusion
-from dppca.common.privacy.composition import ComposedGuarantee, describe_overlap
 from dppca.common.synthesis.refinement import Regrown
 from dppca.owner.records.faults import CheckReport, KeyReport
 from dppca.owner.release.contribution import BudgetStatus, Forecast, NextStep, Review, forecast

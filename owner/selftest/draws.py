@@ -1,4 +1,4 @@
-"""Audits of the noise of `dppca.common.privacy.release.draw`, which draws every release.
+"""Audits of the noise of `dppca.common.kernel.privacy.release.draw`, which draws every release.
 
 The moments belong to tables so small that all their neighbours can be searched. So the change that
 the noise must hide is found, and not computed by the formula that calibrates it. The bytes come
@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 
 from dppca.common.kernel.moments.moments import Moments, compute_moments
+from dppca.common.kernel.privacy.laws import LAWS
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.noise.entropy import EntropySource, OperatingSystemEntropy
+from dppca.common.kernel.privacy.release import calibrate, draw
 from dppca.common.kernel.schema import Column, encode, find_cells
 from dppca.common.kernel.schema.attributes import list_labels
 from dppca.common.kernel.study import Study, study_from_mapping
-from dppca.common.privacy.laws import LAWS
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.noise.entropy import EntropySource, OperatingSystemEntropy
-from dppca.common.privacy.release import calibrate, draw
 from dppca.owner.selftest.findings import Finding
 from dppca.owner.selftest.judging import LEVEL, judge_independence, judge_law
 from dppca.owner.selftest.judging import judge_randomness as _randomness

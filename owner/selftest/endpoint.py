@@ -29,8 +29,8 @@ from dppca.common.kernel.errors import (
     ReceiptError,
     SignatureError,
 )
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study, study_from_mapping
-from dppca.common.privacy.release import calibrate
 from dppca.owner.ledger.file import read_history
 from dppca.owner.records.table import moments_of_table, open_table
 from dppca.owner.selftest.findings import Finding

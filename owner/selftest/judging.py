@@ -7,7 +7,7 @@ its parts share; the statistics and their bounds are `dppca.owner.selftest.laws`
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.privacy.laws import NoiseLaw
+from dppca.common.kernel.privacy.laws import NoiseLaw
 from dppca.owner.selftest.findings import Finding
 from dppca.owner.selftest.laws import (
     bins,

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, rfft
 from scipy.stats import binom
 
-from dppca.common.privacy.laws import NoiseLaw
+from dppca.common.kernel.privacy.laws import NoiseLaw
 
 _N_BINS = 16
 _RARE = 20  # expected draws beyond the outermost place that `extremes` looks at

@@ -21,10 +21,10 @@ from dppca.common.aggregation.sum_messages import SealedSet, Upload
 from dppca.common.aggregation.terms import Member, OfferedKey, Terms, key_bytes
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import DppcaError
+from dppca.common.kernel.privacy.mechanisms import add_noise
+from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.signing import Purpose, sign
-from dppca.common.privacy.mechanisms import add_noise
-from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
-from dppca.common.privacy.release import calibrate
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.file import read_history
 from dppca.owner.release.opening import Opener, make_answer, open_once

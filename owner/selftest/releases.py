@@ -27,12 +27,12 @@ from dppca.common.aggregation.sum_messages import Upload
 from dppca.common.aggregation.terms import GUARDS, Terms, key_bytes
 from dppca.common.attestation.results import Result, ResultHeader
 from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.privacy.accounting import Budget
+from dppca.common.kernel.privacy.laws import LAWS, NoiseLaw
+from dppca.common.kernel.privacy.noise.entropy import EntropySource, OperatingSystemEntropy
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.signing import Purpose, sign
 from dppca.common.kernel.study import Study, study_from_mapping
-from dppca.common.privacy.accounting import Budget
-from dppca.common.privacy.laws import LAWS, NoiseLaw
-from dppca.common.privacy.noise.entropy import EntropySource, OperatingSystemEntropy
-from dppca.common.privacy.release import calibrate
 from dppca.common.verification.model_archives import open_archive
 from dppca.owner.ledger.entries import ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account, Population

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.kernel.privacy.laws import LAWS
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.laws import LAWS
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.release import calibrate
 from dppca.owner.records.table import open_table
 from dppca.owner.release.weights import plan_release, request_weights
 from dppca.owner.selftest.draws import find_neighbours

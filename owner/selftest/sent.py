@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.attestation.results import result_from_bytes
+from dppca.common.kernel.privacy.laws import NoiseLaw
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.laws import NoiseLaw
-from dppca.common.privacy.release import calibrate
 from dppca.common.verification.model_archives import open_archive
 from dppca.owner.records.table import moments_of_table, open_table
 from dppca.owner.release.weights import plan_release, request_weights

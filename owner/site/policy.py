@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from dppca.common.kernel.durable.files import require_absent
 from dppca.common.kernel.errors import NoPolicyError, SettingError
-from dppca.common.privacy.accounting import Budget
+from dppca.common.kernel.privacy.accounting import Budget
 from dppca.owner.engines.addresses import LOCAL
 from dppca.owner.ledger.populations import Account, Population
 from dppca.owner.records.locations import Location, digest_location, find_shared_rows

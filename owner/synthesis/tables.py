@@ -25,7 +25,7 @@ from dppca.common.attestation.tables import SUFFIXES
 from dppca.common.kernel.documents.messages import METADATA_KEY
 from dppca.common.kernel.durable.files import PRIVATE, replacing
 from dppca.common.kernel.errors import ArtefactError, SettingError
-from dppca.common.privacy.labels import Label, require_released
+from dppca.common.kernel.privacy.labels import Label, require_released
 from dppca.common.verification.table_files import (
     TableWriter,
     labelled_writer,

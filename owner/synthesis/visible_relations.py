@@ -15,12 +15,12 @@ import numpy as np
 from dppca.common.attestation.results import Result
 from dppca.common.estimators.relations import LOST_FROM
 from dppca.common.kernel.moments.threads import one_blas_thread
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import ColumnKind
 from dppca.common.kernel.study import Study
 from dppca.common.numerics.synthesis.rows import released_targets
 from dppca.common.numerics.synthesis.targets import coupling_scales
 from dppca.common.numerics.synthesis.visibility import FALSE_SHARE, find_visible
-from dppca.common.privacy.release import calibrate
 from dppca.common.synthesis.rows import released_noise
 
 _NAMED = 8

@@ -21,8 +21,8 @@ from dppca.common.aggregation.opening import Sums
 from dppca.common.aggregation.sum_messages import Opening, Upload
 from dppca.common.attestation.results import Result, result_from_bytes, result_to_bytes
 from dppca.common.kernel.documents.messages import StudyState
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.release import calibrate
 from dppca.curator.store import SqliteStore
 from dppca.curator.study.aggregate import aggregate, aggregate_masked
 from dppca.curator.study.sealed_set import make_terms

@@ -23,8 +23,8 @@ from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import DppcaError
 from dppca.common.kernel.identity.revoked import read_list
 from dppca.common.kernel.identity.tls import Identity, Role, peer_identity
+from dppca.common.kernel.privacy.release import calibrate, receipt_from_bytes
 from dppca.common.kernel.study import study_from_canonical
-from dppca.common.privacy.release import calibrate, receipt_from_bytes
 from dppca.common.transport import codec
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.certificates.pki import init_authority, issue, sign_request

@@ -16,8 +16,8 @@ from dppca.common.aggregation.seals import OpenerKey, make_opener_key
 from dppca.common.aggregation.streams import SEED_BYTES
 from dppca.common.aggregation.sum_messages import Opening, SealedSet, Upload, Vote
 from dppca.common.aggregation.terms import Member, OfferedKey, Terms, key_bytes
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.signing import Purpose, sign
-from dppca.common.privacy.noise.entropy import SeededEntropy
 
 STUDY = hashlib.sha256(b"a study").hexdigest()
 

@@ -15,9 +15,9 @@ from dppca.common.attestation.envelopes import Claim, sign_statement
 from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.release import Release, calibrate, draw, read_moment_receipt
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.noise.entropy import SeededEntropy
-from dppca.common.privacy.release import Release, calibrate, draw, read_moment_receipt
 from dppca.curator.study.study_record import Header, LedgerHead
 from tests.support.certificates import new_authority
 

@@ -20,7 +20,7 @@ from dppca.common.attestation.contributions import (
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.kernel.durable.files import CredentialFolder
 from dppca.common.kernel.identity.tls import Credentials, Identity, Role
-from dppca.common.privacy.release import MomentReceipt
+from dppca.common.kernel.privacy.release import MomentReceipt
 from dppca.curator.certificates.pki import begin_certificate, key_pem
 
 

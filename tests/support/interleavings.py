@@ -25,8 +25,8 @@ from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import DppcaError
 from dppca.common.kernel.identity.tls import Role
+from dppca.common.kernel.privacy.release import Release, calibrate
 from dppca.common.kernel.study import Study, Trust
-from dppca.common.privacy.release import Release, calibrate
 from dppca.curator.service.coordinator import StudyCoordinator
 from dppca.curator.store import SqliteStore
 from dppca.curator.store.sqlite import DATABASE

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from dppca.common.privacy.noise.entropy import SeededEntropy
-from dppca.common.privacy.noise.sampler import discrete_gaussian, discrete_laplace
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.noise.sampler import discrete_gaussian, discrete_laplace
 
 
 @dataclass(frozen=True)

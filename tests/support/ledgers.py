@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.privacy.accounting import Budget
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.release import Release, calibrate, draw
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.accounting import Budget
-from dppca.common.privacy.noise.entropy import SeededEntropy
-from dppca.common.privacy.release import Release, calibrate, draw
 from dppca.owner.ledger.chain import FIRST, History, LedgerRow
 from dppca.owner.ledger.entries import Entry, ReleaseRequest, Reservation
 from dppca.owner.ledger.entry_documents import to_document

@@ -26,11 +26,11 @@ from dppca.common.attestation.signatures import make_signer
 from dppca.common.attestation.sums import SignedStatement, SumEvidence
 from dppca.common.kernel.identity.tls import Credentials, Role
 from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.privacy.mechanisms import Calibration, add_noise
+from dppca.common.kernel.privacy.noise.entropy import EntropySource, SeededEntropy
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.signing import Purpose, sign
 from dppca.common.kernel.study import Study, study_from_mapping
-from dppca.common.privacy.mechanisms import Calibration, add_noise
-from dppca.common.privacy.noise.entropy import EntropySource, SeededEntropy
-from dppca.common.privacy.release import calibrate
 from dppca.curator.store import SqliteStore
 from dppca.curator.study import lifecycle
 from dppca.curator.study.admission import contribute

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.noise._log_concave import LogConcaveLaw
-from dppca.common.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.noise._log_concave import LogConcaveLaw
+from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
 
 _DIGITS = 150  # decimal digits: 490 bits
 _LEFT_OUT = Decimal(10) ** -100

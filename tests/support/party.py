@@ -12,8 +12,8 @@ from dppca.common.attestation.envelopes import SignedFile, unchecked_predicate
 from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.identity.tls import Credentials
+from dppca.common.kernel.privacy.release import Release
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.release import Release
 from dppca.common.transport.channels import open_channel
 from dppca.common.transport.codec import form_to_wire, state_from_wire
 from dppca.common.wire import federation_pb2 as pb

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from dppca.common.aggregation.contribution import MaskedRelease
 from dppca.common.attestation.results import Result
 from dppca.common.kernel.moments.moments import Moments, compute_moments
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.release import Release, calibrate, draw
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.noise.entropy import SeededEntropy
-from dppca.common.privacy.release import Release, calibrate, draw
 from dppca.curator.study.admission import contribute
 from dppca.curator.study.aggregate import aggregate
 from dppca.curator.study.study_record import Contribution, OwnerHistory, StudyRecord

@@ -23,9 +23,9 @@ from dppca.common.attestation.envelopes import SignedFile, read_signed
 from dppca.common.attestation.results import Result
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.kernel.identity.tls import Credentials, Role
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.release import calibrate, draw, receipt_for
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.noise.entropy import SeededEntropy
-from dppca.common.privacy.release import calibrate, draw, receipt_for
 from dppca.common.transport.testbed import environment
 from dppca.curator.study.aggregate import aggregate
 from dppca.owner.cli import cli

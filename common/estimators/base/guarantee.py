@@ -17,10 +17,10 @@ from enum import StrEnum
 from functools import partial
 
 from dppca.common.kernel.documents.tables import html_table
-from dppca.common.privacy.accounting import PrivacyCost
-from dppca.common.privacy.labels import Label
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.sensitivity import Relation
+from dppca.common.kernel.privacy.accounting import PrivacyCost
+from dppca.common.kernel.privacy.labels import Label
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.sensitivity import Relation
 
 
 class Variant(StrEnum):

@@ -20,9 +20,9 @@ import numpy as np
 from dppca.common.estimators.base.guarantee import Variant
 from dppca.common.kernel.documents.amounts import parse_decimal
 from dppca.common.kernel.errors import SettingError
-from dppca.common.privacy.accounting import require_delta, require_epsilon
-from dppca.common.privacy.labels import Label
-from dppca.common.privacy.noise.entropy import EntropySource, OperatingSystemEntropy
+from dppca.common.kernel.privacy.accounting import require_delta, require_epsilon
+from dppca.common.kernel.privacy.labels import Label
+from dppca.common.kernel.privacy.noise.entropy import EntropySource, OperatingSystemEntropy
 
 EntropyMaker = Callable[[], EntropySource]
 

@@ -56,10 +56,15 @@ from dppca.common.estimators.base.settings import (
     describe_repeatability,
 )
 from dppca.common.kernel.errors import DataError, SettingError
-from dppca.common.privacy.laws import law_for
-from dppca.common.privacy.mechanisms import Calibration, add_noise, calibrate_noise, check_range
-from dppca.common.privacy.noise.entropy import EntropySource
-from dppca.common.privacy.sensitivity import Relation, Sensitivity
+from dppca.common.kernel.privacy.laws import law_for
+from dppca.common.kernel.privacy.mechanisms import (
+    Calibration,
+    add_noise,
+    calibrate_noise,
+    check_range,
+)
+from dppca.common.kernel.privacy.noise.entropy import EntropySource
+from dppca.common.kernel.privacy.sensitivity import Relation, Sensitivity
 
 STEP_BITS = 5
 """The grid's step is ``s 4^-5``: rounding costs a thousandth of the noise per root of D."""

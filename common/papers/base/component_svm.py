@@ -50,12 +50,12 @@ from dppca.common.estimators.base.settings import (
     parse_delta,
     parse_epsilon,
 )
+from dppca.common.kernel.privacy.labels import Label
+from dppca.common.kernel.privacy.laws import NoiseLaw
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.sensitivity import Sensitivity
 from dppca.common.numerics.spectrum.pca import decompose
 from dppca.common.papers.base.second_moment import NoisedMoment, ball_layout, release_second_moment
-from dppca.common.privacy.labels import Label
-from dppca.common.privacy.laws import NoiseLaw
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.sensitivity import Sensitivity
 
 _PRIVATE = "second_moment_, eigenvalues_, components_"
 _NOT_PRIVATE = (

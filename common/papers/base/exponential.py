@@ -11,7 +11,7 @@ denominator: the choice is epsilon-private.
 **Exactness.** Take a candidate uniformly and keep it with probability ``exp(-(u_max - u_i) / b)``,
 else begin again: the kept candidate has the law (1). A geometric variable G, ``P(G >= g) = exp(-g /
 b)``, decides by ``G >= u_max - u_i``, and the sampler draws G exactly
-(`dppca.common.privacy.noise.sampler`). All numbers are integers, and no table of probabilities is
+(`dppca.common.kernel.privacy.noise.sampler`). All numbers are integers, and no table of probabilities is
 needed.
 
 Limits: as in `sampler`, the time depends on the draws; the mean number of candidates taken is at
@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.privacy.noise.entropy import EntropySource
+from dppca.common.kernel.privacy.noise.sampler import laplace_histogram, propose_magnitudes
 from dppca.common.papers.base.randomized_response import draw_below
-from dppca.common.privacy.noise.entropy import EntropySource
-from dppca.common.privacy.noise.sampler import laplace_histogram, propose_magnitudes
 
 _LARGEST_BATCH = 1 << 12
 

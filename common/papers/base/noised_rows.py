@@ -18,11 +18,16 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.kernel.privacy.laws import GaussianLaw
+from dppca.common.kernel.privacy.mechanisms import (
+    Calibration,
+    add_noise,
+    calibrate_noise,
+    check_range,
+)
+from dppca.common.kernel.privacy.noise.entropy import EntropySource
+from dppca.common.kernel.privacy.sensitivity import Relation, Sensitivity
 from dppca.common.kernel.schema.coding import encode_unit_ball
-from dppca.common.privacy.laws import GaussianLaw
-from dppca.common.privacy.mechanisms import Calibration, add_noise, calibrate_noise, check_range
-from dppca.common.privacy.noise.entropy import EntropySource
-from dppca.common.privacy.sensitivity import Relation, Sensitivity
 
 GRID_BITS = 10
 _UNIT_BITS = GRID_BITS // 2  # calibrations count in 4^-5, which is a step of 2^-10

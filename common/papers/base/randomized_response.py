@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.kernel.errors import SettingError
-from dppca.common.privacy.accounting import require_epsilon
-from dppca.common.privacy.noise.entropy import EntropySource
+from dppca.common.kernel.privacy.accounting import require_epsilon
+from dppca.common.kernel.privacy.noise.entropy import EntropySource
 
 _WORD = 1 << 64
 _DIGITS = 60

@@ -34,7 +34,7 @@ from dppca.common.estimators.base.settings import (
     refuse_delta,
 )
 from dppca.common.kernel.errors import DataError, SettingError
-from dppca.common.privacy.accounting import PrivacyCost
+from dppca.common.kernel.privacy.accounting import PrivacyCost
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -5,8 +5,8 @@ noised and mirrored. All computation is on ``X / R`` and scaled back.
 
 Rows become integers in the unit ball on the grid ``2^-g``, rounded toward zero; sums of their
 products are exact integers, and one replaced row changes them by at most ``d/sqrt(2) + 1`` in L1
-and ``sqrt(2)`` in L2 (`dppca.common.privacy.sensitivity`, equation 5); the noise is the discrete
-one of `dppca.common.privacy.mechanisms`, in integers, from the caller's entropy.
+and ``sqrt(2)`` in L2 (`dppca.common.kernel.privacy.sensitivity`, equation 5); the noise is the discrete
+one of `dppca.common.kernel.privacy.mechanisms`, in integers, from the caller's entropy.
 
 Limits: the columns are not centred, as in the papers; centre them by public numbers. The matrix may
 be indefinite.
@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.kernel.moments.moments import compute_moments, unpack
+from dppca.common.kernel.privacy.mechanisms import Calibration, add_noise, check_range
+from dppca.common.kernel.privacy.noise.entropy import EntropySource
+from dppca.common.kernel.privacy.sensitivity import BallShape, Sensitivity, sensitivity
 from dppca.common.kernel.schema.coding import encode_unit_ball
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
-from dppca.common.privacy.mechanisms import Calibration, add_noise, check_range
-from dppca.common.privacy.noise.entropy import EntropySource
-from dppca.common.privacy.sensitivity import BallShape, Sensitivity, sensitivity
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,7 @@ from dppca.common.estimators.base.settings import (
     make_entropy,
     parse_epsilon,
 )
+from dppca.common.kernel.privacy.noise.entropy import EntropySource
 from dppca.common.papers.base.exponential import choice_scale, choose
 from dppca.common.papers.networks.covering import Design, choose_design
 from dppca.common.papers.networks.dependence import dependence_sensitivity, family_scores
@@ -68,7 +69,6 @@ from dppca.common.papers.networks.frontier import (
 )
 from dppca.common.papers.networks.network import Family, Network
 from dppca.common.papers.networks.noised_counts import Attributes, Codes, release_counts
-from dppca.common.privacy.noise.entropy import EntropySource
 
 Frontier = tuple[tuple[Attributes, ...], ...]
 

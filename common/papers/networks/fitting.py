@@ -38,15 +38,15 @@ from dppca.common.estimators.base.settings import (
 )
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import DataError, SettingError
+from dppca.common.kernel.privacy.accounting import PrivacyCost
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.noise.entropy import EntropySource
+from dppca.common.kernel.privacy.sensitivity import Relation
 from dppca.common.kernel.schema import Schema
 from dppca.common.papers.base.party_tables import resolve_schema
 from dppca.common.papers.networks.domain import Domain
 from dppca.common.papers.networks.network import Network, fit_tables
 from dppca.common.papers.networks.noised_counts import Codes, maximal_sets, release_counts
-from dppca.common.privacy.accounting import PrivacyCost
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.noise.entropy import EntropySource
-from dppca.common.privacy.sensitivity import Relation
 
 _EXACT = Context(prec=100, traps=[Inexact])
 _LEAST_BINS = 2

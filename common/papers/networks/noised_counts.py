@@ -18,10 +18,15 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.privacy.laws import LaplaceLaw
-from dppca.common.privacy.mechanisms import Calibration, add_noise, calibrate_noise, check_range
-from dppca.common.privacy.noise.entropy import EntropySource
-from dppca.common.privacy.sensitivity import Relation, Sensitivity
+from dppca.common.kernel.privacy.laws import LaplaceLaw
+from dppca.common.kernel.privacy.mechanisms import (
+    Calibration,
+    add_noise,
+    calibrate_noise,
+    check_range,
+)
+from dppca.common.kernel.privacy.noise.entropy import EntropySource
+from dppca.common.kernel.privacy.sensitivity import Relation, Sensitivity
 
 Codes = NDArray[np.int64]
 Attributes = tuple[int, ...]

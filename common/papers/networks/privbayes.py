@@ -35,6 +35,7 @@ from dppca.common.estimators.base.settings import (
     make_entropy,
     parse_epsilon,
 )
+from dppca.common.kernel.privacy.noise.entropy import EntropySource
 from dppca.common.papers.base.exponential import choice_scale, choose
 from dppca.common.papers.base.randomized_response import draw_below
 from dppca.common.papers.networks.dependence import dependence_sensitivity, family_scores
@@ -47,7 +48,6 @@ from dppca.common.papers.networks.fitting import (
 from dppca.common.papers.networks.frontier import largest_sets
 from dppca.common.papers.networks.network import Family, Network
 from dppca.common.papers.networks.noised_counts import Codes
-from dppca.common.privacy.noise.entropy import EntropySource
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -33,6 +33,9 @@ from dppca.common.estimators.base.settings import (
     refuse_delta,
 )
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.privacy.laws import law_for
+from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
+from dppca.common.kernel.privacy.sensitivity import Sensitivity
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.study import Covariance
 from dppca.common.numerics.spectrum.noise_edge import NoiseEdge
@@ -45,9 +48,6 @@ from dppca.common.papers.ppca.party_moments import (
     publish_moments,
     release_moments,
 )
-from dppca.common.privacy.laws import law_for
-from dppca.common.privacy.mechanisms import Calibration, calibrate_noise
-from dppca.common.privacy.sensitivity import Sensitivity
 
 MIRRORED, INDEPENDENT = "mirrored", "independent"
 EACH, ONCE = "each", "once"

@@ -20,12 +20,12 @@ from dppca.common.estimators.base.settings import (
 )
 from dppca.common.kernel.documents.amounts import round_up
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.release import sensitivity_shape
+from dppca.common.kernel.privacy.sensitivity import BoxShape
 from dppca.common.kernel.schema import Schema
 from dppca.common.papers.ppca.latent_rows import DRAWN
 from dppca.common.papers.ppca.unit_interval import unit_interval_l1
-from dppca.common.privacy.mechanisms import Calibration
-from dppca.common.privacy.release import sensitivity_shape
-from dppca.common.privacy.sensitivity import BoxShape
 
 METHOD, SOURCE = "PPCA-DP-MH", "Gu et al. 2022, algorithm 1"
 _MODEL = "mean_, covariance_, eigenvalues_, components_, model_"

@@ -4,7 +4,7 @@
 the paper averages those (``within``), which drops the variance between the parties' means; pooling
 the raw moments first keeps it.
 
-The released form is the federation's path (`dppca.common.privacy.release`) without its documents:
+The released form is the federation's path (`dppca.common.kernel.privacy.release`) without its documents:
 integer rows, exact packed sums, integer noise for their joint sensitivity, sums of noised vectors.
 The noise can also be drawn *once*, on the parties' sum: one replaced row moves the sum no more than
 it moves its party's part, so it costs the same and its variance is m times smaller. But the party
@@ -30,15 +30,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.kernel.moments.moments import compute_moments, unpack
+from dppca.common.kernel.privacy.mechanisms import Calibration, add_noise, check_range
+from dppca.common.kernel.privacy.noise.entropy import EntropySource
+from dppca.common.kernel.privacy.release import sensitivity_shape
+from dppca.common.kernel.privacy.sensitivity import Sensitivity, sensitivity
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.study import Covariance
 from dppca.common.numerics.spectrum.noise_edge import NoiseEdge, entry_noise, noise_edge
 from dppca.common.numerics.spectrum.pca import empty_covariance, pooled_covariance
 from dppca.common.papers.base.party_tables import PartyRows
-from dppca.common.privacy.mechanisms import Calibration, add_noise, check_range
-from dppca.common.privacy.noise.entropy import EntropySource
-from dppca.common.privacy.release import sensitivity_shape
-from dppca.common.privacy.sensitivity import Sensitivity, sensitivity
 
 Caution = Callable[[Calibration, Sequence[int]], None]
 

@@ -50,6 +50,7 @@ from dppca.common.estimators.base.named_frames import RowForm
 from dppca.common.estimators.base.projection import select_components
 from dppca.common.estimators.base.settings import EntropyMaker, check_positive_int, check_variant
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.schema.decoding import decode_columns
 from dppca.common.kernel.schema.frames import nearest_columns
@@ -74,7 +75,6 @@ from dppca.common.papers.ppca.forms import (
 from dppca.common.papers.ppca.guarantees import SOURCE
 from dppca.common.papers.ppca.latent_rows import DRAWN, decoded_values, rows_from_scores
 from dppca.common.papers.ppca.party_moments import PooledMoments
-from dppca.common.privacy.mechanisms import Calibration
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

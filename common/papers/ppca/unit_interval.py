@@ -31,7 +31,7 @@ p/n for each of the two.
 from fractions import Fraction
 from math import comb
 
-from dppca.common.privacy.sensitivity import BoxShape
+from dppca.common.kernel.privacy.sensitivity import BoxShape
 
 
 def unit_interval_l1(shape: BoxShape, *, both_triangles: bool) -> Fraction:

@@ -17,13 +17,13 @@ from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.durable.clock import duration_text, utc_now
 from dppca.common.kernel.errors import BusyError, UnreachableError
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study, study_from_canonical
 from dppca.common.numerics.loadings import KeptComponent
 from dppca.common.pages.guard import LocalSessionMiddleware
 from dppca.common.pages.rendering import show_state
 from dppca.common.pages.server import PageApp
 from dppca.common.pages.study_header import study_header
-from dppca.common.privacy.release import calibrate
 from dppca.common.verification.components import kept_components
 from dppca.common.verification.files import verify_file
 from dppca.curator.operator.answers import ListedStudy, OwnerStatus, StudyDetails

@@ -13,8 +13,8 @@ from dppca.common.attestation.envelopes import SUFFIX, envelope_path
 from dppca.common.attestation.parties import KnownParties
 from dppca.common.attestation.verify import read_authority
 from dppca.common.kernel.errors import DppcaError
+from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.study import study_from_canonical
-from dppca.common.privacy.labels import Label
 from dppca.common.verification.files import verify_file
 from dppca.common.verification.model_archives import open_archive
 from dppca.owner.site.config import Site

@@ -27,11 +27,11 @@ from dppca.common.kernel.errors import (
     SettingError,
     UnreachableError,
 )
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study, Trust
 from dppca.common.pages.guard import LocalSessionMiddleware, read_form
 from dppca.common.pages.server import PageApp
 from dppca.common.pages.study_header import study_header
-from dppca.common.privacy.release import calibrate
 from dppca.common.shell.console import say
 from dppca.common.verification.components import kept_components
 from dppca.owner.client.calls import agreed_study, connect

@@ -46,6 +46,7 @@ from dppca.common.estimators.utility import (
     trees_accuracy,
 )
 from dppca.common.kernel.errors import DataError
+from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema import Column, ColumnKind, Numeric, Schema, encode
 from dppca.common.numerics.comparison import (
     PairSummary,
@@ -59,7 +60,6 @@ from dppca.common.numerics.comparison import (
     variations,
 )
 from dppca.common.numerics.values import ValueCounts, count_values, known_cells
-from dppca.common.privacy.labels import Label
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.table import Table

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.site.config import load_site
 from tests.support.curator import Curator

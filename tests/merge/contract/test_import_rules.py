@@ -12,7 +12,7 @@ from tests.support.patience import HANG_S
 
 LINT = Path(sys.executable).with_name("lint-imports")
 BREACHES = {
-    "common/privacy/added_kernel.py": ("import click", "The kernel imports itself and few"),
+    "common/kernel/privacy/added_kernel.py": ("import click", "The kernel imports itself and few"),
     "owner/added_state.py": (
         "import sqlite3",
         "State is written by the ledger and the store alone",

@@ -12,8 +12,8 @@ at a large delta, where its loss is close enough to the claim for a factor of tw
 import numpy as np
 import pytest
 
-from dppca.common.privacy import release
-from dppca.common.privacy.release import calibrate
+from dppca.common.kernel.privacy import release
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.owner.selftest.draws import LEVEL, Audit, audit_epsilon, find_neighbours
 from dppca.owner.selftest.findings import Finding
 from tests.support.noise import less_noise, seed_noise

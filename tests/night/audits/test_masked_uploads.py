@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dppca.common.aggregation.masking import mask
-from dppca.common.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from tests.support.aggregation import federation
 
 LEVEL = 1e-6

@@ -26,6 +26,8 @@ from numpy.typing import NDArray
 
 from dppca.common.estimators.base import weight_noise
 from dppca.common.estimators.base.hinge import solve_hinge
+from dppca.common.kernel.privacy import mechanisms
+from dppca.common.kernel.privacy.laws import LaplaceLaw
 from dppca.common.papers import (
     AGSVM,
     DPPCASVM,
@@ -44,8 +46,6 @@ from dppca.common.papers.networks import dp_subn3, fitting, noised_counts
 from dppca.common.papers.networks.noised_counts import PooledCounts, count_rows, release_counts
 from dppca.common.papers.ppca import party_moments
 from dppca.common.papers.ppca.forms import corrected_moments, resolve_settings
-from dppca.common.privacy import mechanisms
-from dppca.common.privacy.laws import LaplaceLaw
 from dppca.owner.selftest.draws import bound_epsilon
 from tests.support.noise import less_noise, seed_noise
 from tests.support.studies import binary_of, make_schema

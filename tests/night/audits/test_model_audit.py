@@ -26,9 +26,9 @@ import pytest
 import skops.io
 from numpy.typing import NDArray
 
+from dppca.common.kernel.privacy.accounting import Budget
+from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.accounting import Budget
-from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.owner.ledger.entries import Reservation
 from dppca.owner.models.model import Model
 from dppca.owner.records.table import open_table

@@ -17,8 +17,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from dppca.common.privacy.noise.entropy import SeededEntropy
-from dppca.common.privacy.noise.sampler import discrete_laplace
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.noise.sampler import discrete_laplace
 from tests.support.laws import (
     Law,
     fit_pvalue,

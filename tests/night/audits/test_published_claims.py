@@ -21,8 +21,8 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from dppca.common.kernel.privacy.labels import Label
 from dppca.common.papers import AGSVM, DPPCASVM, DPSVD, DPSVMDVP, PCADPSVM, PPCADPMH, MODSuLQSVM
-from dppca.common.privacy.labels import Label
 from dppca.owner.selftest.draws import bound_epsilon
 from tests.support.estimators import ALL, PUBLISHED, SITE_ONLY
 

@@ -19,10 +19,10 @@ import pytest
 from numpy.typing import NDArray
 
 from dppca.common.aggregation import masking, opening
-from dppca.common.privacy import release
-from dppca.common.privacy.laws import GaussianLaw, LaplaceLaw, NoiseLaw
-from dppca.common.privacy.mechanisms import Calibration, add_noise
-from dppca.common.privacy.noise.entropy import EntropySource, SeededEntropy
+from dppca.common.kernel.privacy import release
+from dppca.common.kernel.privacy.laws import GaussianLaw, LaplaceLaw, NoiseLaw
+from dppca.common.kernel.privacy.mechanisms import Calibration, add_noise
+from dppca.common.kernel.privacy.noise.entropy import EntropySource, SeededEntropy
 from dppca.owner.records.lines import Lines
 from dppca.owner.selftest import crashes, endpoint, masked_sums, suite
 from dppca.owner.selftest.crashes import attack_by_other_rows, kill_at_random, kill_at_steps

@@ -15,12 +15,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dppca.common.privacy import laws, release
-from dppca.common.privacy.laws import GaussianLaw, LaplaceLaw, NoiseLaw
-from dppca.common.privacy.mechanisms import Calibration, add_noise
-from dppca.common.privacy.noise import shares
-from dppca.common.privacy.noise.entropy import EntropySource, OperatingSystemEntropy, SeededEntropy
-from dppca.common.privacy.sensitivity import Sensitivity
+from dppca.common.kernel.privacy import laws, release
+from dppca.common.kernel.privacy.laws import GaussianLaw, LaplaceLaw, NoiseLaw
+from dppca.common.kernel.privacy.mechanisms import Calibration, add_noise
+from dppca.common.kernel.privacy.noise import shares
+from dppca.common.kernel.privacy.noise.entropy import (
+    EntropySource,
+    OperatingSystemEntropy,
+    SeededEntropy,
+)
+from dppca.common.kernel.privacy.sensitivity import Sensitivity
 from dppca.owner.commands import contribute, release_model
 from dppca.owner.release import weights
 from dppca.owner.selftest import sensitivities

@@ -10,8 +10,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from dppca.common.privacy.noise.entropy import SeededEntropy
-from dppca.common.privacy.noise.shares import gaussian_share, gaussian_share_variance, laplace_share
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.noise.shares import (
+    gaussian_share,
+    gaussian_share_variance,
+    laplace_share,
+)
 from tests.support.laws import (
     bins_pvalue,
     fit_pvalue,

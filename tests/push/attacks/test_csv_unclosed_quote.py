@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dppca.common.privacy.release import sensitivity_shape
-from dppca.common.privacy.sensitivity import sensitivity
+from dppca.common.kernel.privacy.release import sensitivity_shape
+from dppca.common.kernel.privacy.sensitivity import sensitivity
 from dppca.owner.records.check import check_table
 from dppca.owner.records.faults import FaultCount, LineFault
 from dppca.owner.records.table import moments_of_table, open_table

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.kernel.documents.messages import accounts_for
 from dppca.common.kernel.identity.tls import Role
-from dppca.common.privacy.release import calibrate
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.curator.service.answers import PAGE, seen_owner
 from dppca.curator.service.coordinator import StudyCoordinator
 from dppca.curator.store import SqliteStore

@@ -24,7 +24,7 @@ from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.attestation.verify import verified_result
 from dppca.common.kernel.errors import ReceiptError
 from dppca.common.kernel.identity.tls import Role
-from dppca.common.privacy.release import calibrate
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.verification.files import verification_text, verify_file
 from dppca.owner.models.loader import load_model
 from tests.support.envelopes import releases_in

@@ -39,8 +39,8 @@ from dppca.common.attestation.results import (
 )
 from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.kernel.identity.tls import Role
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.release import calibrate
 from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc

@@ -23,7 +23,7 @@ from dppca.common.attestation.results import (
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.kernel.errors import AlteredError, ArtefactError
 from dppca.common.kernel.identity.tls import Role
-from dppca.common.privacy.release import calibrate
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.verification.files import verify_file
 from tests.support.envelopes import releases_in
 from tests.support.sites import ProvedSite, make_proved_site

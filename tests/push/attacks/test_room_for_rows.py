@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import TooManyRowsError
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.release import calibrate
 from dppca.curator.study import lifecycle
 from dppca.curator.study.admission import contribute
 from dppca.curator.study.study_record import Header, OwnerHistory, StudyRecord

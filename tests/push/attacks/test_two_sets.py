@@ -16,8 +16,8 @@ from dppca.common.aggregation.masking import mask
 from dppca.common.aggregation.opening import answer, open_set
 from dppca.common.aggregation.pooling import unmask
 from dppca.common.kernel.errors import ConflictError, GarbledSumError
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.signing import Purpose, sign
-from dppca.common.privacy.noise.entropy import SeededEntropy
 from tests.support.aggregation import federation
 from tests.support.hostile_curator import HostileCurator
 

@@ -7,8 +7,8 @@ import pytest
 
 from dppca.common.aggregation.terms import Terms
 from dppca.common.kernel.errors import StudyError
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Trust, study_from_canonical, study_from_mapping
-from dppca.common.privacy.release import calibrate
 from tests.support.masked import make_masked_study, masked_document
 from tests.support.studies import make_study
 

@@ -4,10 +4,10 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from dppca.common.privacy.laws import LAWS
+from dppca.common.kernel.privacy.laws import LAWS
 
 ROOT = Path(__file__).resolve().parents[3]
-SAYS_WHAT_LAWS_ARE = {"common/privacy/laws.py", "common/kernel/study.py"}
+SAYS_WHAT_LAWS_ARE = {"common/kernel/privacy/laws.py", "common/kernel/study.py"}
 CLASSES = {law.__name__ for law in LAWS.values()} | {"LaplacePrivacy", "GaussianPrivacy"}
 
 

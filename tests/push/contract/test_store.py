@@ -13,7 +13,7 @@ import pytest
 
 from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.errors import StoreError, StoreVersionError
-from dppca.common.privacy.release import calibrate
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.curator.store import SqliteStore, blobs
 from dppca.curator.store.tables import STORE_VERSION
 from dppca.curator.study import lifecycle

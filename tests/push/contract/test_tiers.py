@@ -29,7 +29,7 @@ OTHERS = {
     "common/papers/test_guarantees.py": "the same promises, for every estimator",
     "common/papers/test_inputs.py": "the same refusals, for every estimator",
     "common/papers/test_sklearn.py": "scikit-learn's own checks, for every estimator",
-    "common/privacy/noise/test_sampler_ties.py": "the three private modules of the samplers",
+    "common/kernel/privacy/noise/test_sampler_ties.py": "the three private modules of the samplers",
 }
 """Tests of no single module, and what they test instead."""
 TOUCHES_ALL = {"pyproject.toml", "requirements/dev.lock", "requirements/tests", "tests/conftest.py"}
@@ -125,7 +125,10 @@ def test_the_table_knows_every_file_but_those_that_touch_all() -> None:
         (["owner/engines/spark.py"], {"spark", "guides"}),
         (["tests/night/spark/two_ways.py"], {"spark"}),
         (["tests/golden/pages/review-390-dark.png"], {"pictures"}),
-        (["common/privacy/noise/sampler.py"], {"laws", "audits", "papers", "accuracy", "guides"}),
+        (
+            ["common/kernel/privacy/noise/sampler.py"],
+            {"laws", "audits", "papers", "accuracy", "guides"},
+        ),
         (["CHANGELOG.md", "pyproject.toml"], SUITES.keys()),
         (["a/new/room.py"], SUITES.keys()),
     ],

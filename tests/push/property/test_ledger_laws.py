@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from dppca.common.kernel.errors import BudgetExceededError, LedgerCorruptError
 from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.privacy.accounting import Budget, PrivacyCost
+from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.accounting import Budget, PrivacyCost
-from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
-from dppca.common.privacy.release import calibrate
 from dppca.owner.ledger.chain import History, LedgerRow, admit_charge, verify_chain
 from dppca.owner.ledger.database import Ledger, StoredRelease, open_ledger
 from dppca.owner.ledger.entries import (

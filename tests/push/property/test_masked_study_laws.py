@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
 from dppca.common.kernel.documents.messages import StudyState
-from dppca.common.privacy.release import calibrate
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.curator.study import lifecycle
 from dppca.curator.study.admission import contribute
 from dppca.curator.study.openings import store_opening, store_vote

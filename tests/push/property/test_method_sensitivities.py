@@ -19,10 +19,10 @@ from dppca.common.estimators.base.hinge import _certified, solve_hinge
 from dppca.common.estimators.base.weight_noise import STEP_BITS, weight_sensitivity
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.moments.moments import compute_moments
+from dppca.common.kernel.privacy.sensitivity import BallShape, sensitivity
 from dppca.common.kernel.schema import encode_unit_ball
 from dppca.common.papers.base.noised_rows import GRID_BITS, rows_sensitivity
 from dppca.common.papers.base.second_moment import ball_layout
-from dppca.common.privacy.sensitivity import BallShape, sensitivity
 from tests.support.examples import examples
 
 EXACT = 3e-5  # of the sensitivity

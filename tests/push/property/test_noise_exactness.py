@@ -7,11 +7,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dppca.common.privacy.noise._exact import enclose_exp
-from dppca.common.privacy.noise._log_concave import LogConcaveLaw, enclose_cell_ends
-from dppca.common.privacy.noise._rejection import RejectionEnvelope, build_envelope
-from dppca.common.privacy.noise.entropy import SeededEntropy
-from dppca.common.privacy.noise.sampler import discrete_gaussian, discrete_laplace
+from dppca.common.kernel.privacy.noise._exact import enclose_exp
+from dppca.common.kernel.privacy.noise._log_concave import LogConcaveLaw, enclose_cell_ends
+from dppca.common.kernel.privacy.noise._rejection import RejectionEnvelope, build_envelope
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.noise.sampler import discrete_gaussian, discrete_laplace
 from tests.support.examples import examples
 from tests.support.noise import ScriptedEntropy, digits_of_cell_end, digits_of_exp
 

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dppca.common.kernel.errors import BudgetExceededError, SettingError
-from dppca.common.privacy.accounting import PrivacyCost
+from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.owner.ledger.chain import History, admit_charge, verify_chain
 from dppca.owner.ledger.entries import ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account, Population

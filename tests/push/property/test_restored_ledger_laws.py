@@ -25,8 +25,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from dppca.common.aggregation.opening import Sums
 from dppca.common.kernel.errors import BudgetExceededError, ChainError, OpeningRefusedError
 from dppca.common.kernel.moments.moments import Moments
-from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
-from dppca.common.privacy.release import calibrate
+from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.database import StoredRelease, compare_ledger, open_ledger, require_newest
 from dppca.owner.ledger.entries import ReleaseKind

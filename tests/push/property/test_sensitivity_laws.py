@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dppca.common.kernel.moments.accumulation import accumulate_moments
-from dppca.common.kernel.schema import Column, Schema
-from dppca.common.privacy.release import sensitivity_shape
-from dppca.common.privacy.sensitivity import (
+from dppca.common.kernel.privacy.release import sensitivity_shape
+from dppca.common.kernel.privacy.sensitivity import (
     BallShape,
     BoxShape,
     Sensitivity,
@@ -27,6 +26,7 @@ from dppca.common.privacy.sensitivity import (
     real_l2_squared,
     sensitivity,
 )
+from dppca.common.kernel.schema import Column, Schema
 from tests.support.partitions import partitions
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dppca.common.privacy.noise import shares
-from dppca.common.privacy.noise.entropy import SeededEntropy
-from dppca.common.privacy.noise.shares import gaussian_share, laplace_share
+from dppca.common.kernel.privacy.noise import shares
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.noise.shares import gaussian_share, laplace_share
 from tests.support.examples import examples
 
 honests = st.integers(2, shares.MOST_HONEST)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
 from dppca.common.kernel.documents.messages import Form
-from dppca.common.privacy.release import calibrate
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.curator.study import lifecycle
 from dppca.curator.study.admission import (
     SyntheticHeader,

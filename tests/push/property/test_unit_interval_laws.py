@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dppca.common.kernel.privacy.sensitivity import BoxShape
 from dppca.common.papers.ppca.unit_interval import unit_interval_l1
-from dppca.common.privacy.sensitivity import BoxShape
 from tests.support.examples import examples
 
 N_LABELS = 3

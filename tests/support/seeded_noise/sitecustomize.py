@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 with suppress(ImportError):  # another interpreter's, without our packages
-    from dppca.common.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
+    from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
 
     _LINE = "\0".join(re.sub(r":\d+$", "", Path(part).name) for part in sys.orig_argv)
     _SOURCE = SeededEntropy(int.from_bytes(hashlib.sha256(_LINE.encode()).digest()[:6]))

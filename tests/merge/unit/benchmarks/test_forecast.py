@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from benchmarks import forecast
-from dppca.common.privacy.laws import LAWS
+from dppca.common.kernel.privacy.laws import LAWS
 
 
 def test_a_study_with_histograms_is_forecast_and_measured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,10 +28,10 @@ from benchmarks.synthesis.judging import split_rows
 from benchmarks.synthesis.subjects import load_subject
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.moments.accumulation import accumulate_moments
+from dppca.common.kernel.privacy.accounting import rho_from_epsilon_delta
+from dppca.common.kernel.privacy.release import calibrate, sensitivity_shape
+from dppca.common.kernel.privacy.sensitivity import BoxShape, real_l2_squared
 from dppca.common.kernel.schema import Binary, Categorical, Schema
-from dppca.common.privacy.accounting import rho_from_epsilon_delta
-from dppca.common.privacy.release import calibrate, sensitivity_shape
-from dppca.common.privacy.sensitivity import BoxShape, real_l2_squared
 from tests.support.studies import make_schema
 
 MACHINE = dict.fromkeys(("processor", "cores", "memory", "Python", "numpy"), "?")

@@ -23,9 +23,9 @@ from benchmarks.synthesis.trials import (
     run_trial,
 )
 from dppca.common.kernel.moments.moments import empty_moments
+from dppca.common.kernel.privacy.composition import Round, compose_guarantee
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.composition import Round, compose_guarantee
-from dppca.common.privacy.release import calibrate
 from tests.support.studies import numeric_of
 
 

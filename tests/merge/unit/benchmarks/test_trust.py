@@ -9,9 +9,9 @@ from benchmarks import trust
 from benchmarks.studies import ROOT
 from benchmarks.synthesis.trials import make_study
 from benchmarks.trust import MASKING, measure_noise
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Trust
-from dppca.common.privacy.noise.entropy import SeededEntropy
-from dppca.common.privacy.release import calibrate
 from dppca.deploy.simulation.in_memory import make_parties
 
 BINARY = [{"name": name, "type": "binary", "values": [0, 1]} for name in "abc"]

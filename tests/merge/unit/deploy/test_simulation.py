@@ -9,9 +9,9 @@ import yaml
 
 from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.common.kernel.moments.accumulation import accumulate_moments
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.release import calibrate, draw
 from dppca.common.kernel.schema.frames import read_frame
-from dppca.common.privacy.noise.entropy import SeededEntropy
-from dppca.common.privacy.release import calibrate, draw
 from dppca.common.shell.console import run
 from dppca.deploy.simulation.aggregation import Aggregation, choose_aggregation, write_draft
 from dppca.deploy.simulation.cli import cli

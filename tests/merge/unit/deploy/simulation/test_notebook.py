@@ -21,9 +21,9 @@ from dppca.common.kernel.errors import (
     StudyError,
     TooManyRowsError,
 )
+from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.kernel.study import Trust, study_from_mapping
 from dppca.common.numerics.synthesis import field
-from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.synthesis.rows import DecodingMethod
 from dppca.deploy.simulation.aggregation import OPEN_BY
 from dppca.deploy.simulation.in_memory import read_study

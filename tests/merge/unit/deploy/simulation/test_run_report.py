@@ -14,12 +14,12 @@ import pytest
 from dppca.common.kernel.documents.tables import fit_markdown
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import SettingError, StudyError
+from dppca.common.kernel.privacy.composition import compose_guarantee
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import encode
 from dppca.common.kernel.study import study_from_mapping
 from dppca.common.numerics.comparison import PairSummary, TableErrors, Variation
 from dppca.common.numerics.loadings import Loading
-from dppca.common.privacy.composition import compose_guarantee
-from dppca.common.privacy.release import calibrate
 from dppca.common.synthesis.rows import DecodingMethod
 from dppca.common.verification.components import kept_components
 from dppca.deploy.simulation.demo import PLANS, TARGET, demo_study, demo_table

@@ -17,8 +17,8 @@ from dppca.common.aggregation.sum_messages import (
 )
 from dppca.common.kernel.errors import SchemaMismatchError, UploadError
 from dppca.common.kernel.moments.moments import Moments
-from dppca.common.privacy.noise.entropy import SeededEntropy
-from dppca.common.privacy.release import MaskedClaims, calibrate, receipt_from_bytes
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.release import MaskedClaims, calibrate, receipt_from_bytes
 from tests.support.masked import MaskedStudy, make_masked_study
 
 TEXTS = [{"name": f"x{n}", "type": "binary", "values": ["no", "yes"]} for n in range(30)]

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 from dppca.common.aggregation.masking import mask
 from dppca.common.aggregation.streams import add_stream
 from dppca.common.kernel.errors import IdentityError, PermissionDeniedError, SettingError
-from dppca.common.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from tests.support.aggregation import federation, signing_key
 
 SPARE = federation(n_openers=4, spares=1)

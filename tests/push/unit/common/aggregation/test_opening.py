@@ -18,8 +18,8 @@ from dppca.common.kernel.errors import (
     SealError,
     SignatureError,
 )
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.signing import Purpose, sign
-from dppca.common.privacy.noise.entropy import SeededEntropy
 from tests.support.aggregation import Federation, federation
 
 PLAIN = federation()

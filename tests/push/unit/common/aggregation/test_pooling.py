@@ -21,8 +21,8 @@ from dppca.common.kernel.errors import (
     SignatureError,
     UploadError,
 )
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.signing import Purpose, sign
-from dppca.common.privacy.noise.entropy import SeededEntropy
 from tests.support.aggregation import federation
 
 PLAIN = federation()

@@ -8,7 +8,7 @@ from dppca.common.aggregation.seals import (
     seal,
 )
 from dppca.common.kernel.errors import ArtefactError, SealError, StudyError
-from dppca.common.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from tests.support.checkout import ROOT
 
 OLD = ROOT / "tests/golden/sealed-seed.bin"

@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from dppca.common.aggregation.seals import make_opener_key
 from dppca.common.aggregation.terms import MAX_ENTRIES, Member, OfferedKey, Terms, key_bytes
 from dppca.common.kernel.errors import PermissionDeniedError, StudyError
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.signing import Purpose, sign
-from dppca.common.privacy.noise.entropy import SeededEntropy
 from tests.support.aggregation import federation, owner_name, signing_key
 
 TERMS = federation().terms

@@ -13,7 +13,7 @@ from dppca.common.attestation.envelopes import read_envelope
 from dppca.common.kernel.documents import amounts
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import ReceiptError
-from dppca.common.privacy.release import calibrate, receipt_for, receipt_from_bytes
+from dppca.common.kernel.privacy.release import calibrate, receipt_for, receipt_from_bytes
 from tests.support.sites import ProvedSite, make_proved_site
 from tests.support.studies import make_study
 

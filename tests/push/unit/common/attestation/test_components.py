@@ -36,8 +36,8 @@ from dppca.common.kernel.errors import (
     SignatureError,
 )
 from dppca.common.kernel.identity.tls import Credentials, Role
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema.document import canonical_json
-from dppca.common.privacy.release import calibrate
 from dppca.common.shell.console import run
 from dppca.common.verification.files import verify_file
 from dppca.owner.cli import cli

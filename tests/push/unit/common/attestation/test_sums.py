@@ -21,10 +21,10 @@ from dppca.common.attestation.sums import SumEvidence, require_sum
 from dppca.common.attestation.verify import verify_result
 from dppca.common.kernel.errors import AlteredError, ReceiptError, SettingError, SignatureError
 from dppca.common.kernel.identity.tls import Role
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.release import draw
 from dppca.common.kernel.schema.document import canonical_json
 from dppca.common.kernel.signing import Purpose, sign
-from dppca.common.privacy.noise.entropy import SeededEntropy
-from dppca.common.privacy.release import draw
 from dppca.common.verification.files import verify_file
 from dppca.curator.cli import cli
 from dppca.owner.records.table import moments_of_table, open_table

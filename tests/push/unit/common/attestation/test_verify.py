@@ -18,13 +18,13 @@ from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import DppcaError, NotReadyError, ReceiptError, SignatureError
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.moments.accumulation import accumulate_moments
+from dppca.common.kernel.privacy.accounting import epsilon_from_rho
+from dppca.common.kernel.privacy.composition import Round
+from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema.columns import parse_column
 from dppca.common.kernel.schema.document import canonical_json
 from dppca.common.kernel.study import Study, study_from_mapping
-from dppca.common.privacy.accounting import epsilon_from_rho
-from dppca.common.privacy.composition import Round
-from dppca.common.privacy.noise.entropy import OperatingSystemEntropy
-from dppca.common.privacy.release import calibrate
 from dppca.deploy.simulation.in_memory import make_parties, run_study
 from dppca.owner.commands.synthesize import possible_forms
 from dppca.owner.site.config import load_site

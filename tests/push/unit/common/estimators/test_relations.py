@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dppca.common.estimators.relations import LOST_FROM, Relations, judge_relations, relations_lines
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.release import calibrate
 from tests.support.masked import make_masked_study
 from tests.support.studies import binary_of, categorical_of, make_study, numeric_of
 

@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
+from dppca.common.kernel.privacy.accounting import epsilon_from_rho
+from dppca.common.kernel.privacy.labels import Label
+from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
 from dppca.common.papers import DPSVD, DPSVM, PCADPSVM, PPCADPMH, SVM, MODSuLQSVM, UnitBall, Variant
-from dppca.common.privacy.accounting import epsilon_from_rho
-from dppca.common.privacy.labels import Label
-from dppca.common.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
 from tests.support.estimators import ALL, MAY_LEAVE, PUBLISHED, SITE_ONLY, Maker, each
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 

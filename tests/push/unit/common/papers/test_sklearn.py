@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dppca.common.kernel.errors import DataError
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.papers import (
     AGSVM,
     DPPCASVM,
@@ -28,7 +29,6 @@ from dppca.common.papers import (
     PrivateSVM,
     UnitBall,
 )
-from dppca.common.privacy.noise.entropy import SeededEntropy
 
 REPEATABLE = partial(SeededEntropy, 7)
 HUGE: dict[str, Any] = {"epsilon": 1e7, "max_rows_per_person": 1, "allow_constant": True}

@@ -17,10 +17,10 @@ from dppca.common.attestation.results import Published, Result, result_from_byte
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import AlteredError, ArtefactError, SettingError, StudyError
 from dppca.common.kernel.moments.accumulation import accumulate_moments
+from dppca.common.kernel.privacy.composition import Round, compose_guarantee
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import Column
 from dppca.common.kernel.study import Study, require_continues, study_from_mapping
-from dppca.common.privacy.composition import Round, compose_guarantee
-from dppca.common.privacy.release import calibrate
 from dppca.common.synthesis.refinement import (
     ROWS,
     Regrown,

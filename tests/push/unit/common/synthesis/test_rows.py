@@ -22,14 +22,14 @@ from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import ArtefactError, LabelError, SchemaMismatchError, SettingError
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.moments.accumulation import accumulate_moments
+from dppca.common.kernel.privacy.labels import Label
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import encode
 from dppca.common.kernel.study import Study, Trust
 from dppca.common.numerics.spectrum.ppca import fit_ppca
 from dppca.common.numerics.spectrum.shrinkage import shrink
 from dppca.common.numerics.synthesis import field
 from dppca.common.numerics.synthesis.rows import fit_released
-from dppca.common.privacy.labels import Label
-from dppca.common.privacy.release import calibrate
 from dppca.common.synthesis import rows
 from dppca.common.synthesis.rows import DecodingMethod, SyntheticRows, synthesize
 from dppca.curator.study.synthetic_rows import check_rows

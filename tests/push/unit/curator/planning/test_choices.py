@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.release import calibrate
 from dppca.curator.planning.choices import AS_WRITTEN, Choice, compare_choices
 from tests.support.studies import make_study
 

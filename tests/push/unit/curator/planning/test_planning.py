@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dppca.common.kernel.errors import RangeError, SettingError, TooManyRowsError
+from dppca.common.kernel.privacy.laws import LAWS
 from dppca.common.kernel.study import Study, Trust
-from dppca.common.privacy.laws import LAWS
 from dppca.curator.planning.assumptions import Assumption, given_eigenvalues, power_law
 from dppca.curator.planning.forecaster import GOOD, Feasibility
 from dppca.curator.planning.plan import PlanSeconds, StudyPlan, advised_resolution, make_plan

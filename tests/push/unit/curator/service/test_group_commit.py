@@ -14,8 +14,8 @@ import pytest
 from dppca.common.attestation.signatures import make_signer
 from dppca.common.kernel.errors import ConflictError, DppcaError, StoreError, UnknownStudyError
 from dppca.common.kernel.identity.tls import Role
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.release import calibrate
 from dppca.curator.service.coordinator import StudyCoordinator
 from dppca.curator.service.group_commit import GroupCommit, PendingContribution
 from dppca.curator.store import Spool, SqliteStore

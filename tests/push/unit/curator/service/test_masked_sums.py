@@ -17,8 +17,8 @@ from dppca.common.kernel.errors import (
     StoreError,
     UploadError,
 )
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.numerics.spectrum.noise_edge import noise_edge
-from dppca.common.privacy.release import calibrate
 from dppca.curator.service.masked_sums import (
     OpeningSpool,
     check_upload,

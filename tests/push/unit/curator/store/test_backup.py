@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dppca.common.kernel.errors import ArtefactError, SettingError, StoreError, StoreVersionError
-from dppca.common.privacy.release import calibrate
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.curator.store import SqliteStore
 from dppca.curator.store.backup import MANIFEST, back_up, restore
 from dppca.curator.store.tables import STORE_VERSION

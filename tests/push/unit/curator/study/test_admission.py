@@ -19,8 +19,8 @@ from dppca.common.kernel.errors import (
     UnknownStudyError,
     UploadError,
 )
+from dppca.common.kernel.privacy.release import Release, calibrate
 from dppca.common.kernel.study import Continued
-from dppca.common.privacy.release import Release, calibrate
 from dppca.curator.study import admission, lifecycle
 from dppca.curator.study.admission import (
     SyntheticHeader,

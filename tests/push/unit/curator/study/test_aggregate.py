@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from dppca.common.attestation.results import result_from_bytes, result_to_bytes
 from dppca.common.kernel.errors import StudyStateError
 from dppca.common.kernel.moments.moments import compute_moments, unpack
+from dppca.common.kernel.privacy.composition import compose_guarantee
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import encode
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.composition import compose_guarantee
-from dppca.common.privacy.release import calibrate
 from dppca.curator.study import lifecycle
 from dppca.curator.study.aggregate import aggregate
 from dppca.curator.study.study_record import StudyRecord

@@ -11,7 +11,7 @@ import pytest
 
 import dppca.common.papers
 from dppca.common.kernel.errors import SettingError
-from dppca.common.privacy.labels import Label
+from dppca.common.kernel.privacy.labels import Label
 from dppca.owner.models.catalogue import IN_PYTHON, METHODS, Method, TrainOptions, resolve
 from dppca.owner.models.loader import load_model
 from dppca.owner.synthesis.tables import read_metadata

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from dppca.common.kernel.errors import LedgerCorruptError, StudyStateError
-from dppca.common.privacy.accounting import PrivacyCost
+from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.owner.ledger.chain import FIRST, LedgerRow, admit_charge, is_finished, verify_chain
 from dppca.owner.ledger.entries import (
     Delivery,

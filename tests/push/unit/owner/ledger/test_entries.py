@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from dppca.common.privacy.release import calibrate
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.owner.ledger.entries import Commitment, ReleaseKind, ReleaseRequest, commitment
 from tests.support.ledgers import account_of, request_of
 from tests.support.masked import make_masked_study

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dppca.common.kernel.errors import LedgerCorruptError, LedgerError, LedgerVersionError
-from dppca.common.privacy.accounting import PrivacyCost
+from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.owner.ledger.chain import FIRST
 from dppca.owner.ledger.database import Ledger, open_ledger
 from dppca.owner.ledger.entries import ReleaseKind, Reservation

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from dppca.common.kernel.errors import BudgetExceededError, SettingError
-from dppca.common.privacy.accounting import Budget
+from dppca.common.kernel.privacy.accounting import Budget
 from dppca.owner.ledger.chain import History, admit_charge
 from dppca.owner.ledger.entries import ReleaseKind, ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account, Population, identifiers, transitive_links

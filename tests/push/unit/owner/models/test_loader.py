@@ -10,7 +10,7 @@ import pytest
 import skops.io
 
 from dppca.common.kernel.errors import ArtefactError
-from dppca.common.privacy.labels import Label
+from dppca.common.kernel.privacy.labels import Label
 from dppca.owner.models.loader import load_model
 from tests.support.sites import make_trained_site
 

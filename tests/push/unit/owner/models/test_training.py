@@ -17,10 +17,10 @@ from sklearn.svm import LinearSVC
 from dppca.common.attestation.results import Result
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import ArtefactError, DataError, SchemaMismatchError, SettingError
+from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema import encode
 from dppca.common.kernel.study import Study
 from dppca.common.numerics.spectrum.pca import decompose
-from dppca.common.privacy.labels import Label
 from dppca.owner.models import training
 from dppca.owner.models.loader import load_model
 from dppca.owner.models.model import Fit, Model, pack_model, write_model

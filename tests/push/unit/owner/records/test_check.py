@@ -10,8 +10,8 @@ import pytest
 
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema.texts import MISSING_WORDS
-from dppca.common.privacy.labels import Label
 from dppca.owner.records.check import check_table
 from dppca.owner.records.faults import CheckReport, FaultCount, FaultKind, LineFault
 from dppca.owner.records.table import open_table

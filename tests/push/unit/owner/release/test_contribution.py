@@ -23,11 +23,11 @@ from dppca.common.kernel.errors import (
     TooManyRowsError,
 )
 from dppca.common.kernel.moments.moments import compute_moments, unpack
+from dppca.common.kernel.privacy.accounting import Budget
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import encode
 from dppca.common.kernel.study import Study
 from dppca.common.numerics.forecast import largest_total_variance
-from dppca.common.privacy.accounting import Budget
-from dppca.common.privacy.release import calibrate
 from dppca.owner.ledger.chain import History, admit_charge
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Delivery, Reservation, commitment, time_text

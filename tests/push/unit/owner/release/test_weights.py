@@ -17,10 +17,10 @@ import skops.io
 from dppca.common.estimators.base.weight_noise import weights_on_grid
 from dppca.common.estimators.dpsvm import append_constant
 from dppca.common.kernel.errors import LedgerError, SettingError
+from dppca.common.kernel.privacy.accounting import Budget
+from dppca.common.kernel.privacy.labels import Label
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.accounting import Budget
-from dppca.common.privacy.labels import Label
-from dppca.common.privacy.noise.entropy import SeededEntropy
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Reservation
 from dppca.owner.records.table import open_table

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from dppca.common.privacy.accounting import PrivacyCost
+from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.owner.render.charges import charge_text
 
 

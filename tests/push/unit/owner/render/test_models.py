@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from dppca.common.privacy.labels import Label
+from dppca.common.kernel.privacy.labels import Label
 from dppca.owner.models.training import Prediction
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.render.models import TrainedDocument, prediction_text, training_text

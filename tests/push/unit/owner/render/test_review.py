@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from dppca.common.kernel.documents.messages import StudyState
+from dppca.common.kernel.privacy.accounting import Budget
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import study_from_mapping
 from dppca.common.pages.study_header import study_header
-from dppca.common.privacy.accounting import Budget
-from dppca.common.privacy.release import calibrate
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Reservation
 from dppca.owner.records.faults import CheckReport

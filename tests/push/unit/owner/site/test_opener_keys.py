@@ -6,7 +6,7 @@ import pytest
 from dppca.common.aggregation.opening import Sums
 from dppca.common.aggregation.seals import OpenerKey, make_opener_key
 from dppca.common.kernel.errors import ArtefactError, SettingError
-from dppca.common.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.site.config import load_site
 from dppca.owner.site.enrolment import enrol

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dppca.common.kernel.errors import BudgetExceededError, NoPolicyError, SettingError
-from dppca.common.privacy.accounting import Budget
+from dppca.common.kernel.privacy.accounting import Budget
 from dppca.owner.ledger.chain import admit_charge
 from dppca.owner.ledger.entries import ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account

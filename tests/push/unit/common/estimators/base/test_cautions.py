@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 import dppca
 from dppca import DPPCASVM, DPSVM, PPCADPMH, SVM, NoiseWarning, SpendingWarning, UnitBall
-from dppca.common.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
+from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
 from tests.support.estimators import ALL
 
 RNG = np.random.default_rng(0)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from dppca.common.estimators.base.penalty import LARGEST, balanced_penalty
 from dppca.common.estimators.base.weight_noise import plan_weights
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.papers import DPSVM, PCADPSVM, PrivateSVM
-from dppca.common.privacy.noise.entropy import SeededEntropy
 
 SEEDED = partial(SeededEntropy, 5)
 

@@ -15,9 +15,9 @@ from dppca.common.estimators.base.weight_noise import (
     weights_on_grid,
 )
 from dppca.common.kernel.errors import DataError, RangeError, SettingError
+from dppca.common.kernel.privacy.labels import Label
+from dppca.common.kernel.privacy.noise.entropy import EntropySource, SeededEntropy
 from dppca.common.papers import DPSVD, PCADPSVM, PrivateSVM
-from dppca.common.privacy.labels import Label
-from dppca.common.privacy.noise.entropy import EntropySource, SeededEntropy
 
 N_ROWS, N_COLUMNS = 80, 4
 COMMON: dict[str, Any] = {

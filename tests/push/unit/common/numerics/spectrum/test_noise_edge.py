@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from dppca.common.kernel.moments.moments import spread_products, unpack
+from dppca.common.kernel.privacy.laws import GaussianLaw, LaplaceLaw, NoiseLaw
 from dppca.common.kernel.schema import Layout, Schema
 from dppca.common.kernel.study import Covariance
 from dppca.common.numerics.spectrum.noise import NoiseSource
 from dppca.common.numerics.spectrum.noise_edge import NoiseEdge, largest_eigenvalue, noise_edge
-from dppca.common.privacy.laws import GaussianLaw, LaplaceLaw, NoiseLaw
 
 _NUMERIC = [{"name": f"x{i}", "type": "numeric", "lower": 0, "upper": 1} for i in range(3)]
 _BINARY = [{"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(4)]

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import chisquare
 
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.papers.base.exponential import choice_scale, choose
-from dppca.common.privacy.noise.entropy import SeededEntropy
 
 LEVEL = 1e-7
 FALSE_ALARMS = 0.0  # all draws have seeds

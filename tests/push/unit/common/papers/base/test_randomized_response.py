@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.privacy.noise.entropy import EntropySource, SeededEntropy
 from dppca.common.papers.base.randomized_response import keep_threshold, randomised_response
-from dppca.common.privacy.noise.entropy import EntropySource, SeededEntropy
 
 FALSE_ALARMS = 0.0  # all draws have seeds
 

@@ -15,13 +15,13 @@ import pytest
 from numpy.typing import NDArray
 
 from dppca.common.kernel.errors import DataError, SettingError
+from dppca.common.kernel.privacy.labels import Label
+from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
 from dppca.common.kernel.schema import Schema
 from dppca.common.papers import DPSUBN3, PrivBayes
 from dppca.common.papers.networks import dp_subn3, privbayes
 from dppca.common.papers.networks.dependence import dependence_sensitivity
 from dppca.common.papers.networks.network import Family, Network, fit_tables
-from dppca.common.privacy.labels import Label
-from dppca.common.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
 from tests.support.faults import find_faults
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 

@@ -14,15 +14,15 @@ from scipy.stats import multivariate_normal
 
 import dppca
 from dppca.common.kernel.errors import DataError, SettingError
+from dppca.common.kernel.privacy.labels import Label
+from dppca.common.kernel.privacy.laws import LaplaceLaw
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.study import Covariance
 from dppca.common.numerics.spectrum.noise_edge import noise_edge
 from dppca.common.papers import PPCADPMH
 from dppca.common.papers.base.party_tables import group_rows
 from dppca.common.papers.ppca.party_moments import publish_moments
-from dppca.common.privacy.labels import Label
-from dppca.common.privacy.laws import LaplaceLaw
-from dppca.common.privacy.noise.entropy import SeededEntropy
 from tests.support.faults import find_faults
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.privacy.labels import Label
+from dppca.common.kernel.privacy.labels import Label
 from dppca.owner.commands.page.artefacts import Artefact, Artefacts
 from dppca.owner.models.loader import load_model
 from dppca.owner.site.config import load_site

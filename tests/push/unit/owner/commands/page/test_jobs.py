@@ -11,7 +11,7 @@ import pytest
 
 from dppca.common.kernel.errors import ConsentError, DataError, StudyStateError
 from dppca.common.kernel.moments.moments import Moments
-from dppca.common.privacy.accounting import Budget
+from dppca.common.kernel.privacy.accounting import Budget
 from dppca.owner.commands.page.jobs import Job, Jobs, PageDialogue, fingerprint
 from dppca.owner.ledger.chain import History
 from dppca.owner.release.contribution import Review, review

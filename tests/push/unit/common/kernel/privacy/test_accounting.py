@@ -18,8 +18,8 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from dppca.common.kernel.errors import BudgetExceededError, SettingError
-from dppca.common.privacy import accounting
-from dppca.common.privacy.accounting import (
+from dppca.common.kernel.privacy import accounting
+from dppca.common.kernel.privacy.accounting import (
     Budget,
     PrivacyCost,
     epsilon_from_rho,

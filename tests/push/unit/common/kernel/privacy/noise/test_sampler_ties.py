@@ -8,9 +8,9 @@ decimal arithmetic, by another method than the sampler's.
 import numpy as np
 import pytest
 
-from dppca.common.privacy.noise._exact import is_below_exp
-from dppca.common.privacy.noise._log_concave import LogConcaveLaw
-from dppca.common.privacy.noise._rejection import RejectionEnvelope, build_envelope
+from dppca.common.kernel.privacy.noise._exact import is_below_exp
+from dppca.common.kernel.privacy.noise._log_concave import LogConcaveLaw
+from dppca.common.kernel.privacy.noise._rejection import RejectionEnvelope, build_envelope
 from tests.support.noise import ScriptedEntropy, digits_of_cell_end, digits_of_exp
 
 HARD = [

@@ -2,8 +2,8 @@
 
 Theory: the packed vector of exact integer sums (`dppca.common.kernel.moments.moments`) changes by
 at most ``k * l1`` in L1 and ``k**2 * l2_squared`` in squared L2 when ``k`` rows of the owner are
-replaced (`dppca.common.privacy.sensitivity`); integer noise calibrated to that
-(`dppca.common.privacy.mechanisms`) makes the whole vector differentially private at once. The noise
+replaced (`dppca.common.kernel.privacy.sensitivity`); integer noise calibrated to that
+(`dppca.common.kernel.privacy.mechanisms`) makes the whole vector differentially private at once. The noise
 is drawn once; the vector is complete before the first byte leaves; the same bytes are sent again
 and again.
 """
@@ -23,20 +23,32 @@ from numpy.typing import NDArray
 from dppca.common.kernel.documents.amounts import Whole, decimal_text, whole
 from dppca.common.kernel.errors import ArtefactError, SchemaMismatchError, SettingError, StudyError
 from dppca.common.kernel.moments.moments import Moments
-from dppca.common.kernel.schema import ColumnKind, Schema
-from dppca.common.kernel.study import Study
-from dppca.common.privacy.labels import Label
-from dppca.common.privacy.laws import LAWS
-from dppca.common.privacy.mechanisms import (
+from dppca.common.kernel.privacy.labels import Label
+from dppca.common.kernel.privacy.laws import LAWS
+from dppca.common.kernel.privacy.mechanisms import (
     Calibration,
     add_noise,
     calibrate_noise,
     check_range,
     fixed_noise,
 )
-from dppca.common.privacy.noise.entropy import EntropySource
-from dppca.common.privacy.receipts import SOFTWARE, Claims, NoiseSection, Receipt, read_receipt
-from dppca.common.privacy.sensitivity import BallShape, BoxShape, Shape, TablesShape, sensitivity
+from dppca.common.kernel.privacy.noise.entropy import EntropySource
+from dppca.common.kernel.privacy.receipts import (
+    SOFTWARE,
+    Claims,
+    NoiseSection,
+    Receipt,
+    read_receipt,
+)
+from dppca.common.kernel.privacy.sensitivity import (
+    BallShape,
+    BoxShape,
+    Shape,
+    TablesShape,
+    sensitivity,
+)
+from dppca.common.kernel.schema import ColumnKind, Schema
+from dppca.common.kernel.study import Study
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dppca.common.kernel.privacy.accounting import epsilon_from_rho
+from dppca.common.kernel.privacy.composition import Round, compose_guarantee
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.accounting import epsilon_from_rho
-from dppca.common.privacy.composition import Round, compose_guarantee
-from dppca.common.privacy.release import calibrate
 from tests.support.masked import make_masked_study
 from tests.support.studies import make_study
 

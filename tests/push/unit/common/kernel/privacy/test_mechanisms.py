@@ -14,17 +14,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dppca.common.kernel.errors import RangeError, SettingError
-from dppca.common.privacy.accounting import PrivacyCost, epsilon_from_rho, rho_from_epsilon_delta
-from dppca.common.privacy.laws import GaussianLaw, LaplaceLaw
-from dppca.common.privacy.mechanisms import (
+from dppca.common.kernel.privacy.accounting import (
+    PrivacyCost,
+    epsilon_from_rho,
+    rho_from_epsilon_delta,
+)
+from dppca.common.kernel.privacy.laws import GaussianLaw, LaplaceLaw
+from dppca.common.kernel.privacy.mechanisms import (
     Calibration,
     add_noise,
     calibrate_noise,
     check_range,
     fixed_noise,
 )
-from dppca.common.privacy.noise.entropy import SeededEntropy
-from dppca.common.privacy.sensitivity import BoxShape, Relation, Sensitivity, sensitivity
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.sensitivity import BoxShape, Relation, Sensitivity, sensitivity
 from tests.support.examples import examples
 
 SIXTEEN_BINARY = sensitivity(BoxShape(16, 0, 0), resolution_bits=10)

@@ -6,7 +6,7 @@ If more owners collude, so that only h' < h shares are left, Gaussian noise has 
 left even if all others collude. Shares of Laplace noise are brittle: a single share is often 0 and
 protects nothing, so no figure is given for h' < h.
 
-Source: `dppca.common.privacy.laws`; Canonne, Kamath and Steinke (2020), proposition 5.
+Source: `dppca.common.kernel.privacy.laws`; Canonne, Kamath and Steinke (2020), proposition 5.
 """
 
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ from decimal import ROUND_CEILING, Decimal
 from typing import Annotated
 
 from dppca.common.kernel.documents.amounts import decimal_text
+from dppca.common.kernel.privacy.accounting import PrivacyCost
+from dppca.common.kernel.privacy.composition import Round
+from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.study import Study
-from dppca.common.privacy.accounting import PrivacyCost
-from dppca.common.privacy.composition import Round
-from dppca.common.privacy.mechanisms import Calibration
 
 _SHOWN = Decimal("0.01")
 

@@ -8,10 +8,14 @@ import pytest
 from numpy.typing import NDArray
 
 from dppca.common.kernel.errors import SettingError
-from dppca.common.privacy.noise._log_concave import LogConcaveLaw
-from dppca.common.privacy.noise._rejection import build_envelope
-from dppca.common.privacy.noise.entropy import EntropySource, OperatingSystemEntropy, SeededEntropy
-from dppca.common.privacy.noise.sampler import discrete_gaussian, discrete_laplace
+from dppca.common.kernel.privacy.noise._log_concave import LogConcaveLaw
+from dppca.common.kernel.privacy.noise._rejection import build_envelope
+from dppca.common.kernel.privacy.noise.entropy import (
+    EntropySource,
+    OperatingSystemEntropy,
+    SeededEntropy,
+)
+from dppca.common.kernel.privacy.noise.sampler import discrete_gaussian, discrete_laplace
 from tests.support.noise import ScriptedEntropy
 
 Sampler = Callable[..., NDArray[np.int64]]

@@ -4,10 +4,10 @@ from decimal import Decimal
 
 import pytest
 
-from dppca.common.privacy.accounting import epsilon_from_rho
-from dppca.common.privacy.collusion import foresee_collusion
-from dppca.common.privacy.composition import Round
-from dppca.common.privacy.release import calibrate
+from dppca.common.kernel.privacy.accounting import epsilon_from_rho
+from dppca.common.kernel.privacy.collusion import foresee_collusion
+from dppca.common.kernel.privacy.composition import Round
+from dppca.common.kernel.privacy.release import calibrate
 from tests.support.masked import make_masked_study
 from tests.support.studies import make_study
 

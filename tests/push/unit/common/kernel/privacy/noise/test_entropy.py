@@ -2,7 +2,7 @@
 
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from dppca.common.privacy.noise.entropy import StreamEntropy
+from dppca.common.kernel.privacy.noise.entropy import StreamEntropy
 from tests.support.noise import ScriptedEntropy
 
 KEY = bytes(range(32))

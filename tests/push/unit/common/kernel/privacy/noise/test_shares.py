@@ -15,10 +15,14 @@ import pytest
 from numpy.typing import NDArray
 
 from dppca.common.kernel.errors import SettingError
-from dppca.common.privacy.noise import shares
-from dppca.common.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
-from dppca.common.privacy.noise.sampler import discrete_gaussian, laplace_histogram
-from dppca.common.privacy.noise.shares import gaussian_share, gaussian_share_variance, laplace_share
+from dppca.common.kernel.privacy.noise import shares
+from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy, SeededEntropy
+from dppca.common.kernel.privacy.noise.sampler import discrete_gaussian, laplace_histogram
+from dppca.common.kernel.privacy.noise.shares import (
+    gaussian_share,
+    gaussian_share_variance,
+    laplace_share,
+)
 from tests.support.noise import ScriptedEntropy
 
 Share = Callable[..., NDArray[np.int64]]

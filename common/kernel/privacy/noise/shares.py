@@ -71,9 +71,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.kernel.errors import SettingError
-from dppca.common.privacy.noise._rejection import RejectionEnvelope
-from dppca.common.privacy.noise.entropy import EntropySource, StreamEntropy, WordT, read_words
-from dppca.common.privacy.noise.sampler import (
+from dppca.common.kernel.privacy.noise._rejection import RejectionEnvelope
+from dppca.common.kernel.privacy.noise.entropy import (
+    EntropySource,
+    StreamEntropy,
+    WordT,
+    read_words,
+)
+from dppca.common.kernel.privacy.noise.sampler import (
     LARGEST_SCALE,
     LARGEST_SIGMA_SQUARED,
     discrete_gaussian,

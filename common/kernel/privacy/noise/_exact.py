@@ -21,7 +21,7 @@ Complexity: New Directions and Recent Results*, Academic Press, 1976.
 
 from typing import NamedTuple
 
-from dppca.common.privacy.noise.entropy import EntropySource
+from dppca.common.kernel.privacy.noise.entropy import EntropySource
 
 # Undecided comparisons are rare; four bytes more leave the next one undecided once in 2^32 times.
 _EXTENSION_BYTES = 4

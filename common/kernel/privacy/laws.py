@@ -34,17 +34,21 @@ from typing_extensions import override
 
 from dppca.common.kernel.documents.amounts import round_up
 from dppca.common.kernel.errors import SettingError
-from dppca.common.privacy.accounting import (
+from dppca.common.kernel.privacy.accounting import (
     PrivacyCost,
     epsilon_from_rho,
     require_delta,
     require_epsilon,
     rho_from_epsilon_delta,
 )
-from dppca.common.privacy.noise.entropy import EntropySource
-from dppca.common.privacy.noise.sampler import discrete_gaussian, discrete_laplace
-from dppca.common.privacy.noise.shares import gaussian_share, gaussian_share_variance, laplace_share
-from dppca.common.privacy.sensitivity import Sensitivity
+from dppca.common.kernel.privacy.noise.entropy import EntropySource
+from dppca.common.kernel.privacy.noise.sampler import discrete_gaussian, discrete_laplace
+from dppca.common.kernel.privacy.noise.shares import (
+    gaussian_share,
+    gaussian_share_variance,
+    laplace_share,
+)
+from dppca.common.kernel.privacy.sensitivity import Sensitivity
 
 _LAPLACE_TAIL = 42
 _GAUSSIAN_TAIL = 13

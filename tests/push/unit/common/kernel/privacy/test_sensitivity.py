@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dppca.common.kernel.errors import SettingError
-from dppca.common.privacy.sensitivity import (
+from dppca.common.kernel.privacy.sensitivity import (
     ROOT_BITS,
     BallShape,
     BoxShape,

@@ -6,13 +6,15 @@ import pytest
 
 from dppca.common.kernel.errors import ArtefactError, LabelError, RangeError, SchemaMismatchError
 from dppca.common.kernel.moments.moments import Moments, compute_moments
-from dppca.common.kernel.schema import encode
-from dppca.common.kernel.study import Study
-from dppca.common.privacy.labels import Label, require_released
-from dppca.common.privacy.laws import LaplaceLaw
-from dppca.common.privacy.mechanisms import add_noise
-from dppca.common.privacy.noise.entropy import EntropySource, OperatingSystemEntropy, SeededEntropy
-from dppca.common.privacy.release import (
+from dppca.common.kernel.privacy.labels import Label, require_released
+from dppca.common.kernel.privacy.laws import LaplaceLaw
+from dppca.common.kernel.privacy.mechanisms import add_noise
+from dppca.common.kernel.privacy.noise.entropy import (
+    EntropySource,
+    OperatingSystemEntropy,
+    SeededEntropy,
+)
+from dppca.common.kernel.privacy.release import (
     Release,
     calibrate,
     draw,
@@ -20,7 +22,9 @@ from dppca.common.privacy.release import (
     receipt_from_bytes,
     sensitivity_shape,
 )
-from dppca.common.privacy.sensitivity import real_l1, sensitivity
+from dppca.common.kernel.privacy.sensitivity import real_l1, sensitivity
+from dppca.common.kernel.schema import encode
+from dppca.common.kernel.study import Study
 from tests.support.studies import make_study
 
 

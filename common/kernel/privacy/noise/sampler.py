@@ -42,9 +42,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.kernel.errors import SettingError
-from dppca.common.privacy.noise._log_concave import LogConcaveLaw
-from dppca.common.privacy.noise._rejection import RejectionEnvelope, build_envelope
-from dppca.common.privacy.noise.entropy import EntropySource, read_words
+from dppca.common.kernel.privacy.noise._log_concave import LogConcaveLaw
+from dppca.common.kernel.privacy.noise._rejection import RejectionEnvelope, build_envelope
+from dppca.common.kernel.privacy.noise.entropy import EntropySource, read_words
 
 LARGEST_SCALE = 2**62
 LARGEST_SIGMA_SQUARED = LARGEST_SCALE**2

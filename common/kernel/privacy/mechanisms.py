@@ -1,6 +1,6 @@
 """Calibration: integers of a noise law from a privacy parameter; and addition of the noise.
 
-A vector of integer sums, with noise of a law of `dppca.common.privacy.laws` in each entry, is
+A vector of integer sums, with noise of a law of `dppca.common.kernel.privacy.laws` in each entry, is
 private at the cost that the law gives. Computed widths are rounded up, so the nominal epsilon or
 rho that is charged is never below the cost. A width that is set by hand is rounded *down*, and its
 own cost is charged, rounded up to 12 decimals; the figure that a paper prints for it stands beside
@@ -19,7 +19,7 @@ once. The analytic calibration of Balle and Wang (2018) would ask for less Gauss
 proved for one continuous variable and not used.
 
 Where several owners make one mechanism together, each adds a share of its noise, and the sum over h
-of them is the law's: `dppca.common.privacy.noise.shares`. A share is below a whole noise in
+of them is the law's: `dppca.common.kernel.privacy.noise.shares`. A share is below a whole noise in
 probability, so (3) bounds the pooled sum as it is.
 """
 
@@ -32,15 +32,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.kernel.errors import RangeError, SettingError
-from dppca.common.privacy.accounting import (
+from dppca.common.kernel.privacy.accounting import (
     PrivacyCost,
     require_amount,
     require_delta,
     require_epsilon,
 )
-from dppca.common.privacy.laws import NoiseLaw
-from dppca.common.privacy.noise.entropy import EntropySource
-from dppca.common.privacy.sensitivity import Sensitivity
+from dppca.common.kernel.privacy.laws import NoiseLaw
+from dppca.common.kernel.privacy.noise.entropy import EntropySource
+from dppca.common.kernel.privacy.sensitivity import Sensitivity
 
 RANGE = 2**62  # a noised sum must stay below it; int64 holds twice that
 

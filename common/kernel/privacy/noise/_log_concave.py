@@ -18,7 +18,7 @@ the other cells can be left out.
 from dataclasses import dataclass
 from functools import lru_cache
 
-from dppca.common.privacy.noise._exact import Enclosure, ceil_divide, enclose_exp, multiply
+from dppca.common.kernel.privacy.noise._exact import Enclosure, ceil_divide, enclose_exp, multiply
 
 # Bits beyond the asked precision: some for rounding, fewer for the cells that are left out.
 _GUARD_BITS = 64

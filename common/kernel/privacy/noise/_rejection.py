@@ -57,9 +57,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.privacy.noise._exact import extend_prefix, is_below_exp
-from dppca.common.privacy.noise._log_concave import LogConcaveLaw, enclose_cell_ends
-from dppca.common.privacy.noise.entropy import EntropySource
+from dppca.common.kernel.privacy.noise._exact import extend_prefix, is_below_exp
+from dppca.common.kernel.privacy.noise._log_concave import LogConcaveLaw, enclose_cell_ends
+from dppca.common.kernel.privacy.noise.entropy import EntropySource
 
 _MARGIN = 2.0**-27
 _LARGEST_FLOAT_EXPONENT = 0.5

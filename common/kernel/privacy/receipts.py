@@ -16,10 +16,10 @@ from importlib.metadata import version
 from typing import Any, Generic, Self, TypeVar
 
 from dppca.common.kernel.documents.amounts import Whole, decimal_text, whole
+from dppca.common.kernel.privacy.accounting import PrivacyCost
+from dppca.common.kernel.privacy.labels import Label
+from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.schema.document import canonical_json
-from dppca.common.privacy.accounting import PrivacyCost
-from dppca.common.privacy.labels import Label
-from dppca.common.privacy.mechanisms import Calibration
 
 SOFTWARE = f"dppca {version('dppca')}"
 

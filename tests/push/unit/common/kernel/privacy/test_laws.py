@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy.stats import kstest
 
 from dppca.common.kernel.errors import SettingError
-from dppca.common.privacy.accounting import PrivacyCost
-from dppca.common.privacy.laws import LAWS, GaussianLaw, LaplaceLaw, NoiseLaw
-from dppca.common.privacy.noise.entropy import SeededEntropy
-from dppca.common.privacy.sensitivity import Relation, Sensitivity
+from dppca.common.kernel.privacy.accounting import PrivacyCost
+from dppca.common.kernel.privacy.laws import LAWS, GaussianLaw, LaplaceLaw, NoiseLaw
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.privacy.sensitivity import Relation, Sensitivity
 
 FALSE_ALARMS = 0.0  # all draws have seeds
 SENS = Sensitivity(l1=600, l2_squared=5000, resolution_bits=4, relation=Relation.REPLACE_ONE)
@@ -50,7 +50,7 @@ def test_a_wide_gaussian_law_is_the_normal_one_to_all_digits_that_count(
 ) -> None:
     law, x = GaussianLaw(250_000), np.arange(-7 * 500, 7 * 500, 50)
     below, nats = law.below(x), law.nats(x)
-    monkeypatch.setattr("dppca.common.privacy.laws._LARGEST_TABLE", 1)
+    monkeypatch.setattr("dppca.common.kernel.privacy.laws._LARGEST_TABLE", 1)
     np.testing.assert_allclose(law.below(x), below, rtol=0, atol=1 / (24 * law.variance))
     np.testing.assert_allclose(law.nats(x), nats, rtol=1e-12)
     far = GaussianLaw(2**90).below(np.array([-(2**62), 0, 2**62]))

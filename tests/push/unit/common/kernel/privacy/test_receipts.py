@@ -6,10 +6,10 @@ from decimal import Decimal
 
 import pytest
 
-from dppca.common.privacy.laws import law_for
-from dppca.common.privacy.mechanisms import Calibration, calibrate_noise
-from dppca.common.privacy.receipts import Claims, NoiseSection, Receipt, read_receipt
-from dppca.common.privacy.sensitivity import Relation, Sensitivity
+from dppca.common.kernel.privacy.laws import law_for
+from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
+from dppca.common.kernel.privacy.receipts import Claims, NoiseSection, Receipt, read_receipt
+from dppca.common.kernel.privacy.sensitivity import Relation, Sensitivity
 
 
 def calibration(epsilon: str, delta: str | None = None) -> Calibration:

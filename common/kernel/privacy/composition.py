@@ -34,9 +34,9 @@ from typing import Annotated
 
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.values import DecimalText
+from dppca.common.kernel.privacy.accounting import epsilon_from_rho
+from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.study import Study, Trust
-from dppca.common.privacy.accounting import epsilon_from_rho
-from dppca.common.privacy.mechanisms import Calibration
 
 _EXACT = Context(prec=120)  # a study's decimals have 30 digits, from 1e-30 to 1e30
 _NO_OVERLAP = (
