@@ -153,7 +153,7 @@ TOUCHES: Mapping[str, str] = {
     "proto/*": "guides containers",
     # The product, by possible breakage beyond the runs of push and merge.
     "common/*": "guides",
-    "common/aggregation/*": "laws audits",
+    "common/kernel/aggregation/*": "laws audits",
     "common/attestation/*": "laws fuzz",
     "common/verification/*": "laws fuzz",
     "common/estimators/*": "laws audits papers",

@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.environments import read_peak_mib
 from benchmarks.releases import numeric_attributes, state_privacy, state_study
-from dppca.common.aggregation.contribution import MaskedRelease
+from dppca.common.kernel.aggregation.contribution import MaskedRelease
 from dppca.common.kernel.durable.files import CredentialFolder
 from dppca.common.kernel.errors import UnreachableError
 from dppca.common.kernel.identity.tls import Credentials, load_credentials

@@ -14,12 +14,12 @@ import numpy as np
 
 from benchmarks.performance.federation import CuratorProcess, make_moments, make_study
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
-from dppca.common.aggregation.contribution import draw_masked
-from dppca.common.aggregation.opening import answer, open_set
-from dppca.common.aggregation.pooling import show_set, unmask
-from dppca.common.aggregation.seals import make_opener_key
-from dppca.common.aggregation.sum_messages import Upload
-from dppca.common.aggregation.terms import Terms, key_bytes
+from dppca.common.kernel.aggregation.contribution import draw_masked
+from dppca.common.kernel.aggregation.opening import answer, open_set
+from dppca.common.kernel.aggregation.pooling import show_set, unmask
+from dppca.common.kernel.aggregation.seals import make_opener_key
+from dppca.common.kernel.aggregation.sum_messages import Upload
+from dppca.common.kernel.aggregation.terms import Terms, key_bytes
 from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.kernel.privacy.release import calibrate, draw
 from dppca.common.kernel.signing import Purpose, sign

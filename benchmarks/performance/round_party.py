@@ -24,10 +24,10 @@ from benchmarks.performance.federation import (
     make_release_id,
     store,
 )
-from dppca.common.aggregation.contribution import draw_masked
-from dppca.common.aggregation.opening import answer, open_set
-from dppca.common.aggregation.seals import OpenerKey
-from dppca.common.aggregation.terms import Terms
+from dppca.common.kernel.aggregation.contribution import draw_masked
+from dppca.common.kernel.aggregation.opening import answer, open_set
+from dppca.common.kernel.aggregation.seals import OpenerKey
+from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.durable.files import write_file
 from dppca.common.kernel.errors import UnreachableError

@@ -15,12 +15,17 @@ from numpy.typing import NDArray
 from benchmarks.environments import Ask, open_guest
 from benchmarks.performance.federation import make_moments, make_study
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
-from dppca.common.aggregation import masking
-from dppca.common.aggregation.opening import answer, open_set, vote
-from dppca.common.aggregation.pooling import require_opening, require_upload, show_set, unmask
-from dppca.common.aggregation.streams import SEED_BYTES
-from dppca.common.aggregation.sum_messages import Opening, SealedSet, Upload, Vote
-from dppca.common.aggregation.terms import Terms
+from dppca.common.kernel.aggregation import masking
+from dppca.common.kernel.aggregation.opening import answer, open_set, vote
+from dppca.common.kernel.aggregation.pooling import (
+    require_opening,
+    require_upload,
+    show_set,
+    unmask,
+)
+from dppca.common.kernel.aggregation.streams import SEED_BYTES
+from dppca.common.kernel.aggregation.sum_messages import Opening, SealedSet, Upload, Vote
+from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.errors import ConflictError, OpeningRefusedError
 from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.deploy.simulation.aggregation import Aggregation

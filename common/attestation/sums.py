@@ -24,8 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.aggregation.pooling import require_opening
-from dppca.common.aggregation.sum_messages import (
+from dppca.common.attestation.contributions import SignedRelease
+from dppca.common.attestation.envelopes import signing_certificate
+from dppca.common.attestation.signatures import load_certificate
+from dppca.common.kernel.aggregation.pooling import require_opening
+from dppca.common.kernel.aggregation.sum_messages import (
     SignedOpening,
     Statement,
     Upload,
@@ -34,10 +37,7 @@ from dppca.common.aggregation.sum_messages import (
     require_vote,
     set_digest,
 )
-from dppca.common.aggregation.terms import Terms
-from dppca.common.attestation.contributions import SignedRelease
-from dppca.common.attestation.envelopes import signing_certificate
-from dppca.common.attestation.signatures import load_certificate
+from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.errors import (
     AlteredError,
     ConflictError,

@@ -20,9 +20,9 @@ from typing import Annotated
 
 import numpy as np
 
-from dppca.common.aggregation.sum_messages import upload_limit
-from dppca.common.aggregation.terms import Terms
 from dppca.common.estimators.relations import Relations, judge_relations
+from dppca.common.kernel.aggregation.sum_messages import upload_limit
+from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.tables import html_table, html_text
 from dppca.common.kernel.documents.values import DigestText, PathText

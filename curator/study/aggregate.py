@@ -3,7 +3,7 @@
 Theory. Releases are integers modulo 2**64, and so is their sum: it does not depend on an order.
 `dppca.common.kernel.privacy.mechanisms` keeps a true sum within 63 bits, so it is read back exactly. With
 ``trust: aggregate`` the releases are masked, and the openings remove the masks from their sum only
-(`dppca.common.aggregation.pooling`). Dividing by the public number of rows gives raw moments of all
+(`dppca.common.kernel.aggregation.pooling`). Dividing by the public number of rows gives raw moments of all
 rows together; pooling *raw* moments keeps the variance between the owners' means. The mean of the
 owners' own covariances (``within``; Gu et al. 2022, algorithm 1, step 5) is a sum of floats and so
 is formed in the order of names.
@@ -22,10 +22,10 @@ from dataclasses import asdict, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.aggregation.pooling import unmask
-from dppca.common.aggregation.sum_messages import Opening, Upload
 from dppca.common.attestation.claims import describe_federation
 from dppca.common.attestation.results import Result, ResultHeader
+from dppca.common.kernel.aggregation.pooling import unmask
+from dppca.common.kernel.aggregation.sum_messages import Opening, Upload
 from dppca.common.kernel.errors import StudyStateError
 from dppca.common.kernel.moments.moments import unpack
 from dppca.common.kernel.privacy.composition import Round

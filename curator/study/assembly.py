@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from dppca.common.aggregation.terms import Terms
+from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.yaml_text import NotYamlError, load_yaml
 from dppca.common.kernel.errors import StudyError

@@ -27,9 +27,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, auto
 
-from dppca.common.aggregation.pooling import require_opening
-from dppca.common.aggregation.sum_messages import SignedOpening, Vote, opening_limit, require_vote
-from dppca.common.aggregation.terms import Terms
+from dppca.common.kernel.aggregation.pooling import require_opening
+from dppca.common.kernel.aggregation.sum_messages import (
+    SignedOpening,
+    Vote,
+    opening_limit,
+    require_vote,
+)
+from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import ConflictError, LimitError, StudyStateError, UploadError
 from dppca.curator.study.lifecycle import Transition, next_state

@@ -9,7 +9,7 @@ that are still closed, so a later one does not delay the others.
 from datetime import datetime
 from functools import lru_cache
 
-from dppca.common.aggregation.terms import Terms
+from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import NotReadyError, StudyStateError
 from dppca.common.kernel.study import Study, Trust

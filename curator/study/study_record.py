@@ -99,7 +99,7 @@ class StoredResult:
 class Sealing:
     """Sealed set of masked contributions: all that arrived until ``sealed_s`` (since 1970 UTC).
 
-    ``set_digest`` is `dppca.common.aggregation.sum_messages.set_digest`, 32 bytes.
+    ``set_digest`` is `dppca.common.kernel.aggregation.sum_messages.set_digest`, 32 bytes.
     """
 
     set_digest: bytes

@@ -1,6 +1,6 @@
 """Parties of a simulated study in one process: releases, admission, openings, pooling.
 
-The parties' own code takes every step (`dppca.owner.release.path`, `dppca.common.aggregation`,
+The parties' own code takes every step (`dppca.owner.release.path`, `dppca.common.kernel.aggregation`,
 `dppca.curator.study`), in their order, on values in memory. Steps that need more than one process
 are missing: certificates, the wire, files, and the ledger. So no owner is charged: a reservation is
 made for the receipt, and no ledger holds it.
@@ -20,14 +20,14 @@ from tempfile import TemporaryDirectory
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from dppca.common.aggregation.contribution import MaskedRelease
-from dppca.common.aggregation.opening import answer, open_set, vote
-from dppca.common.aggregation.pooling import require_opening, show_set
-from dppca.common.aggregation.seals import OpenerKey, make_opener_key
-from dppca.common.aggregation.sum_messages import Opening, Upload
-from dppca.common.aggregation.terms import Terms, key_bytes
 from dppca.common.attestation.contributions import SignedRelease
 from dppca.common.attestation.results import Published, Result, result_to_bytes
+from dppca.common.kernel.aggregation.contribution import MaskedRelease
+from dppca.common.kernel.aggregation.opening import answer, open_set, vote
+from dppca.common.kernel.aggregation.pooling import require_opening, show_set
+from dppca.common.kernel.aggregation.seals import OpenerKey, make_opener_key
+from dppca.common.kernel.aggregation.sum_messages import Opening, Upload
+from dppca.common.kernel.aggregation.terms import Terms, key_bytes
 from dppca.common.kernel.documents.messages import RELEASE_ID_BYTES, StudyState
 from dppca.common.kernel.durable.files import PRIVATE
 from dppca.common.kernel.moments.moments import Moments

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dppca.common.aggregation.terms import Terms
+from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import DppcaError, NoPolicyError, PrivacyError

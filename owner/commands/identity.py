@@ -78,7 +78,7 @@ def make_identity(site: Site, study_name: str, *, opener: bool) -> IdentityDocum
     ``opener`` offers an opener key, too: the one that was offered before and not used, or a new
     one. Raise `SettingError` for an invalid name.
     """
-    from dppca.common.aggregation.terms import key_bytes
+    from dppca.common.kernel.aggregation.terms import key_bytes
     from dppca.owner.site.agreement import own_key
 
     site.study_folder(study_name)  # refuses an invalid name

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from dppca.common.aggregation.sum_messages import SealedSet, Vote
-from dppca.common.aggregation.terms import Terms
+from dppca.common.kernel.aggregation.sum_messages import SealedSet, Vote
+from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.durable.checkpoints import checkpoint

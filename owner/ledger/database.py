@@ -30,7 +30,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from dppca.common.aggregation.opening import Sums
+from dppca.common.kernel.aggregation.opening import Sums
 from dppca.common.kernel.durable.checkpoints import checkpoint
 from dppca.common.kernel.errors import ChainError, LedgerError, OpeningRefusedError
 from dppca.common.kernel.study import Study

@@ -11,7 +11,7 @@ Rules
 3. It opens the set that it voted for, if it voted.
 4. A study's document is voted for, and opened, with one key.
 
-So one set at most is ever opened for a study and for a key. `dppca.common.aggregation.opening` says
+So one set at most is ever opened for a study and for a key. `dppca.common.kernel.aggregation.opening` says
 why that is enough against a lying curator.
 
 Limits: a ledger from before an opening, restored with its key and taken for the newest, can be

@@ -31,9 +31,9 @@ from typing import Annotated
 
 import numpy as np
 
-from dppca.common.aggregation.sum_messages import upload_limit
-from dppca.common.aggregation.terms import Terms
 from dppca.common.estimators.relations import Relations, judge_relations
+from dppca.common.kernel.aggregation.sum_messages import upload_limit
+from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import BudgetExceededError, StudyStateError
 from dppca.common.kernel.privacy.composition import ComposedGuarantee, Round, compose_guarantee

@@ -20,10 +20,10 @@ from datetime import datetime
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from dppca.common.aggregation.opening import answer, open_set, vote
-from dppca.common.aggregation.seals import OpenerKey, make_opener_key
-from dppca.common.aggregation.sum_messages import Opening, SealedSet, Vote
-from dppca.common.aggregation.terms import OfferedKey, Terms
+from dppca.common.kernel.aggregation.opening import answer, open_set, vote
+from dppca.common.kernel.aggregation.seals import OpenerKey, make_opener_key
+from dppca.common.kernel.aggregation.sum_messages import Opening, SealedSet, Vote
+from dppca.common.kernel.aggregation.terms import OfferedKey, Terms
 from dppca.common.kernel.durable.checkpoints import checkpoint
 from dppca.common.kernel.errors import OpeningRefusedError
 from dppca.common.kernel.privacy.noise.entropy import EntropySource
@@ -130,7 +130,7 @@ def cast_vote(
 ) -> Vote:
     """Vote for a set, and record in the ledger that no other set can be voted for or opened.
 
-    Raises as `dppca.common.aggregation.opening.vote`, and `OpeningRefusedError` if the ledger is
+    Raises as `dppca.common.kernel.aggregation.opening.vote`, and `OpeningRefusedError` if the ledger is
     bound to another set.
     """
     bound = opener.record(ledger.history()).bound
@@ -158,7 +158,7 @@ def open_once(
 ) -> None:
     """Open a set: store the sums of this site's streams over it, then destroy the opener key.
 
-    Raises as `dppca.common.aggregation.opening.open_set`, and `OpeningRefusedError` if the ledger
+    Raises as `dppca.common.kernel.aggregation.opening.open_set`, and `OpeningRefusedError` if the ledger
     is bound to another set. Raise `SettingError` if the sums are stored but the key cannot be
     destroyed; the next command tries again.
     """

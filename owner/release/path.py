@@ -27,8 +27,8 @@ from typing import Protocol, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
-from dppca.common.aggregation.contribution import MaskedRelease, draw_masked
-from dppca.common.aggregation.terms import Terms
+from dppca.common.kernel.aggregation.contribution import MaskedRelease, draw_masked
+from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.documents.messages import RELEASE_ID_BYTES
 from dppca.common.kernel.durable.checkpoints import checkpoint
 from dppca.common.kernel.moments.moments import Moments

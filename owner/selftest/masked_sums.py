@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from dppca.common.aggregation.masking import mask
-from dppca.common.aggregation.opening import answer, open_set
-from dppca.common.aggregation.pooling import show_set, unmask
-from dppca.common.aggregation.seals import OpenerKey, make_opener_key
-from dppca.common.aggregation.sum_messages import SealedSet, Upload
-from dppca.common.aggregation.terms import Member, OfferedKey, Terms, key_bytes
+from dppca.common.kernel.aggregation.masking import mask
+from dppca.common.kernel.aggregation.opening import answer, open_set
+from dppca.common.kernel.aggregation.pooling import show_set, unmask
+from dppca.common.kernel.aggregation.seals import OpenerKey, make_opener_key
+from dppca.common.kernel.aggregation.sum_messages import SealedSet, Upload
+from dppca.common.kernel.aggregation.terms import Member, OfferedKey, Terms, key_bytes
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import DppcaError
 from dppca.common.kernel.privacy.mechanisms import add_noise

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from pydantic import AfterValidator
 
-from dppca.common.aggregation.terms import Terms, key_bytes
+from dppca.common.kernel.aggregation.terms import Terms, key_bytes
 from dppca.common.kernel.documents.names import require_party_name
 from dppca.common.kernel.durable.files import KEY, require_absent, write_file, writing
 from dppca.common.kernel.errors import (

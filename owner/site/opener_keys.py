@@ -12,7 +12,7 @@ a backup: leave the folder ``openers`` out of backups.
 import os
 from pathlib import Path
 
-from dppca.common.aggregation.seals import OpenerKey
+from dppca.common.kernel.aggregation.seals import OpenerKey
 from dppca.common.kernel.durable.files import create_file, sync
 from dppca.common.kernel.errors import ArtefactError, LedgerError, SettingError
 from dppca.owner.ledger.file import read_history

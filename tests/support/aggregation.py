@@ -9,13 +9,13 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric import ec
 from numpy.typing import NDArray
 
-from dppca.common.aggregation.masking import mask, seal_info
-from dppca.common.aggregation.opening import Sums, answer, open_set, vote
-from dppca.common.aggregation.pooling import require_opening, show_set, unmask
-from dppca.common.aggregation.seals import OpenerKey, make_opener_key
-from dppca.common.aggregation.streams import SEED_BYTES
-from dppca.common.aggregation.sum_messages import Opening, SealedSet, Upload, Vote
-from dppca.common.aggregation.terms import Member, OfferedKey, Terms, key_bytes
+from dppca.common.kernel.aggregation.masking import mask, seal_info
+from dppca.common.kernel.aggregation.opening import Sums, answer, open_set, vote
+from dppca.common.kernel.aggregation.pooling import require_opening, show_set, unmask
+from dppca.common.kernel.aggregation.seals import OpenerKey, make_opener_key
+from dppca.common.kernel.aggregation.streams import SEED_BYTES
+from dppca.common.kernel.aggregation.sum_messages import Opening, SealedSet, Upload, Vote
+from dppca.common.kernel.aggregation.terms import Member, OfferedKey, Terms, key_bytes
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.signing import Purpose, sign
 

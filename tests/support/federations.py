@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from dppca.common.aggregation.contribution import MaskedRelease
-from dppca.common.aggregation.opening import Sums
-from dppca.common.aggregation.sum_messages import Opening, SealedSet, Vote
-from dppca.common.aggregation.terms import Terms
+from dppca.common.kernel.aggregation.contribution import MaskedRelease
+from dppca.common.kernel.aggregation.opening import Sums
+from dppca.common.kernel.aggregation.sum_messages import Opening, SealedSet, Vote
+from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.study import Study

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dppca.common.aggregation.opening import Sums
-from dppca.common.aggregation.streams import add_stream
-from dppca.common.aggregation.sum_messages import Opening, SealedSet, Vote
+from dppca.common.kernel.aggregation.opening import Sums
+from dppca.common.kernel.aggregation.streams import add_stream
+from dppca.common.kernel.aggregation.sum_messages import Opening, SealedSet, Vote
 from dppca.common.kernel.errors import DppcaError
 from dppca.common.kernel.signing import Purpose, sign
 from tests.support.aggregation import Federation

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 from unittest import mock
 
-from dppca.common.aggregation.sum_messages import Opening, SealedSet, Vote
+from dppca.common.kernel.aggregation.sum_messages import Opening, SealedSet, Vote
 from dppca.common.kernel.errors import DppcaError
 from dppca.owner.ledger.database import Ledger, open_ledger
 from dppca.owner.ledger.file import read_history

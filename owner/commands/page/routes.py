@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from dppca.common.aggregation.sum_messages import SealedSet
-from dppca.common.aggregation.terms import Terms
+from dppca.common.kernel.aggregation.sum_messages import SealedSet
+from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.values import to_document

@@ -3,8 +3,8 @@
 import hashlib
 from dataclasses import replace
 
-from dppca.common.aggregation.contribution import MaskedRelease
-from dppca.common.aggregation.sum_messages import Upload
+from dppca.common.kernel.aggregation.contribution import MaskedRelease
+from dppca.common.kernel.aggregation.sum_messages import Upload
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.signing import Purpose, sign
 from tests.support.callers import refused

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from dppca.common.aggregation.masking import mask
+from dppca.common.kernel.aggregation.masking import mask
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from tests.support.aggregation import federation
 

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dppca.common.aggregation import masking, opening
+from dppca.common.kernel.aggregation import masking, opening
 from dppca.common.kernel.privacy import release
 from dppca.common.kernel.privacy.laws import GaussianLaw, LaplaceLaw, NoiseLaw
 from dppca.common.kernel.privacy.mechanisms import Calibration, add_noise

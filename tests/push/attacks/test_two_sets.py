@@ -12,9 +12,9 @@ from itertools import chain, combinations, product
 import numpy as np
 import pytest
 
-from dppca.common.aggregation.masking import mask
-from dppca.common.aggregation.opening import answer, open_set
-from dppca.common.aggregation.pooling import unmask
+from dppca.common.kernel.aggregation.masking import mask
+from dppca.common.kernel.aggregation.opening import answer, open_set
+from dppca.common.kernel.aggregation.pooling import unmask
 from dppca.common.kernel.errors import ConflictError, GarbledSumError
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.signing import Purpose, sign

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dppca.common.aggregation.terms import Terms
+from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.errors import StudyError
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Trust, study_from_canonical, study_from_mapping

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from dppca.common.aggregation.framing import frame, unframe
-from dppca.common.aggregation.masking import seal_info
-from dppca.common.aggregation.seals import seal
-from dppca.common.aggregation.sum_messages import Opening, SealedSet, Statement, Upload, Vote
+from dppca.common.kernel.aggregation.framing import frame, unframe
+from dppca.common.kernel.aggregation.masking import seal_info
+from dppca.common.kernel.aggregation.seals import seal
+from dppca.common.kernel.aggregation.sum_messages import Opening, SealedSet, Statement, Upload, Vote
 from dppca.common.kernel.errors import DppcaError, LimitError, UploadError
 from dppca.common.kernel.signing import Purpose, sign
 from tests.support.aggregation import federation

@@ -22,7 +22,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from dppca.common.aggregation.opening import Sums
+from dppca.common.kernel.aggregation.opening import Sums
 from dppca.common.kernel.errors import BudgetExceededError, ChainError, OpeningRefusedError
 from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy

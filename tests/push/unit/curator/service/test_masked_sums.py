@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.aggregation.sum_messages import Upload
+from dppca.common.kernel.aggregation.sum_messages import Upload
 from dppca.common.kernel.errors import (
     GarbledSumError,
     LimitError,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.aggregation.sum_messages import Opening, opening_limit
+from dppca.common.kernel.aggregation.sum_messages import Opening, opening_limit
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import (
     ConflictError,
@@ -106,7 +106,7 @@ WRONG: dict[str, tuple[Opening, type[DppcaError], str]] = {
     "no stream": (resigned(replace(FIRST, streams=())), UploadError, "names no stream"),
     "another's": (SECOND, UploadError, "an opening of owner-2 came from owner-1"),
 }
-"""What else is wrong with an opening alone is in `common/aggregation/test_pooling`."""
+"""What else is wrong with an opening alone is in `common/kernel/aggregation/test_pooling`."""
 
 
 @pytest.mark.parametrize("what", WRONG)

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from dppca.common.aggregation.terms import Terms
+from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import NotReadyError, StudyError, StudyStateError
 from dppca.curator.study.sealed_set import (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.aggregation.opening import Sums
+from dppca.common.kernel.aggregation.opening import Sums
 from dppca.common.kernel.errors import (
     ChainError,
     LedgerCorruptError,

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.aggregation.opening import Sums
-from dppca.common.aggregation.seals import OpenerKey, make_opener_key
+from dppca.common.kernel.aggregation.opening import Sums
+from dppca.common.kernel.aggregation.seals import OpenerKey, make_opener_key
 from dppca.common.kernel.errors import ArtefactError, SettingError
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.owner.ledger.database import open_ledger

@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
-from dppca.common.aggregation.framing import frame
-from dppca.common.aggregation.terms import Terms
+from dppca.common.kernel.aggregation.framing import frame
+from dppca.common.kernel.aggregation.terms import Terms
 
 SEED_BYTES = 32
 Words = NDArray[np.uint64]

@@ -5,9 +5,14 @@ import hashlib
 import numpy as np
 import pytest
 
-from dppca.common.aggregation.contribution import MaskedRelease, draw_masked
-from dppca.common.aggregation.pooling import require_opening, require_upload, show_set, unmask
-from dppca.common.aggregation.sum_messages import (
+from dppca.common.kernel.aggregation.contribution import MaskedRelease, draw_masked
+from dppca.common.kernel.aggregation.pooling import (
+    require_opening,
+    require_upload,
+    show_set,
+    unmask,
+)
+from dppca.common.kernel.aggregation.sum_messages import (
     Opening,
     Upload,
     head_limit,

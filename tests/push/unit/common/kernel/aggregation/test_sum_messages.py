@@ -3,9 +3,9 @@ from functools import cache
 
 import pytest
 
-from dppca.common.aggregation.framing import frame
-from dppca.common.aggregation.opening import answer, open_set, vote
-from dppca.common.aggregation.sum_messages import (
+from dppca.common.kernel.aggregation.framing import frame
+from dppca.common.kernel.aggregation.opening import answer, open_set, vote
+from dppca.common.kernel.aggregation.sum_messages import (
     Opening,
     SealedSet,
     SignedSeal,

@@ -7,8 +7,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from dppca.common.aggregation.seals import make_opener_key
-from dppca.common.aggregation.terms import MAX_ENTRIES, Member, OfferedKey, Terms, key_bytes
+from dppca.common.kernel.aggregation.seals import make_opener_key
+from dppca.common.kernel.aggregation.terms import MAX_ENTRIES, Member, OfferedKey, Terms, key_bytes
 from dppca.common.kernel.errors import PermissionDeniedError, StudyError
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.signing import Purpose, sign

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dppca.common.aggregation.masking import seal_info
-from dppca.common.aggregation.opening import Sums, answer, open_set
-from dppca.common.aggregation.seals import make_opener_key, seal
-from dppca.common.aggregation.streams import add_stream
-from dppca.common.aggregation.sum_messages import SealedSet, Vote
+from dppca.common.kernel.aggregation.masking import seal_info
+from dppca.common.kernel.aggregation.opening import Sums, answer, open_set
+from dppca.common.kernel.aggregation.seals import make_opener_key, seal
+from dppca.common.kernel.aggregation.streams import add_stream
+from dppca.common.kernel.aggregation.sum_messages import SealedSet, Vote
 from dppca.common.kernel.errors import (
     DppcaError,
     IdentityError,

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from dppca.common.aggregation.masking import mask
-from dppca.common.aggregation.sum_messages import Upload
-from dppca.common.aggregation.terms import Terms
+from dppca.common.kernel.aggregation.masking import mask
+from dppca.common.kernel.aggregation.sum_messages import Upload
+from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.noise.entropy import EntropySource

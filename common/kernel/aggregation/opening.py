@@ -14,10 +14,10 @@ from itertools import pairwise
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from dppca.common.aggregation.masking import seal_info
-from dppca.common.aggregation.seals import OpenerKey
-from dppca.common.aggregation.streams import SEED_BYTES, add_stream
-from dppca.common.aggregation.sum_messages import (
+from dppca.common.kernel.aggregation.masking import seal_info
+from dppca.common.kernel.aggregation.seals import OpenerKey
+from dppca.common.kernel.aggregation.streams import SEED_BYTES, add_stream
+from dppca.common.kernel.aggregation.sum_messages import (
     Opening,
     SealedSet,
     SignedSeal,
@@ -25,7 +25,7 @@ from dppca.common.aggregation.sum_messages import (
     require_signed,
     require_vote,
 )
-from dppca.common.aggregation.terms import Terms
+from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.errors import IdentityError, OpeningRefusedError, SealError
 from dppca.common.kernel.signing import Purpose, sign
 

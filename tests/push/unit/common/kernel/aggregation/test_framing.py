@@ -1,6 +1,6 @@
 import pytest
 
-from dppca.common.aggregation.framing import frame, unframe
+from dppca.common.kernel.aggregation.framing import frame, unframe
 from dppca.common.kernel.errors import LimitError, UploadError
 
 

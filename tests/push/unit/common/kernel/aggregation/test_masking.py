@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dppca.common.aggregation.masking import mask
-from dppca.common.aggregation.streams import add_stream
+from dppca.common.kernel.aggregation.masking import mask
+from dppca.common.kernel.aggregation.streams import add_stream
 from dppca.common.kernel.errors import IdentityError, PermissionDeniedError, SettingError
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from tests.support.aggregation import federation, signing_key

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.aggregation.sum_messages import (
+from dppca.common.kernel.aggregation.sum_messages import (
     Opening,
     SealedSet,
     SignedOpening,
@@ -21,7 +21,7 @@ from dppca.common.aggregation.sum_messages import (
     require_signed,
     set_digest,
 )
-from dppca.common.aggregation.terms import GUARDS, Terms
+from dppca.common.kernel.aggregation.terms import GUARDS, Terms
 from dppca.common.kernel.errors import ConflictError, GarbledSumError, UploadError
 from dppca.common.kernel.signing import Purpose
 

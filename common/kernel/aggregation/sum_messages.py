@@ -2,7 +2,7 @@
 
 Every class has `to_bytes`, and `from_bytes`, which takes the terms: they limit the size of each
 part, and nothing larger is read. A message that was read is well formed, but not yet trusted:
-`dppca.common.aggregation.opening` and `pooling` check its content.
+`dppca.common.kernel.aggregation.opening` and `pooling` check its content.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
-from dppca.common.aggregation.framing import frame, frame_parts, unframe, unframe_head
-from dppca.common.aggregation.seals import SEAL_OVERHEAD
-from dppca.common.aggregation.streams import SEED_BYTES
-from dppca.common.aggregation.terms import Terms
+from dppca.common.kernel.aggregation.framing import frame, frame_parts, unframe, unframe_head
+from dppca.common.kernel.aggregation.seals import SEAL_OVERHEAD
+from dppca.common.kernel.aggregation.streams import SEED_BYTES
+from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.documents.names import is_party_name
 from dppca.common.kernel.errors import ConflictError, LimitError, SignatureError, UploadError
 from dppca.common.kernel.signing import Purpose, is_signed

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from dppca.common.aggregation.framing import frame
-from dppca.common.aggregation.streams import add_stream
+from dppca.common.kernel.aggregation.framing import frame
+from dppca.common.kernel.aggregation.streams import add_stream
 from tests.support.aggregation import federation
 
 TERMS = federation().terms

@@ -10,11 +10,11 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric import ec
 from numpy.typing import NDArray
 
-from dppca.common.aggregation.framing import frame
-from dppca.common.aggregation.seals import seal
-from dppca.common.aggregation.streams import SEED_BYTES, subtract_stream
-from dppca.common.aggregation.sum_messages import Statement, Upload
-from dppca.common.aggregation.terms import GUARDS, Terms, key_bytes
+from dppca.common.kernel.aggregation.framing import frame
+from dppca.common.kernel.aggregation.seals import seal
+from dppca.common.kernel.aggregation.streams import SEED_BYTES, subtract_stream
+from dppca.common.kernel.aggregation.sum_messages import Statement, Upload
+from dppca.common.kernel.aggregation.terms import GUARDS, Terms, key_bytes
 from dppca.common.kernel.errors import IdentityError, SettingError
 from dppca.common.kernel.privacy.noise.entropy import EntropySource
 from dppca.common.kernel.signing import Purpose, sign

@@ -5,15 +5,15 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dppca.common.aggregation.masking import mask
-from dppca.common.aggregation.pooling import (
+from dppca.common.kernel.aggregation.masking import mask
+from dppca.common.kernel.aggregation.pooling import (
     LARGEST,
     require_opening,
     require_upload,
     show_set,
     unmask,
 )
-from dppca.common.aggregation.sum_messages import Opening, Upload
+from dppca.common.kernel.aggregation.sum_messages import Opening, Upload
 from dppca.common.kernel.errors import (
     ConflictError,
     GarbledSumError,

@@ -16,8 +16,8 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_der_public_key
 
-from dppca.common.aggregation.framing import frame
-from dppca.common.aggregation.seals import load_public_key
+from dppca.common.kernel.aggregation.framing import frame
+from dppca.common.kernel.aggregation.seals import load_public_key
 from dppca.common.kernel.documents.names import is_party_name
 from dppca.common.kernel.errors import PermissionDeniedError, StudyError
 from dppca.common.kernel.signing import Purpose, is_signed
@@ -35,7 +35,7 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 class OfferedKey:
     """An opener's key for one study.
 
-    ``public`` has 1216 bytes (`dppca.common.aggregation.seals`); ``signature`` over it is the
+    ``public`` has 1216 bytes (`dppca.common.kernel.aggregation.seals`); ``signature`` over it is the
     opener's own (DER), for `Purpose.OPENER`.
     """
 

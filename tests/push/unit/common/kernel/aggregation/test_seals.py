@@ -1,6 +1,6 @@
 import pytest
 
-from dppca.common.aggregation.seals import (
+from dppca.common.kernel.aggregation.seals import (
     SEAL_OVERHEAD,
     OpenerKey,
     load_public_key,
