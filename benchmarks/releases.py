@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.attestation.contributions import SignedRelease
-from dppca.common.attestation.results import Result
+from dppca.common.kernel.attestation.contributions import SignedRelease
+from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.privacy.composition import Round
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.receipts import SOFTWARE

@@ -213,7 +213,7 @@ def health(curator: str, credentials: Path, timeout: float, *, live: bool, as_js
 
 @cli.command()
 @verification_options
-@prints("dppca.common.attestation.documents:Verification")
+@prints("dppca.common.kernel.attestation.documents:Verification")
 def verify(**given: Any) -> int:
     """Check what a released FILE claims: components, rows or a model. Works offline.
 

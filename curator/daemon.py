@@ -19,7 +19,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from dppca.common.attestation.signatures import make_signer
+from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.durable.files import SHARED, write_file
 from dppca.common.kernel.errors import SettingError

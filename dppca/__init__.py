@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     __version__: str
-    from dppca.common.attestation.results import Result
     from dppca.common.estimators.base.cautions import NoiseWarning, PrivacyWarning, SpendingWarning
+    from dppca.common.kernel.attestation.results import Result
     from dppca.common.kernel.privacy.release import calibrate
     from dppca.common.kernel.schema import Binary, Categorical, Date, Numeric, Ordinal, Schema
     from dppca.common.kernel.schema.frames import CodingWarning, decode, encode
@@ -86,7 +86,7 @@ _ELSEWHERE = {
     "Components": "dppca.common.verification.components",
     "NoiseWarning": "dppca.common.estimators.base.cautions",
     "PrivacyWarning": "dppca.common.estimators.base.cautions",
-    "Result": "dppca.common.attestation.results",
+    "Result": "dppca.common.kernel.attestation.results",
     "Simulation": "dppca.deploy.simulation.notebook",
     "SpendingWarning": "dppca.common.estimators.base.cautions",
     "Study": "dppca.common.kernel.study",

@@ -154,7 +154,7 @@ TOUCHES: Mapping[str, str] = {
     # The product, by possible breakage beyond the runs of push and merge.
     "common/*": "guides",
     "common/kernel/aggregation/*": "laws audits",
-    "common/attestation/*": "laws fuzz",
+    "common/kernel/attestation/*": "laws fuzz",
     "common/verification/*": "laws fuzz",
     "common/estimators/*": "laws audits papers",
     "common/papers/*": "laws audits papers",

@@ -19,8 +19,8 @@ import grpc
 from benchmarks.performance.federation import CuratorProcess, credentials_in, make_release
 from benchmarks.performance.round_party import THROW, path_of
 from benchmarks.releases import owner_name
-from dppca.common.attestation.contributions import sign_release
-from dppca.common.attestation.signatures import make_signer
+from dppca.common.kernel.attestation.contributions import sign_release
+from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.errors import ConflictError
 from dppca.common.kernel.identity.tls import Credentials
 from dppca.common.kernel.study import Study

@@ -28,7 +28,7 @@ from benchmarks.releases import (
 )
 from benchmarks.studies import coded_rows
 from benchmarks.synthesis.subjects import load_subject
-from dppca.common.attestation.results import Result
+from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.moments.accumulation import accumulate_moments
 from dppca.common.kernel.privacy.mechanisms import Calibration, add_noise
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy

@@ -30,7 +30,7 @@ from benchmarks.synthesis.forms import (
 )
 from benchmarks.synthesis.judging import CELLS, equal_cells, find_reference, judge_rows, split_rows
 from benchmarks.synthesis.subjects import load_subject
-from dppca.common.attestation.results import Published, Result
+from dppca.common.kernel.attestation.results import Published, Result
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.moments.accumulation import accumulate_moments
 from dppca.common.kernel.moments.moments import Moments

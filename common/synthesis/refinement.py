@@ -23,9 +23,10 @@ import pyarrow as pa
 import pyarrow.parquet
 import yaml
 
-from dppca.common.attestation.envelopes import digest_file
-from dppca.common.attestation.results import Result
-from dppca.common.attestation.tables import label_inside, read_rows
+from dppca.common.kernel.attestation.envelopes import digest_file
+from dppca.common.kernel.attestation.results import Result
+from dppca.common.kernel.attestation.table_files import labelled_writer, with_metadata
+from dppca.common.kernel.attestation.tables import label_inside, read_rows
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.messages import METADATA_KEY, Form
 from dppca.common.kernel.durable.files import replacing, writing
@@ -38,7 +39,6 @@ from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.study import GrownTrees, Study
 from dppca.common.numerics.synthesis.tree_growth import grow_trees
 from dppca.common.synthesis.rows import make_generator, synthesize
-from dppca.common.verification.table_files import labelled_writer, with_metadata
 
 ROWS = 60_000
 """Synthetic rows that trees are grown on."""

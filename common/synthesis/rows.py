@@ -27,8 +27,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dppca.common.attestation.results import Published, Result
-from dppca.common.attestation.tables import make_claims
+from dppca.common.kernel.attestation.results import Published, Result
+from dppca.common.kernel.attestation.tables import make_claims
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import SchemaMismatchError, SettingError
 from dppca.common.kernel.moments.threads import one_blas_thread

@@ -66,9 +66,9 @@ def verify(
     ``held_since`` is naive, UTC, the beginning of a day; ``own`` maps a study's name to the path of
     this site's acknowledgement.
     """
-    from dppca.common.attestation.contributions import compare, read_study_digest
-    from dppca.common.attestation.parties import KnownParties
-    from dppca.common.attestation.verify import read_authority, read_revoked
+    from dppca.common.kernel.attestation.contributions import compare, read_study_digest
+    from dppca.common.kernel.attestation.parties import KnownParties
+    from dppca.common.kernel.attestation.verify import read_authority, read_revoked
     from dppca.common.verification.files import verification_text, verify_file
 
     authority = read_authority(ca)

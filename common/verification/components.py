@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.results import Result
-from dppca.common.attestation.signatures import UNVOUCHED, UNVOUCHED_WHY, VouchingAuthority
-from dppca.common.attestation.verify import verify_result_file
+from dppca.common.kernel.attestation.parties import KnownParties
+from dppca.common.kernel.attestation.results import Result
+from dppca.common.kernel.attestation.signatures import UNVOUCHED, UNVOUCHED_WHY, VouchingAuthority
+from dppca.common.kernel.attestation.verify import verify_result_file
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.tables import html_table
 from dppca.common.kernel.errors import ArtefactError

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
-from dppca.common.attestation.envelopes import SignedFile
-from dppca.common.attestation.results import largest_envelope, largest_result
+from dppca.common.kernel.attestation.envelopes import SignedFile
+from dppca.common.kernel.attestation.results import largest_envelope, largest_result
 from dppca.common.kernel.errors import LimitError, UploadError
 from dppca.common.kernel.study import Study
 from dppca.common.transport.codec import Reassembly

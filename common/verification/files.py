@@ -4,10 +4,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from dppca.common.attestation.claims import SumMechanism, describe_mechanism
-from dppca.common.attestation.components import VerifiedReceipt
-from dppca.common.attestation.documents import ProvedModel, Verification
-from dppca.common.attestation.envelopes import (
+from dppca.common.kernel.attestation.claims import SumMechanism, describe_mechanism
+from dppca.common.kernel.attestation.components import VerifiedReceipt
+from dppca.common.kernel.attestation.documents import ProvedModel, Verification
+from dppca.common.kernel.attestation.envelopes import (
     SUFFIX,
     Claim,
     FileStatement,
@@ -15,10 +15,10 @@ from dppca.common.attestation.envelopes import (
     open_envelope,
     read_envelope,
 )
-from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.signatures import UNVOUCHED, UNVOUCHED_WHY
-from dppca.common.attestation.sums import require_sum
-from dppca.common.attestation.verify import verify_result_file
+from dppca.common.kernel.attestation.parties import KnownParties
+from dppca.common.kernel.attestation.signatures import UNVOUCHED, UNVOUCHED_WHY
+from dppca.common.kernel.attestation.sums import require_sum
+from dppca.common.kernel.attestation.verify import verify_result_file
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import ArtefactError, SettingError
@@ -63,7 +63,7 @@ def verify_file(
     now
         Aware; the clock's by default. Dates are shown against it, and decide nothing.
     uploads
-        Folder of the uploads, to add them up again (`dppca.common.attestation.sums.require_sum`);
+        Folder of the uploads, to add them up again (`dppca.common.kernel.attestation.sums.require_sum`);
         for components only, else `SettingError`.
 
     Raises
@@ -124,7 +124,7 @@ def _verify_kind(
         found = {"kind": checked.document["kind"], "software": software}
         return checked, checked.statement, {**found, "added_up": uploads is not None}
     if kind == _TABLE:
-        from dppca.common.attestation.tables import verify_table
+        from dppca.common.kernel.attestation.tables import verify_table
 
         what = "the envelope of the table"
         statement = open_envelope(read_envelope(path), Claim.ROWS, parties, what=what)

@@ -16,7 +16,7 @@ import zlib
 from dataclasses import dataclass
 from typing import Any
 
-from dppca.common.attestation.archives import require_model
+from dppca.common.kernel.attestation.archives import require_model
 from dppca.common.kernel.errors import ArtefactError
 
 KIND, VERSION = "model", 1

@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from dppca.common.attestation.claims import require_equal
-from dppca.common.attestation.components import VerifiedReceipt, check_components
-from dppca.common.attestation.envelopes import (
+from dppca.common.estimators.base.weight_noise import count_machines
+from dppca.common.kernel.attestation.claims import require_equal
+from dppca.common.kernel.attestation.components import VerifiedReceipt, check_components
+from dppca.common.kernel.attestation.envelopes import (
     Claim,
     FileStatement,
     SignedFile,
@@ -28,9 +29,8 @@ from dppca.common.attestation.envelopes import (
     read_stated,
     sign_file,
 )
-from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.signatures import Signer
-from dppca.common.estimators.base.weight_noise import count_machines
+from dppca.common.kernel.attestation.parties import KnownParties
+from dppca.common.kernel.attestation.signatures import Signer
 from dppca.common.kernel.documents.amounts import parse_decimal
 from dppca.common.kernel.errors import AlteredError, DppcaError, ReceiptError, SignatureError
 from dppca.common.kernel.identity.tls import Role

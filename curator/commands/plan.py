@@ -186,7 +186,7 @@ def _assumption(study: Study, text: str) -> Assumption:
 
 def _eigenvalues(path: Path) -> list[float]:
     """Return the numbers in a file; of an earlier study's result, those above its noise edge."""
-    from dppca.common.attestation.results import released_spectrum
+    from dppca.common.kernel.attestation.results import released_spectrum
 
     try:
         content = path.read_bytes()

@@ -231,7 +231,7 @@ def synthetic(
     Example:
       dppca-curator study synthetic nltcs --form decoded --output nltcs.parquet
     """
-    from dppca.common.attestation.signatures import make_signer
+    from dppca.common.kernel.attestation.signatures import make_signer
     from dppca.common.kernel.documents.messages import Form
     from dppca.curator.operator.downloads import require_format, require_proved, write_table
 

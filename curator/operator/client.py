@@ -8,8 +8,8 @@ final name.
 from collections.abc import Iterable
 from pathlib import Path
 
-from dppca.common.attestation.envelopes import write_signed
-from dppca.common.attestation.verify import verified_result
+from dppca.common.kernel.attestation.envelopes import write_signed
+from dppca.common.kernel.attestation.verify import verified_result
 from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.durable.files import SHARED, replacing, writing
@@ -109,7 +109,7 @@ class OperatorClient(CuratorConnection):
         Raise `NotReadyError` or `StudyStateError` if the result does not exist yet, or will never
         exist; `UploadError` if the download differs from its announcement; `ArtefactError`,
         `ReceiptError`, `SignatureError` or `AlteredError` if it does not verify
-        (`dppca.common.attestation.verify`).
+        (`dppca.common.kernel.attestation.verify`).
         """
         study = study_from_canonical(self.show(name).document)
         digest = bytes.fromhex(study.digest)

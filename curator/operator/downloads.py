@@ -10,15 +10,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.signatures import Signer
-from dppca.common.attestation.tables import SUFFIXES, require_claims
+from dppca.common.kernel.attestation.parties import KnownParties
+from dppca.common.kernel.attestation.signatures import Signer
+from dppca.common.kernel.attestation.table_files import signed_writer
+from dppca.common.kernel.attestation.tables import SUFFIXES, require_claims
 from dppca.common.kernel.documents.messages import METADATA_KEY
 from dppca.common.kernel.durable.files import SHARED
 from dppca.common.kernel.errors import ArtefactError, SettingError, UploadError
 from dppca.common.kernel.schema.document import MAX_COLUMNS
 from dppca.common.kernel.study import MAX_OWNERS
-from dppca.common.verification.table_files import signed_writer
 from dppca.curator.study.row_streams import FAULTS, check_messages
 
 _UNSOUND = "the download is not a sound Arrow stream: run the command again"

@@ -301,7 +301,7 @@ def _check_rows(study: Study, rows: Mapping[str, int]) -> None:
 
 
 def _result_bytes(study: Study, k: int) -> int:
-    """Size of a result's arrays, see `dppca.common.attestation.results`."""
+    """Size of a result's arrays, see `dppca.common.kernel.attestation.results`."""
     layout = study.table.layout
     p = layout.n_columns
     within = p * p if study.covariance is Covariance.WITHIN else 0

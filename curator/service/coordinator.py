@@ -27,11 +27,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.attestation.components import FirstResult, sign_result
-from dppca.common.attestation.contributions import AcknowledgedContribution, acknowledge
-from dppca.common.attestation.envelopes import SignedFile
-from dppca.common.attestation.signatures import Signer
 from dppca.common.kernel.aggregation.sum_messages import SignedOpening
+from dppca.common.kernel.attestation.components import FirstResult, sign_result
+from dppca.common.kernel.attestation.contributions import AcknowledgedContribution, acknowledge
+from dppca.common.kernel.attestation.envelopes import SignedFile
+from dppca.common.kernel.attestation.signatures import Signer
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.durable.checkpoints import checkpoint
 from dppca.common.kernel.durable.clock import utc_now

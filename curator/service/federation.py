@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
 
-from dppca.common.attestation.contributions import MAX_BYTES, open_release
-from dppca.common.attestation.envelopes import signing_certificate
-from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.signatures import load_certificate
+from dppca.common.kernel.attestation.contributions import MAX_BYTES, open_release
+from dppca.common.kernel.attestation.envelopes import signing_certificate
+from dppca.common.kernel.attestation.parties import KnownParties
+from dppca.common.kernel.attestation.signatures import load_certificate
 from dppca.common.kernel.durable.checkpoints import checkpoint
 from dppca.common.kernel.errors import (
     InputError,

@@ -8,8 +8,6 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from dppca.common.attestation.signatures import load_certificate
-from dppca.common.attestation.sums import SignedStatement, SumEvidence
 from dppca.common.kernel.aggregation.sum_messages import (
     Opening,
     SignedOpening,
@@ -23,6 +21,8 @@ from dppca.common.kernel.aggregation.sum_messages import (
     set_pieces,
     statement_limit,
 )
+from dppca.common.kernel.attestation.signatures import load_certificate
+from dppca.common.kernel.attestation.sums import SignedStatement, SumEvidence
 from dppca.common.kernel.errors import LimitError, SignatureError, StoreError, UploadError
 from dppca.common.kernel.study import Study
 from dppca.curator.store import Spool, SqliteStore

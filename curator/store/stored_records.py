@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from dppca.common.attestation.contributions import SignedRelease, unchecked_receipt
+from dppca.common.kernel.attestation.contributions import SignedRelease, unchecked_receipt
 from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.durable.files import create_private
 from dppca.common.kernel.errors import ReceiptError, SignatureError, StoreError, StudyError

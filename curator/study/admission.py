@@ -35,10 +35,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, auto
 
-from dppca.common.attestation.claims import require_implied
 from dppca.common.kernel.aggregation.contribution import statement_sha256
 from dppca.common.kernel.aggregation.pooling import require_upload
 from dppca.common.kernel.aggregation.sum_messages import Upload, upload_limit
+from dppca.common.kernel.attestation.claims import require_implied
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import (
     ChainError,

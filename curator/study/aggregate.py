@@ -22,10 +22,10 @@ from dataclasses import asdict, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.attestation.claims import describe_federation
-from dppca.common.attestation.results import Result, ResultHeader
 from dppca.common.kernel.aggregation.pooling import unmask
 from dppca.common.kernel.aggregation.sum_messages import Opening, Upload
+from dppca.common.kernel.attestation.claims import describe_federation
+from dppca.common.kernel.attestation.results import Result, ResultHeader
 from dppca.common.kernel.errors import StudyStateError
 from dppca.common.kernel.moments.moments import unpack
 from dppca.common.kernel.privacy.composition import Round

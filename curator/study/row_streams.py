@@ -27,7 +27,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from dppca.common.attestation.file_headers import field, follow, is_compressed
+from dppca.common.kernel.attestation.file_headers import field, follow, is_compressed
 from dppca.common.kernel.errors import UploadError
 
 HEADER_BYTES, HEADER_BYTES_PER_COLUMN = 1 << 16, 1 << 12

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Self
 
-from dppca.common.attestation.contributions import SignedRelease
+from dppca.common.kernel.attestation.contributions import SignedRelease
 from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.study import Study
 

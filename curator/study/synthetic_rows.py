@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dppca.common.attestation.envelopes import unchecked_predicate
-from dppca.common.attestation.tables import make_claims
+from dppca.common.kernel.attestation.envelopes import unchecked_predicate
+from dppca.common.kernel.attestation.tables import make_claims
 from dppca.common.kernel.documents.messages import METADATA_KEY, Form
 from dppca.common.kernel.errors import UploadError
 from dppca.common.kernel.privacy.composition import Round

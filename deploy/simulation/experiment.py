@@ -348,7 +348,7 @@ def _evaluate(
     alarms: Sequence[str],
     started: float,
 ) -> SimulationReport:
-    from dppca.common.attestation.results import result_from_bytes
+    from dppca.common.kernel.attestation.results import result_from_bytes
     from dppca.owner.records.check import FaultCounts
     from dppca.owner.records.table import open_table
     from dppca.owner.synthesis.visible_relations import judge_result

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.attestation.results import Result
+from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.schema import Schema
 from dppca.common.numerics.comparison import TableCounts, variations
 from dppca.common.numerics.values import ValueCounts

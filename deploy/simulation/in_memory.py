@@ -20,14 +20,14 @@ from tempfile import TemporaryDirectory
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from dppca.common.attestation.contributions import SignedRelease
-from dppca.common.attestation.results import Published, Result, result_to_bytes
 from dppca.common.kernel.aggregation.contribution import MaskedRelease
 from dppca.common.kernel.aggregation.opening import answer, open_set, vote
 from dppca.common.kernel.aggregation.pooling import require_opening, show_set
 from dppca.common.kernel.aggregation.seals import OpenerKey, make_opener_key
 from dppca.common.kernel.aggregation.sum_messages import Opening, Upload
 from dppca.common.kernel.aggregation.terms import Terms, key_bytes
+from dppca.common.kernel.attestation.contributions import SignedRelease
+from dppca.common.kernel.attestation.results import Published, Result, result_to_bytes
 from dppca.common.kernel.documents.messages import RELEASE_ID_BYTES, StudyState
 from dppca.common.kernel.durable.files import PRIVATE
 from dppca.common.kernel.moments.moments import Moments

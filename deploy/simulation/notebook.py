@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dppca.common.attestation.results import Published, Result, result_to_bytes
+from dppca.common.kernel.attestation.results import Published, Result, result_to_bytes
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.documents.tables import html_table, html_text

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dppca.common.attestation.results import Result
+from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.moments.accumulation import accumulate_moments

@@ -16,16 +16,16 @@ from typing import Any
 
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from dppca.common.attestation.contributions import (
+from dppca.common.kernel.aggregation.sum_messages import Opening, SealedSet, Vote, sealed_set_limit
+from dppca.common.kernel.aggregation.terms import Terms
+from dppca.common.kernel.attestation.contributions import (
     AcknowledgedContribution,
     require_acknowledged,
     sign_release,
     unchecked_receipt,
 )
-from dppca.common.attestation.envelopes import SignedFile
-from dppca.common.attestation.signatures import make_signer
-from dppca.common.kernel.aggregation.sum_messages import Opening, SealedSet, Vote, sealed_set_limit
-from dppca.common.kernel.aggregation.terms import Terms
+from dppca.common.kernel.attestation.envelopes import SignedFile
+from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.documents.messages import Form, StudyState, accounts_for
 from dppca.common.kernel.durable.checkpoints import checkpoint
 from dppca.common.kernel.durable.clock import utc_now

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from dppca.common.attestation.claims import require_implied
-from dppca.common.attestation.contributions import (
+from dppca.common.kernel.attestation.claims import require_implied
+from dppca.common.kernel.attestation.contributions import (
     AcknowledgedContribution,
     open_release,
     require_acknowledged,
 )
-from dppca.common.attestation.parties import KnownParties
+from dppca.common.kernel.attestation.parties import KnownParties
 from dppca.common.kernel.errors import ReceiptError, SettingError, SignatureError
 from dppca.common.kernel.privacy.release import MomentReceipt, calibrate
 from dppca.common.kernel.study import Study

@@ -4,9 +4,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from dppca.common.attestation.envelopes import SignedFile, read_signed
-from dppca.common.attestation.results import Result
-from dppca.common.attestation.verify import read_authority, read_revoked, verified_result
+from dppca.common.kernel.attestation.envelopes import SignedFile, read_signed
+from dppca.common.kernel.attestation.results import Result
+from dppca.common.kernel.attestation.verify import read_authority, read_revoked, verified_result
 from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.errors import (
     AlteredError,

@@ -9,8 +9,8 @@ import json
 import time
 from dataclasses import replace
 
-from dppca.common.attestation.results import Result
-from dppca.common.attestation.signatures import make_signer
+from dppca.common.kernel.attestation.results import Result
+from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.identity.tls import load_credentials
 from dppca.common.kernel.privacy.labels import Label

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dppca.common.attestation.results import Result
-from dppca.common.attestation.signatures import make_signer
-from dppca.common.attestation.verify import read_authority
+from dppca.common.kernel.attestation.results import Result
+from dppca.common.kernel.attestation.signatures import make_signer
+from dppca.common.kernel.attestation.verify import read_authority
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import ConflictError
 from dppca.common.kernel.identity.tls import load_credentials

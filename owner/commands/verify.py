@@ -12,7 +12,7 @@ from dppca.common.verification.command import verification_options, verify
 
 @click.command("verify")
 @verification_options
-@prints("dppca.common.attestation.documents:Verification")
+@prints("dppca.common.kernel.attestation.documents:Verification")
 @click.pass_obj
 def command(folder: Path, /, ca: Path | None, crl: Path | None, **given: Any) -> int:
     """Check what a released FILE claims: components, rows or a model. Works offline.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Annotated, NotRequired, cast
 
-from dppca.common.attestation.claims import require_implied
+from dppca.common.kernel.attestation.claims import require_implied
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.errors import ArtefactError, ChainError, LedgerCorruptError, ReceiptError
 from dppca.common.kernel.privacy.accounting import Budget, PrivacyCost

@@ -29,8 +29,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from dppca.common.attestation.results import Result
 from dppca.common.estimators.base.classifier import has_converged
+from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.errors import DataError, SchemaMismatchError, SettingError
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema import known_labels

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
-from dppca.common.attestation.file_headers import measure_dictionaries
+from dppca.common.kernel.attestation.file_headers import measure_dictionaries
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.schema.columns import of_field
 from dppca.owner.records.sources import RowGroup, Rows, Wanted

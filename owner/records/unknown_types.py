@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.ipc
 
-from dppca.common.attestation.file_headers import field, follow, read_arrow_schema
+from dppca.common.kernel.attestation.file_headers import field, follow, read_arrow_schema
 
 _PREFIX: Final = 8  # bytes of an encapsulated message before its FlatBuffer
 _NULL_TYPE: Final = 1

@@ -36,11 +36,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.attestation.results import Result
 from dppca.common.estimators.base.inputs import make_signs
 from dppca.common.estimators.base.settings import check_positive, parse_delta, parse_epsilon
 from dppca.common.estimators.base.weight_noise import WeightPlan, weights_on_grid
 from dppca.common.estimators.dpsvm import append_constant
+from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import ArtefactError, SchemaMismatchError, SettingError
 from dppca.common.kernel.privacy.labels import Label

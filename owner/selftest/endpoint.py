@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.results import result_from_bytes
-from dppca.common.attestation.verify import verify_result
+from dppca.common.kernel.attestation.parties import KnownParties
+from dppca.common.kernel.attestation.results import result_from_bytes
+from dppca.common.kernel.attestation.verify import verify_result
 from dppca.common.kernel.errors import (
     AlteredError,
     BudgetExceededError,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dppca.common.attestation.envelopes import SignedFile
+from dppca.common.kernel.attestation.envelopes import SignedFile
 from dppca.common.kernel.durable.files import CredentialFolder
 from dppca.common.kernel.errors import UnreachableError
 from dppca.common.kernel.identity.tls import load_credentials

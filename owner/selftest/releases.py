@@ -20,12 +20,12 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric import ec
 from numpy.typing import NDArray
 
-from dppca.common.attestation.results import Result, ResultHeader
 from dppca.common.kernel.aggregation.masking import seal_info
 from dppca.common.kernel.aggregation.seals import OpenerKey, make_opener_key
 from dppca.common.kernel.aggregation.streams import SEED_BYTES, add_stream
 from dppca.common.kernel.aggregation.sum_messages import Upload
 from dppca.common.kernel.aggregation.terms import GUARDS, Terms, key_bytes
+from dppca.common.kernel.attestation.results import Result, ResultHeader
 from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.privacy.accounting import Budget
 from dppca.common.kernel.privacy.laws import LAWS, NoiseLaw

@@ -8,7 +8,7 @@ result, and what the operating system's generator gives meanwhile is counted.
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.attestation.results import result_from_bytes
+from dppca.common.kernel.attestation.results import result_from_bytes
 from dppca.common.kernel.privacy.laws import NoiseLaw
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study

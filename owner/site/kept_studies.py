@@ -8,9 +8,9 @@ command stops, and the message names the fields at fault, never a value.
 from dataclasses import replace
 from pathlib import Path
 
-from dppca.common.attestation.envelopes import SignedFile, read_signed, write_signed
-from dppca.common.attestation.results import Published, Result
-from dppca.common.attestation.verify import read_authority, verified_result
+from dppca.common.kernel.attestation.envelopes import SignedFile, read_signed, write_signed
+from dppca.common.kernel.attestation.results import Published, Result
+from dppca.common.kernel.attestation.verify import read_authority, verified_result
 from dppca.common.kernel.documents.names import file_part, nearest_name
 from dppca.common.kernel.durable.files import writing
 from dppca.common.kernel.errors import (
@@ -110,7 +110,7 @@ def kept_result(site: Site, study: Study) -> tuple[Result, bytes]:
     The result of a study that continues another has the other with it. Raise `NotReadyError` if it
     is not kept, or the one that it continues is not; `ArtefactError`, `ReceiptError`,
     `SignatureError` or `AlteredError` if their verification fails
-    (`dppca.common.attestation.verify`): they are not used; `ContradictionError` if they leave out
+    (`dppca.common.kernel.attestation.verify`): they are not used; `ContradictionError` if they leave out
     this site's contribution.
     """
     path = components_path(site, study.name)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dppca.common.attestation.envelopes import (
+from dppca.common.kernel.attestation.envelopes import (
     Claim,
     FileStatement,
     digest_file,
@@ -22,7 +22,7 @@ from dppca.common.attestation.envelopes import (
     open_envelope,
     read_envelope,
 )
-from dppca.common.attestation.parties import KnownParties
+from dppca.common.kernel.attestation.parties import KnownParties
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.durable.files import writing
 from dppca.common.kernel.errors import (

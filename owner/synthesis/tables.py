@@ -20,18 +20,18 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet
 
-from dppca.common.attestation.signatures import Signer
-from dppca.common.attestation.tables import SUFFIXES
-from dppca.common.kernel.documents.messages import METADATA_KEY
-from dppca.common.kernel.durable.files import PRIVATE, replacing
-from dppca.common.kernel.errors import ArtefactError, SettingError
-from dppca.common.kernel.privacy.labels import Label, require_released
-from dppca.common.verification.table_files import (
+from dppca.common.kernel.attestation.signatures import Signer
+from dppca.common.kernel.attestation.table_files import (
     TableWriter,
     labelled_writer,
     signed_writer,
     with_metadata,
 )
+from dppca.common.kernel.attestation.tables import SUFFIXES
+from dppca.common.kernel.documents.messages import METADATA_KEY
+from dppca.common.kernel.durable.files import PRIVATE, replacing
+from dppca.common.kernel.errors import ArtefactError, SettingError
+from dppca.common.kernel.privacy.labels import Label, require_released
 
 _GROUP_ROWS, _GROUP_BYTES = 1 << 16, 1 << 26
 """A row group ends once it has reached one of them."""

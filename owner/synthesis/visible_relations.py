@@ -12,8 +12,8 @@ from typing import Annotated
 
 import numpy as np
 
-from dppca.common.attestation.results import Result
 from dppca.common.estimators.relations import LOST_FROM
+from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.moments.threads import one_blas_thread
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import ColumnKind

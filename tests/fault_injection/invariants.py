@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow.csv
 
-from dppca.common.attestation.results import Result, result_from_bytes, result_to_bytes
 from dppca.common.kernel.aggregation.opening import Sums
 from dppca.common.kernel.aggregation.sum_messages import Opening, Upload
+from dppca.common.kernel.attestation.results import Result, result_from_bytes, result_to_bytes
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from google.protobuf.message import DecodeError, Message
 from grpc.aio import AbortError
 
-from dppca.common.attestation.signatures import make_signer
+from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.documents.messages import Form, StudyState, accounts_for
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import PeerError, StoreError

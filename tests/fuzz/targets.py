@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf.message import DecodeError, Message
 
-from dppca.common.attestation.components import check_components
-from dppca.common.attestation.contributions import open_release
-from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.results import Result, result_from_bytes, result_to_bytes
+from dppca.common.kernel.attestation.components import check_components
+from dppca.common.kernel.attestation.contributions import open_release
+from dppca.common.kernel.attestation.parties import KnownParties
+from dppca.common.kernel.attestation.results import Result, result_from_bytes, result_to_bytes
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import DppcaError
 from dppca.common.kernel.identity.revoked import read_list

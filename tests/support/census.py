@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dppca.common.attestation.contributions import SignedRelease
-from dppca.common.attestation.envelopes import Claim, sign_statement
-from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.kernel.aggregation.contribution import MaskedRelease
+from dppca.common.kernel.attestation.contributions import SignedRelease
+from dppca.common.kernel.attestation.envelopes import Claim, sign_statement
+from dppca.common.kernel.attestation.signatures import Signer, make_signer
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy

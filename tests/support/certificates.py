@@ -11,13 +11,13 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from dppca.common.attestation import contributions
-from dppca.common.attestation.contributions import (
+from dppca.common.kernel.attestation import contributions
+from dppca.common.kernel.attestation.contributions import (
     AcknowledgedContribution,
     SignedRelease,
     unchecked_receipt,
 )
-from dppca.common.attestation.signatures import make_signer
+from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.durable.files import CredentialFolder
 from dppca.common.kernel.identity.tls import Credentials, Identity, Role
 from dppca.common.kernel.privacy.release import MomentReceipt

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from dppca.common.attestation.contributions import SignedRelease, unchecked_receipt
-from dppca.common.attestation.envelopes import (
+from dppca.common.kernel.attestation.contributions import SignedRelease, unchecked_receipt
+from dppca.common.kernel.attestation.envelopes import (
     Claim,
     SignedFile,
     read_envelope,
@@ -12,7 +12,7 @@ from dppca.common.attestation.envelopes import (
     unchecked_predicate,
     write_signed,
 )
-from dppca.common.attestation.signatures import Signer
+from dppca.common.kernel.attestation.signatures import Signer
 from dppca.common.kernel.schema.document import canonical_json
 
 

@@ -18,10 +18,10 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar, TypeVarTuple
 
-from dppca.common.attestation.results import result_from_bytes
-from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.kernel.aggregation.contribution import MaskedRelease
 from dppca.common.kernel.aggregation.sum_messages import Opening
+from dppca.common.kernel.attestation.results import result_from_bytes
+from dppca.common.kernel.attestation.signatures import Signer, make_signer
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import DppcaError
 from dppca.common.kernel.identity.tls import Role

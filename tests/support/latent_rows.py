@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dppca.common.attestation.claims import describe_federation
-from dppca.common.attestation.results import Result, ResultHeader, Share
+from dppca.common.kernel.attestation.claims import describe_federation
+from dppca.common.kernel.attestation.results import Result, ResultHeader, Share
 from dppca.common.kernel.moments.moments import unpack
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study

@@ -13,17 +13,17 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric import ec
 from numpy.typing import NDArray
 
-from dppca.common.attestation.components import sign_result
-from dppca.common.attestation.contributions import SignedRelease
-from dppca.common.attestation.envelopes import SignedFile
-from dppca.common.attestation.results import Result
-from dppca.common.attestation.signatures import make_signer
-from dppca.common.attestation.sums import SignedStatement, SumEvidence
 from dppca.common.kernel.aggregation.contribution import MaskedRelease, draw_masked
 from dppca.common.kernel.aggregation.pooling import show_set, unmask
 from dppca.common.kernel.aggregation.seals import OpenerKey, make_opener_key
 from dppca.common.kernel.aggregation.sum_messages import Opening, SealedSet, Upload, Vote
 from dppca.common.kernel.aggregation.terms import Terms, key_bytes
+from dppca.common.kernel.attestation.components import sign_result
+from dppca.common.kernel.attestation.contributions import SignedRelease
+from dppca.common.kernel.attestation.envelopes import SignedFile
+from dppca.common.kernel.attestation.results import Result
+from dppca.common.kernel.attestation.signatures import make_signer
+from dppca.common.kernel.attestation.sums import SignedStatement, SumEvidence
 from dppca.common.kernel.identity.tls import Credentials, Role
 from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.privacy.mechanisms import Calibration, add_noise

@@ -7,9 +7,9 @@ from typing import Any
 
 import grpc
 
-from dppca.common.attestation.envelopes import SignedFile, unchecked_predicate
-from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.kernel.aggregation.contribution import MaskedRelease
+from dppca.common.kernel.attestation.envelopes import SignedFile, unchecked_predicate
+from dppca.common.kernel.attestation.signatures import Signer, make_signer
 from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.identity.tls import Credentials
 from dppca.common.kernel.privacy.release import Release

@@ -7,8 +7,8 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.attestation.results import Result
 from dppca.common.kernel.aggregation.contribution import MaskedRelease
+from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.moments.moments import Moments, compute_moments
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.privacy.release import Release, calibrate, draw

@@ -18,10 +18,10 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.csv
 
-from dppca.common.attestation.components import FirstResult, sign_result
-from dppca.common.attestation.envelopes import SignedFile, read_signed
-from dppca.common.attestation.results import Result
-from dppca.common.attestation.signatures import make_signer
+from dppca.common.kernel.attestation.components import FirstResult, sign_result
+from dppca.common.kernel.attestation.envelopes import SignedFile, read_signed
+from dppca.common.kernel.attestation.results import Result
+from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.identity.tls import Credentials, Role
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.privacy.release import calibrate, draw, receipt_for

@@ -168,7 +168,7 @@ def fit_released(
         Released moments, shapes (p,) and (p, p); mean is None if the release has no sums.
     histograms
         For each attribute, the released share of the rows in each of its cells, or None
-        (`dppca.common.attestation.results.Result.histograms`).
+        (`dppca.common.kernel.attestation.results.Result.histograms`).
     entry_noise
         Standard deviation of the noise of an entry of ``second`` of weight 1
         (`dppca.common.numerics.spectrum.noise_edge.entry_noise`), at least 0.

@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dppca.common.attestation.documents import Verification
-from dppca.common.attestation.envelopes import read_signed
-from dppca.common.attestation.verify import verified_result
+from dppca.common.kernel.attestation.documents import Verification
+from dppca.common.kernel.attestation.envelopes import read_signed
+from dppca.common.kernel.attestation.verify import verified_result
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.durable.clock import duration_text, utc_now

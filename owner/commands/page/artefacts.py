@@ -8,10 +8,10 @@ acknowledgement's signature is checked. All other files in the folder must not l
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dppca.common.attestation.contributions import read_acknowledgement
-from dppca.common.attestation.envelopes import SUFFIX, envelope_path
-from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.verify import read_authority
+from dppca.common.kernel.attestation.contributions import read_acknowledgement
+from dppca.common.kernel.attestation.envelopes import SUFFIX, envelope_path
+from dppca.common.kernel.attestation.parties import KnownParties
+from dppca.common.kernel.attestation.verify import read_authority
 from dppca.common.kernel.errors import DppcaError
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.study import study_from_canonical

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.attestation.results import Result
+from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema import Schema

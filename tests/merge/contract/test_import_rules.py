@@ -30,7 +30,7 @@ BREACHES = {
     "common/kernel/schema/added_shared.py": ("import dppca.curator.config", "knows neither side"),
     "common/added_room.py": ("", "Layers of common"),
     "common/numerics/added_layer.py": (
-        "import dppca.common.attestation.tables",
+        "import dppca.common.kernel.attestation.tables",
         "Layers of common",
     ),
     "curator/study/added_climb.py": ("import dppca.curator.store", "Layers of the curator"),

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from dppca.common.attestation.results import result_from_bytes
+from dppca.common.kernel.attestation.results import result_from_bytes
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.identity.tls import Role
 from dppca.curator.cli import cli

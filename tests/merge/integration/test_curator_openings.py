@@ -6,9 +6,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from dppca.common.attestation.envelopes import unchecked_predicate
-from dppca.common.attestation.results import Result, result_from_bytes
 from dppca.common.kernel.aggregation.sum_messages import Opening
+from dppca.common.kernel.attestation.envelopes import unchecked_predicate
+from dppca.common.kernel.attestation.results import Result, result_from_bytes
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.signing import Purpose, sign
 from dppca.common.transport.codec import state_from_wire

@@ -19,16 +19,16 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
     ProtoReflectionDescriptorDatabase,
 )
 
-from dppca.common.attestation.components import check_components, check_result
-from dppca.common.attestation.contributions import (
+from dppca.common.kernel.attestation.components import check_components, check_result
+from dppca.common.kernel.attestation.contributions import (
     AcknowledgedContribution,
     read_acknowledgement,
     sign_release,
 )
-from dppca.common.attestation.envelopes import Claim
-from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.results import result_from_bytes
-from dppca.common.attestation.signatures import make_signer
+from dppca.common.kernel.attestation.envelopes import Claim
+from dppca.common.kernel.attestation.parties import KnownParties
+from dppca.common.kernel.attestation.results import result_from_bytes
+from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.errors import NotReadyError
 from dppca.common.kernel.identity.tls import Identity, Role

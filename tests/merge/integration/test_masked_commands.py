@@ -12,10 +12,10 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from dppca.common.attestation.envelopes import Claim, read_envelope, unchecked_predicate
-from dppca.common.attestation.signatures import make_signer
 from dppca.common.kernel.aggregation.pooling import require_upload
 from dppca.common.kernel.aggregation.sum_messages import SealedSet, Upload
+from dppca.common.kernel.attestation.envelopes import Claim, read_envelope, unchecked_predicate
+from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.errors import (
     AlteredError,
     ConsentError,

@@ -10,8 +10,8 @@ from unittest import mock
 import pytest
 from click.testing import CliRunner
 
-from dppca.common.attestation.contributions import read_acknowledgement
-from dppca.common.attestation.parties import KnownParties
+from dppca.common.kernel.attestation.contributions import read_acknowledgement
+from dppca.common.kernel.attestation.parties import KnownParties
 from dppca.common.kernel.identity.revoked import RevocationList
 from dppca.common.kernel.identity.tls import Role, parse_certificate
 from dppca.common.kernel.study import Study

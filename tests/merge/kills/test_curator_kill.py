@@ -9,7 +9,7 @@ import grpc
 import numpy as np
 import pytest
 
-from dppca.common.attestation.results import result_from_bytes
+from dppca.common.kernel.attestation.results import result_from_bytes
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.transport.codec import state_from_wire
 from dppca.common.transport.status import from_rpc_error

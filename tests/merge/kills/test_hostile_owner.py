@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dppca.common.attestation.signatures import make_signer
+from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.identity.tls import Credentials, Role
 from dppca.common.transport.channels import with_retries

@@ -26,7 +26,7 @@ import yaml
 from pyarrow import parquet
 
 from benchmarks.studies import PublicData, adult, nltcs, study_document, write_csv
-from dppca.common.attestation.envelopes import envelope_path
+from dppca.common.kernel.attestation.envelopes import envelope_path
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.schema import Column, encode
 from dppca.common.kernel.study import Study, study_from_mapping

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dppca.common.attestation.results import result_from_bytes
+from dppca.common.kernel.attestation.results import result_from_bytes
 from dppca.deploy.simulation.demo import demo_study
 from tests.support.compose_folder import OWNERS
 from tests.support.containers import (

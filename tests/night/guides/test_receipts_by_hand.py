@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dppca.common.attestation.envelopes import SUFFIX
+from dppca.common.kernel.attestation.envelopes import SUFFIX
 from tests.support.checkout import ROOT
 from tests.support.page_shell import PageShell, check_by_hand, read_blocks
 from tests.support.sites import ProvedSite, make_proved_site

@@ -35,7 +35,7 @@ for place in range(end - length, end):
 print(length, refused)
 """
 VERIFY = CHANGE.format(
-    imports="from dppca.common.attestation.tables import _READING, _opened\n"
+    imports="from dppca.common.kernel.attestation.tables import _READING, _opened\n"
     "from dppca.common.kernel.errors import ArtefactError",
     read="for _ in _opened(changed)[2]: pass",
     refusals="*_READING, ArtefactError",

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dppca.common.attestation.signatures import make_signer
+from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import ArtefactError, UploadError
 from dppca.common.kernel.identity.tls import Role

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dppca.common.attestation.signatures import make_signer
+from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.documents.messages import accounts_for
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.privacy.release import calibrate

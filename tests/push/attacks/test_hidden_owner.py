@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from dppca.common.attestation.claims import describe_federation
-from dppca.common.attestation.components import sign_result
-from dppca.common.attestation.documents import Verification
-from dppca.common.attestation.envelopes import (
+from dppca.common.kernel.attestation.claims import describe_federation
+from dppca.common.kernel.attestation.components import sign_result
+from dppca.common.kernel.attestation.documents import Verification
+from dppca.common.kernel.attestation.envelopes import (
     SignedFile,
     read_envelope,
     unchecked_predicate,
     write_signed,
 )
-from dppca.common.attestation.results import Result, result_from_bytes
-from dppca.common.attestation.signatures import Signer, make_signer
-from dppca.common.attestation.verify import verified_result
+from dppca.common.kernel.attestation.results import Result, result_from_bytes
+from dppca.common.kernel.attestation.signatures import Signer, make_signer
+from dppca.common.kernel.attestation.verify import verified_result
 from dppca.common.kernel.errors import ReceiptError
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.privacy.release import calibrate
@@ -98,7 +98,9 @@ def test_a_lower_figure_that_a_curator_signs_is_refused(
     proved = make_proved_site(tmp_path, overlap=True, **QUORUM)
     liar = Liar(proved)
     told = replace(describe_federation(proved.study, calibrate(proved.study)), epsilon=figure)
-    monkeypatch.setattr("dppca.common.attestation.components.describe_federation", lambda *_: told)
+    monkeypatch.setattr(
+        "dppca.common.kernel.attestation.components.describe_federation", lambda *_: told
+    )
     content = liar.without(HIDDEN, epsilon=figure)
     monkeypatch.undo()
     with pytest.raises(ReceiptError, match=r"guarantee\.epsilon"):

@@ -18,8 +18,6 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from dppca.common.attestation.contributions import acknowledge
-from dppca.common.attestation.signatures import Signer, make_signer
 from dppca.common.kernel.aggregation.masking import seal_info
 from dppca.common.kernel.aggregation.opening import vote
 from dppca.common.kernel.aggregation.pooling import show_set
@@ -32,6 +30,8 @@ from dppca.common.kernel.aggregation.sum_messages import (
     Vote,
 )
 from dppca.common.kernel.aggregation.terms import Terms
+from dppca.common.kernel.attestation.contributions import acknowledge
+from dppca.common.kernel.attestation.signatures import Signer, make_signer
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.signing import Purpose, sign
 from dppca.common.kernel.study import Study, study_from_mapping

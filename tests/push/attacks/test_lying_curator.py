@@ -18,26 +18,26 @@ import grpc
 import numpy as np
 import pytest
 
-from dppca.common.attestation.components import sign_result
-from dppca.common.attestation.contributions import (
+from dppca.common.kernel.attestation.components import sign_result
+from dppca.common.kernel.attestation.contributions import (
     AcknowledgedContribution,
     acknowledge,
     open_release,
 )
-from dppca.common.attestation.envelopes import (
+from dppca.common.kernel.attestation.envelopes import (
     SignedFile,
     read_signed,
     unchecked_predicate,
     write_signed,
 )
-from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.results import (
+from dppca.common.kernel.attestation.parties import KnownParties
+from dppca.common.kernel.attestation.results import (
     Result,
     largest_envelope,
     largest_result,
     result_to_bytes,
 )
-from dppca.common.attestation.signatures import Signer, make_signer
+from dppca.common.kernel.attestation.signatures import Signer, make_signer
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dppca.common.attestation.components import sign_result
-from dppca.common.attestation.envelopes import unchecked_predicate, write_signed
-from dppca.common.attestation.results import (
+from dppca.common.kernel.attestation.components import sign_result
+from dppca.common.kernel.attestation.envelopes import unchecked_predicate, write_signed
+from dppca.common.kernel.attestation.results import (
     Result,
     released_spectrum,
     result_from_bytes,
     result_to_bytes,
 )
-from dppca.common.attestation.signatures import make_signer
+from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.errors import AlteredError, ArtefactError
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.privacy.release import calibrate
@@ -78,7 +78,7 @@ HOSTILE: dict[str, Callable[[Result], Result]] = {
 def test_numbers_that_no_sums_lead_to_are_refused(
     proved: ProvedSite, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = "dppca.common.attestation.results.canonical_json"  # which refuses NaN
+    write = "dppca.common.kernel.attestation.results.canonical_json"  # which refuses NaN
     monkeypatch.setattr(write, lambda document: json.dumps(document).encode())
     true = result_from_bytes(proved.components.read_bytes(), proved.study)
     assert result_from_bytes(result_to_bytes(true), proved.study).header == true.header

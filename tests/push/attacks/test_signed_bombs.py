@@ -17,13 +17,13 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 
-from dppca.common.attestation.envelopes import (
+from dppca.common.kernel.attestation.envelopes import (
     Claim,
     envelope_path,
     read_envelope,
     unchecked_predicate,
 )
-from dppca.common.attestation.signatures import make_signer
+from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.errors import AlteredError, ArtefactError
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.verification.files import verify_file

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import dppca
-from dppca.common.attestation.envelopes import envelope_path
+from dppca.common.kernel.attestation.envelopes import envelope_path
 from dppca.common.kernel.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
 from dppca.common.verification.files import verify_file
 from tests.support.sites import ProvedSite, make_proved_site

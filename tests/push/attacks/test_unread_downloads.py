@@ -17,8 +17,8 @@ from typing import Any, cast
 import pytest
 from grpc.aio import AbortError
 
-from dppca.common.attestation.signatures import make_signer
 from dppca.common.kernel.aggregation.sum_messages import SealedSet
+from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import BusyError, StoreError

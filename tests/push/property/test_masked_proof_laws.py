@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dppca.common.attestation.components import check_components
-from dppca.common.attestation.envelopes import unchecked_predicate
-from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.signatures import make_signer
+from dppca.common.kernel.attestation.components import check_components
+from dppca.common.kernel.attestation.envelopes import unchecked_predicate
+from dppca.common.kernel.attestation.parties import KnownParties
+from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.schema.document import canonical_json

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dppca.common.attestation.envelopes import (
+from dppca.common.kernel.attestation.envelopes import (
     Claim,
     digest_file,
     envelope_path,
@@ -21,7 +21,7 @@ from dppca.common.attestation.envelopes import (
     sign_statement,
     unchecked_predicate,
 )
-from dppca.common.attestation.signatures import make_signer
+from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import AlteredError, ReceiptError, SignatureError
 from dppca.common.kernel.identity.tls import load_credentials

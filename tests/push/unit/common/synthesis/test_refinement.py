@@ -13,7 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dppca.common.attestation.results import Published, Result, result_from_bytes, result_to_bytes
+from dppca.common.kernel.attestation.results import (
+    Published,
+    Result,
+    result_from_bytes,
+    result_to_bytes,
+)
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import AlteredError, ArtefactError, SettingError, StudyError
 from dppca.common.kernel.moments.accumulation import accumulate_moments

@@ -13,10 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dppca.common.attestation.claims import describe_federation
-from dppca.common.attestation.envelopes import envelope_path, read_envelope, unchecked_predicate
-from dppca.common.attestation.results import Result, Share
-from dppca.common.attestation.signatures import Signer, make_signer
+from dppca.common.kernel.attestation.claims import describe_federation
+from dppca.common.kernel.attestation.envelopes import (
+    envelope_path,
+    read_envelope,
+    unchecked_predicate,
+)
+from dppca.common.kernel.attestation.results import Result, Share
+from dppca.common.kernel.attestation.signatures import Signer, make_signer
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import ArtefactError, LabelError, SchemaMismatchError, SettingError

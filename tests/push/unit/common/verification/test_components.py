@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import dppca
-from dppca.common.attestation.envelopes import write_signed
-from dppca.common.attestation.results import result_from_bytes
-from dppca.common.attestation.signatures import describe_authority
+from dppca.common.kernel.attestation.envelopes import write_signed
+from dppca.common.kernel.attestation.results import result_from_bytes
+from dppca.common.kernel.attestation.signatures import describe_authority
 from dppca.common.kernel.errors import AlteredError, ArtefactError, ReceiptError, SignatureError
 from tests.support.certificates import new_authority
 from tests.support.sites import ProvedSite

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import skops.io
 
-from dppca.common.attestation.envelopes import Claim, read_envelope, unchecked_predicate
-from dppca.common.attestation.signatures import make_signer
+from dppca.common.kernel.attestation.envelopes import Claim, read_envelope, unchecked_predicate
+from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import AlteredError, ReceiptError, SignatureError
 from dppca.common.kernel.identity.tls import Role

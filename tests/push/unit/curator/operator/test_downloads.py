@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dppca.common.attestation.envelopes import envelope_path, unchecked_predicate
-from dppca.common.attestation.signatures import Signer, make_signer
+from dppca.common.kernel.attestation.envelopes import envelope_path, unchecked_predicate
+from dppca.common.kernel.attestation.signatures import Signer, make_signer
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import (
     ArtefactError,

@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from dppca.common.attestation.results import Result
-from dppca.common.attestation.signatures import make_signer
+from dppca.common.kernel.attestation.results import Result
+from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import DppcaError, GarbledSumError, LimitError, StoreError
 from dppca.common.kernel.identity.tls import Role

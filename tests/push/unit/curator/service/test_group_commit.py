@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dppca.common.attestation.signatures import make_signer
+from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.errors import ConflictError, DppcaError, StoreError, UnknownStudyError
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.privacy.release import calibrate

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dppca.common.attestation.results import result_from_bytes, result_to_bytes
+from dppca.common.kernel.attestation.results import result_from_bytes, result_to_bytes
 from dppca.common.kernel.errors import StudyStateError
 from dppca.common.kernel.moments.moments import compute_moments, unpack
 from dppca.common.kernel.privacy.composition import compose_guarantee

@@ -14,7 +14,7 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from dppca.common.attestation.results import Result
+from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import ArtefactError, DataError, SchemaMismatchError, SettingError
 from dppca.common.kernel.privacy.labels import Label

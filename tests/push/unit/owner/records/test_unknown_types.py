@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dppca.common.attestation.file_headers import read_arrow_schema
+from dppca.common.kernel.attestation.file_headers import read_arrow_schema
 from dppca.common.kernel.errors import DataError
 from dppca.owner.records.columnar import open_parquet
 from dppca.owner.records.file_locations import local_files

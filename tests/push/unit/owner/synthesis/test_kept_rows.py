@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dppca.common.attestation.envelopes import envelope_path
+from dppca.common.kernel.attestation.envelopes import envelope_path
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import ConflictError, UnreachableError
 from dppca.owner.commands import report, synthesize

@@ -31,8 +31,8 @@ from securesystemslib.exceptions import Error as SigningError
 from securesystemslib.signer import Key, SecretsHandler, Signature, SSlibKey
 from securesystemslib.signer import Signer as BaseSigner
 
-from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.signatures import Signer, load_certificate, party_of
+from dppca.common.kernel.attestation.parties import KnownParties
+from dppca.common.kernel.attestation.signatures import Signer, load_certificate, party_of
 from dppca.common.kernel.durable.files import PRIVATE, open_regular, replacing, write_file
 from dppca.common.kernel.errors import AlteredError, ReceiptError, SettingError, SignatureError
 from dppca.common.kernel.identity.tls import Identity

@@ -19,16 +19,16 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Self
 
-from dppca.common.attestation.documents import Acknowledged, Verification
-from dppca.common.attestation.envelopes import (
+from dppca.common.kernel.attestation.documents import Acknowledged, Verification
+from dppca.common.kernel.attestation.envelopes import (
     Claim,
     open_envelope,
     sign_statement,
     unchecked_predicate,
 )
-from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.results import Share
-from dppca.common.attestation.signatures import Signer
+from dppca.common.kernel.attestation.parties import KnownParties
+from dppca.common.kernel.attestation.results import Share
+from dppca.common.kernel.attestation.signatures import Signer
 from dppca.common.kernel.errors import (
     ArtefactError,
     ContradictionError,

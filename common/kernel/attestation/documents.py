@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from dppca.common.attestation.claims import ProvedGuarantee, ProvedMechanism, SumMechanism
-from dppca.common.attestation.parties import MetCertificate
-from dppca.common.attestation.results import Share
-from dppca.common.attestation.signatures import VouchingAuthority
+from dppca.common.kernel.attestation.claims import ProvedGuarantee, ProvedMechanism, SumMechanism
+from dppca.common.kernel.attestation.parties import MetCertificate
+from dppca.common.kernel.attestation.results import Share
+from dppca.common.kernel.attestation.signatures import VouchingAuthority
 from dppca.common.kernel.documents.values import DecimalText, DigestText, PathText
 from dppca.common.kernel.privacy.collusion import Collusion
 

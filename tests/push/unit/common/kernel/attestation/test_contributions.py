@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.attestation.contributions import (
+from dppca.common.kernel.attestation.contributions import (
     MAX_BYTES,
     AcknowledgedContribution,
     acknowledge,
@@ -17,10 +17,10 @@ from dppca.common.attestation.contributions import (
     read_acknowledgement,
     read_study_digest,
 )
-from dppca.common.attestation.envelopes import Claim, sign_statement
-from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.results import Share
-from dppca.common.attestation.signatures import make_signer
+from dppca.common.kernel.attestation.envelopes import Claim, sign_statement
+from dppca.common.kernel.attestation.parties import KnownParties
+from dppca.common.kernel.attestation.results import Share
+from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.errors import (
     AlteredError,
     ContradictionError,

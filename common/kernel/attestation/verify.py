@@ -3,10 +3,14 @@
 from dataclasses import replace
 from pathlib import Path
 
-from dppca.common.attestation.components import VerifiedReceipt, check_components, check_result
-from dppca.common.attestation.envelopes import SignedFile, read_envelope, read_stated
-from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.results import Result, largest_result, result_from_bytes
+from dppca.common.kernel.attestation.components import (
+    VerifiedReceipt,
+    check_components,
+    check_result,
+)
+from dppca.common.kernel.attestation.envelopes import SignedFile, read_envelope, read_stated
+from dppca.common.kernel.attestation.parties import KnownParties
+from dppca.common.kernel.attestation.results import Result, largest_result, result_from_bytes
 from dppca.common.kernel.durable.files import read_content
 from dppca.common.kernel.errors import AlteredError, ArtefactError, SettingError
 from dppca.common.kernel.identity.revoked import RevocationList, read_list

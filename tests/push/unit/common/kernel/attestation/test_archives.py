@@ -19,8 +19,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from dppca.common.attestation.archives import array_in, read_archive, require_model
-from dppca.common.attestation.file_headers import (
+from dppca.common.kernel.attestation.archives import array_in, read_archive, require_model
+from dppca.common.kernel.attestation.file_headers import (
     PAGE_BYTES,
     is_compressed,
     measure_dictionaries,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dppca.common.attestation.claims import describe_mechanism, require_equal
-from dppca.common.attestation.envelopes import read_envelope
+from dppca.common.kernel.attestation.claims import describe_mechanism, require_equal
+from dppca.common.kernel.attestation.envelopes import read_envelope
 from dppca.common.kernel.documents import amounts
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import ReceiptError

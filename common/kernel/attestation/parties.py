@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from dppca.common.attestation.signatures import (
+from dppca.common.kernel.attestation.signatures import (
     VouchingAuthority,
     describe_authority,
     load_certificate,

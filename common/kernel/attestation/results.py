@@ -20,7 +20,7 @@ vectors
 
 The result of a study that continues another has ``pooled`` alone, and a header with a count of 0.
 
-Claims about the file are in its envelope (`dppca.common.attestation.components`).
+Claims about the file are in its envelope (`dppca.common.kernel.attestation.components`).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.attestation.archives import array_in, read_archive
-from dppca.common.attestation.envelopes import MAX_BYTES as MAX_ENVELOPE_BYTES
+from dppca.common.kernel.attestation.archives import array_in, read_archive
+from dppca.common.kernel.attestation.envelopes import MAX_BYTES as MAX_ENVELOPE_BYTES
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.errors import ArtefactError, SettingError
 from dppca.common.kernel.moments.moments import (

@@ -9,7 +9,7 @@ of the result file, in the envelope of that file. Files that are made from the c
 envelope.
 
 For ``trust: aggregate`` its version is 2, and it holds the signatures on the masked sum
-(`dppca.common.attestation.sums`).
+(`dppca.common.kernel.attestation.sums`).
 """
 
 import json
@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dppca.common.attestation.claims import (
+from dppca.common.kernel.attestation.claims import (
     ProvedGuarantee,
     describe_federation,
     describe_mechanism,
@@ -25,8 +25,8 @@ from dppca.common.attestation.claims import (
     require_implied,
     study_in,
 )
-from dppca.common.attestation.contributions import SignedRelease, open_release
-from dppca.common.attestation.envelopes import (
+from dppca.common.kernel.attestation.contributions import SignedRelease, open_release
+from dppca.common.kernel.attestation.envelopes import (
     Claim,
     FileStatement,
     SignedFile,
@@ -35,10 +35,10 @@ from dppca.common.attestation.envelopes import (
     open_envelope,
     sign_file,
 )
-from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.results import Result, result_to_bytes
-from dppca.common.attestation.signatures import Signer
-from dppca.common.attestation.sums import (
+from dppca.common.kernel.attestation.parties import KnownParties
+from dppca.common.kernel.attestation.results import Result, result_to_bytes
+from dppca.common.kernel.attestation.signatures import Signer
+from dppca.common.kernel.attestation.sums import (
     SumEvidence,
     describe_sum,
     read_sum,

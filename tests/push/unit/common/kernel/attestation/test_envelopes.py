@@ -14,7 +14,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from dppca.common.attestation.envelopes import (
+from dppca.common.kernel.attestation.envelopes import (
     PAYLOAD_TYPE,
     Claim,
     SignedFile,
@@ -29,8 +29,8 @@ from dppca.common.attestation.envelopes import (
     unchecked_predicate,
     write_signed,
 )
-from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.signatures import Signer, make_signer
+from dppca.common.kernel.attestation.parties import KnownParties
+from dppca.common.kernel.attestation.signatures import Signer, make_signer
 from dppca.common.kernel.errors import AlteredError, ReceiptError, SettingError, SignatureError
 from dppca.common.kernel.identity.tls import Identity, Role
 from dppca.common.kernel.schema.document import canonical_json
@@ -164,7 +164,7 @@ def test_a_statement_of_something_else_is_refused_whoever_signed_it(
     true = json.loads(base64.b64decode(json.loads(_rows(owner))["payload"]))
     told = {**true, **statement} if statement else statement
     monkeypatch.setattr(
-        "dppca.common.attestation.envelopes.canonical_json",
+        "dppca.common.kernel.attestation.envelopes.canonical_json",
         lambda document: canonical_json(told if "_type" in document else document),
     )
     envelope = sign_statement("rows.parquet", "0" * 64, Claim.ROWS, CLAIMS, owner)

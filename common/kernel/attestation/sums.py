@@ -24,9 +24,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.attestation.contributions import SignedRelease
-from dppca.common.attestation.envelopes import signing_certificate
-from dppca.common.attestation.signatures import load_certificate
 from dppca.common.kernel.aggregation.pooling import require_opening
 from dppca.common.kernel.aggregation.sum_messages import (
     SignedOpening,
@@ -38,6 +35,9 @@ from dppca.common.kernel.aggregation.sum_messages import (
     set_digest,
 )
 from dppca.common.kernel.aggregation.terms import Terms
+from dppca.common.kernel.attestation.contributions import SignedRelease
+from dppca.common.kernel.attestation.envelopes import signing_certificate
+from dppca.common.kernel.attestation.signatures import load_certificate
 from dppca.common.kernel.errors import (
     AlteredError,
     ConflictError,

@@ -19,9 +19,9 @@ import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 
-from dppca.common.attestation.envelopes import Claim, signing
-from dppca.common.attestation.signatures import Signer
-from dppca.common.attestation.tables import label_inside
+from dppca.common.kernel.attestation.envelopes import Claim, signing
+from dppca.common.kernel.attestation.signatures import Signer
+from dppca.common.kernel.attestation.tables import label_inside
 from dppca.common.kernel.documents.messages import METADATA_KEY
 from dppca.common.kernel.documents.names import is_formula
 from dppca.common.kernel.durable.files import open_new
@@ -65,7 +65,7 @@ def signed_writer(
     """Write a table that leaves; it gets its name and its envelope once the block ends well.
 
     The suffix of ``path`` decides the format; ``fields`` is the Arrow schema without metadata;
-    ``claims`` come from `dppca.common.attestation.tables.make_claims`, with the form; ``mode`` has
+    ``claims`` come from `dppca.common.kernel.attestation.tables.make_claims`, with the form; ``mode`` has
     the permissions of the files, before the process's mask. Raise as `labelled_writer`.
     """
     schema = with_metadata(fields, label_inside(claims))

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dppca.common.attestation.tables import SUFFIXES, read_rows
+from dppca.common.kernel.attestation.table_files import labelled_writer, with_metadata
+from dppca.common.kernel.attestation.tables import SUFFIXES, read_rows
 from dppca.common.kernel.errors import AlteredError
 from dppca.common.kernel.schema.arrow import decoded_array, decoded_fields
-from dppca.common.verification.table_files import labelled_writer, with_metadata
 from tests.support.studies import make_schema, numeric_of
 
 SCHEMA = make_schema(

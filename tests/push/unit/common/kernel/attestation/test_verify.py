@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from dppca.common.attestation.components import FirstResult, check_components
-from dppca.common.attestation.envelopes import SignedFile, embed, unchecked_predicate
-from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.results import Published
-from dppca.common.attestation.signatures import make_signer
-from dppca.common.attestation.verify import verify_result
+from dppca.common.kernel.attestation.components import FirstResult, check_components
+from dppca.common.kernel.attestation.envelopes import SignedFile, embed, unchecked_predicate
+from dppca.common.kernel.attestation.parties import KnownParties
+from dppca.common.kernel.attestation.results import Published
+from dppca.common.kernel.attestation.signatures import make_signer
+from dppca.common.kernel.attestation.verify import verify_result
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import DppcaError, NotReadyError, ReceiptError, SignatureError
 from dppca.common.kernel.identity.tls import Role

@@ -22,12 +22,16 @@ import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 
-from dppca.common.attestation.claims import describe_federation, describe_mechanism, require_equal
-from dppca.common.attestation.components import VerifiedReceipt, check_components
-from dppca.common.attestation.envelopes import FileStatement, embed, embedded
-from dppca.common.attestation.file_headers import require_plain_arrow, require_small_pages
-from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.results import Share
+from dppca.common.kernel.attestation.claims import (
+    describe_federation,
+    describe_mechanism,
+    require_equal,
+)
+from dppca.common.kernel.attestation.components import VerifiedReceipt, check_components
+from dppca.common.kernel.attestation.envelopes import FileStatement, embed, embedded
+from dppca.common.kernel.attestation.file_headers import require_plain_arrow, require_small_pages
+from dppca.common.kernel.attestation.parties import KnownParties
+from dppca.common.kernel.attestation.results import Share
 from dppca.common.kernel.documents.messages import METADATA_KEY, Form
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import (

@@ -10,23 +10,23 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dppca.common.attestation.components import check_components, check_result, sign_result
-from dppca.common.attestation.envelopes import (
+from dppca.common.kernel.attestation.components import check_components, check_result, sign_result
+from dppca.common.kernel.attestation.envelopes import (
     Claim,
     envelope_path,
     sign_statement,
     unchecked_predicate,
     write_signed,
 )
-from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.results import Result, result_from_bytes
-from dppca.common.attestation.signatures import (
+from dppca.common.kernel.attestation.parties import KnownParties
+from dppca.common.kernel.attestation.results import Result, result_from_bytes
+from dppca.common.kernel.attestation.signatures import (
     Signer,
     describe_authority,
     make_signer,
     require_issued,
 )
-from dppca.common.attestation.sums import SignedRelease
+from dppca.common.kernel.attestation.sums import SignedRelease
 from dppca.common.kernel.errors import (
     AlteredError,
     ArtefactError,
@@ -207,7 +207,7 @@ def test_a_release_that_is_written_otherwise_is_refused(
         statement = json.loads(base64.b64decode(document["payload"]))
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(
-                "dppca.common.attestation.envelopes.canonical_json",
+                "dppca.common.kernel.attestation.envelopes.canonical_json",
                 lambda said: canonical_json({**said, "evil": 1} if "_type" in said else said),
             )
             sha256 = statement["subject"][0]["digest"]["sha256"]

@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.signatures import load_certificate
+from dppca.common.kernel.attestation.parties import KnownParties
+from dppca.common.kernel.attestation.signatures import load_certificate
 from dppca.common.kernel.errors import IdentityError, SettingError, SignatureError
 from dppca.common.kernel.identity.revoked import RevocationList, read_list
 from dppca.common.kernel.identity.tls import Role, parse_certificate

@@ -2,7 +2,7 @@
 
 `dppca.common.kernel.signing` describes their form and their purposes.
 
-Limits: nothing here holds a trusted time; `dppca.common.attestation.parties` describes the effect
+Limits: nothing here holds a trusted time; `dppca.common.kernel.attestation.parties` describes the effect
 on certificates that have ended or are revoked.
 """
 

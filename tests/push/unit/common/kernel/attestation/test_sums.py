@@ -11,14 +11,18 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dppca.common.attestation.components import VerifiedReceipt, check_components, sign_result
-from dppca.common.attestation.envelopes import unchecked_predicate, write_signed
-from dppca.common.attestation.parties import KnownParties
-from dppca.common.attestation.results import largest_envelope
-from dppca.common.attestation.signatures import make_signer
-from dppca.common.attestation.sums import SumEvidence, require_sum
-from dppca.common.attestation.verify import verify_result
 from dppca.common.kernel.aggregation.sum_messages import SignedOpening
+from dppca.common.kernel.attestation.components import (
+    VerifiedReceipt,
+    check_components,
+    sign_result,
+)
+from dppca.common.kernel.attestation.envelopes import unchecked_predicate, write_signed
+from dppca.common.kernel.attestation.parties import KnownParties
+from dppca.common.kernel.attestation.results import largest_envelope
+from dppca.common.kernel.attestation.signatures import make_signer
+from dppca.common.kernel.attestation.sums import SumEvidence, require_sum
+from dppca.common.kernel.attestation.verify import verify_result
 from dppca.common.kernel.errors import AlteredError, ReceiptError, SettingError, SignatureError
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
