@@ -1,6 +1,6 @@
 """Parties of a simulated study in one process: releases, admission, openings, pooling.
 
-The parties' own code takes every step (`dppca.owner.release.path`, `dppca.common.kernel.aggregation`,
+The parties' own code takes every step (`dppca.owner.ledger.path`, `dppca.common.kernel.aggregation`,
 `dppca.curator.study`), in their order, on values in memory. Steps that need more than one process
 are missing: certificates, the wire, files, and the ledger. So no owner is charged: a reservation is
 made for the receipt, and no ledger holds it.
@@ -52,9 +52,9 @@ from dppca.curator.study.study_record import (
 )
 from dppca.deploy.simulation.aggregation import OPEN_BY, Aggregation, Refinement, write_draft
 from dppca.owner.ledger.entries import ReleaseRequest, Reservation
+from dppca.owner.ledger.path import ContributionPlan, MaskedPlan
 from dppca.owner.ledger.populations import Account, Population
 from dppca.owner.release.contribution import request_contribution
-from dppca.owner.release.path import ContributionPlan, MaskedPlan
 
 _DATA_SET = "rows"
 _HEAD = bytes(32)

@@ -1,4 +1,4 @@
-"""What `contribute` does: rows, review, consent, then `dppca.owner.release.path`."""
+"""What `contribute` does: rows, review, consent, then `dppca.owner.ledger.path`."""
 
 import time
 from collections.abc import Iterator
@@ -29,6 +29,7 @@ from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.chain import History, require_unsettled
 from dppca.owner.ledger.database import Ledger, StoredRelease, open_ledger
 from dppca.owner.ledger.file import read_history
+from dppca.owner.ledger.path import ContributionPlan, MaskedPlan, send_release, store_release
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.table import Table
 from dppca.owner.release.contribution import (
@@ -39,7 +40,6 @@ from dppca.owner.release.contribution import (
     require_possible,
     require_sendable,
 )
-from dppca.owner.release.path import ContributionPlan, MaskedPlan, send_release, store_release
 from dppca.owner.render.faults import alarm_lines
 from dppca.owner.render.outcomes import ContributionDocument
 from dppca.owner.render.review import ContributionPreview

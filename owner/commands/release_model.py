@@ -1,7 +1,7 @@
 """Training of a model that may leave (``dppca-owner train``): DP-SVM on the study's components.
 
 The order is the same as in `contribute`: review, consent, reading of rows and all steps that can
-fail come before the release path of `dppca.owner.release.path`. A model that is stored already is
+fail come before the release path of `dppca.owner.ledger.path`. A model that is stored already is
 written again unchanged; that needs neither rows nor consent.
 """
 
@@ -25,6 +25,7 @@ from dppca.owner.commands.coverage import require_rows_of_people
 from dppca.owner.ledger.chain import admit_charge
 from dppca.owner.ledger.database import StoredRelease, open_ledger
 from dppca.owner.ledger.file import read_history
+from dppca.owner.ledger.path import store_release
 from dppca.owner.models.catalogue import ResolvedMethod, TrainOptions
 from dppca.owner.models.model import write_model
 from dppca.owner.records.check import check_table
@@ -36,7 +37,6 @@ from dppca.owner.release.contribution import (
     compute_budget_status,
     decide_step,
 )
-from dppca.owner.release.path import store_release
 from dppca.owner.release.weights import WeightRequest, plan_release, request_weights
 from dppca.owner.render.faults import with_counts, with_counts_line
 from dppca.owner.render.models import ReleasedModelDocument, model_offer_text

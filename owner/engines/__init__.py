@@ -6,6 +6,6 @@
               (before any charge)   workers    exact sums and counts       each once
 
 An `engine` adds up: this process, or a cluster of the site's own (`dask`, `spark`). Rows and sums
-without noise stay inside that cluster; `dppca.owner.release.path` draws the noise on the site's own
+without noise stay inside that cluster; `dppca.owner.ledger.path` draws the noise on the site's own
 machine. Workers run `kernel`, from the same DPPCA, installed there.
 """

@@ -172,7 +172,7 @@ class WeightRelease:
     def draw(
         self, prepared: NDArray[np.int64], reservation: Reservation, *, entropy: EntropySource
     ) -> NoisedModel:
-        """Add the noise, and return the model (`dppca.owner.release.path.ReleasePlan.draw`)."""
+        """Add the noise, and return the model (`dppca.owner.ledger.path.ReleasePlan.draw`)."""
         model_request, weights, header = self.model_request, self.weights, self.result.header
         if reservation.request.request_digest != model_request.digest:
             raise SettingError("the reservation is of another release; nothing was drawn")

@@ -1,6 +1,6 @@
 """Audits of every kind of release, by its own draw, in releases of 40,000 entries and more.
 
-A kind of release is a `ReleasePlan` (`dppca.owner.release.path`), and each is drawn here with each
+A kind of release is a `ReleasePlan` (`dppca.owner.ledger.path`), and each is drawn here with each
 law that it can have, from values that are 0 in one release and not in the next one. The noise is
 what the bytes that would leave hold beyond those values; masks come off by the openers' keys.
 
@@ -35,9 +35,9 @@ from dppca.common.kernel.signing import Purpose, sign
 from dppca.common.kernel.study import Study, study_from_mapping
 from dppca.common.verification.model_archives import open_archive
 from dppca.owner.ledger.entries import ReleaseRequest, Reservation
+from dppca.owner.ledger.path import ContributionPlan, MaskedPlan
 from dppca.owner.ledger.populations import Account, Population
 from dppca.owner.release.contribution import request_contribution
-from dppca.owner.release.path import ContributionPlan, MaskedPlan
 from dppca.owner.release.weights import plan_release, request_weights
 from dppca.owner.selftest.draws import CountingEntropy
 from dppca.owner.selftest.findings import Finding

@@ -32,7 +32,7 @@ from dppca.owner.ledger.entries import (
     time_text,
 )
 from dppca.owner.ledger.file import read_archive, read_history
-from dppca.owner.release.path import ContributionPlan, send_release, store_release
+from dppca.owner.ledger.path import ContributionPlan, send_release, store_release
 from tests.support.examples import examples
 from tests.support.ledgers import NOW, ledger_files, request_of, rows_of
 from tests.support.studies import make_study
@@ -98,7 +98,7 @@ def test_any_sequence_of_crashes_and_retries_charges_once_and_sends_the_same_byt
 
             with (
                 mock.patch("dppca.owner.ledger.database.checkpoint", checkpoint),
-                mock.patch("dppca.owner.release.path.checkpoint", checkpoint),
+                mock.patch("dppca.owner.ledger.path.checkpoint", checkpoint),
             ):
                 try:
                     with open_ledger(path, lock=lock, wait_s=0) as ledger:

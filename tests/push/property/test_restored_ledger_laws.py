@@ -32,7 +32,7 @@ from dppca.owner.ledger.database import StoredRelease, compare_ledger, open_ledg
 from dppca.owner.ledger.entries import ReleaseKind
 from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.mark import CuratorView, ListedContribution
-from dppca.owner.release.path import ContributionPlan, send_release, store_release
+from dppca.owner.ledger.path import ContributionPlan, send_release, store_release
 from tests.support.examples import examples
 from tests.support.ledgers import BUDGET, NOW, ledger_files, request_of
 from tests.support.studies import make_study
@@ -227,7 +227,7 @@ def _command(die_at: str | None) -> Iterator[Callable[[str], None]]:
     try:
         with (
             mock.patch("dppca.owner.ledger.database.checkpoint", checkpoint),
-            mock.patch("dppca.owner.release.path.checkpoint", checkpoint),
+            mock.patch("dppca.owner.ledger.path.checkpoint", checkpoint),
         ):
             yield checkpoint
     except (_Killed, _SilenceError, ChainError, BudgetExceededError, OpeningRefusedError):

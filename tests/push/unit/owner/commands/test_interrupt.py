@@ -63,7 +63,7 @@ def test_what_doctor_prints_after_an_interrupt_finishes_the_release_without_a_ch
 ) -> None:
     line = shlex.split(RELEASES[release])
     with monkeypatch.context() as patch:
-        _interrupt_at(patch, "dppca.owner.release.path", "reserve")
+        _interrupt_at(patch, "dppca.owner.ledger.path", "reserve")
         message = _interrupted(site.run(*line, "--yes"))
     charged = site.history
     assert len(charged.reservations) == 1
@@ -190,7 +190,7 @@ def test_an_interrupt_after_the_bytes_were_stored_says_that_the_file_can_be_writ
 ) -> None:
     line = shlex.split(RELEASES["dp-svm"])
     with monkeypatch.context() as patch:
-        _interrupt_at(patch, "dppca.owner.release.path", "commit")
+        _interrupt_at(patch, "dppca.owner.ledger.path", "commit")
         message = _interrupted(site.run(*line, "--yes"))
     assert "The ledger holds" in message
     assert "writes its file at no further charge" in message
