@@ -26,6 +26,7 @@ from benchmarks.papers.data import read_musk
 from benchmarks.releases import state_privacy, state_study
 from benchmarks.studies import DATA_SETS, ROOT, data_folder, parse_rows, study_document
 from benchmarks.synthesis.subjects import load_subject
+from dppca.common.analysis.spectrum.pca import count_components, decompose, pooled_covariance
 from dppca.common.kernel.moments.accumulation import accumulate_moments
 from dppca.common.kernel.moments.moments import Moments, unpack
 from dppca.common.kernel.privacy.laws import LAWS
@@ -35,7 +36,6 @@ from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import Column
 from dppca.common.kernel.study import Study, study_from_mapping
 from dppca.common.numerics.forecast import ForecastSimulation
-from dppca.common.numerics.spectrum.pca import count_components, decompose, pooled_covariance
 from dppca.common.shell.console import progress, run
 from dppca.curator.planning.forecaster import with_privacy
 from dppca.deploy.simulation.demo import demo_study

@@ -42,10 +42,10 @@ from benchmarks.papers.trials import (
     TrialOutcome,
     crossed,
 )
+from dppca.common.analysis.spectrum.pca import count_components, decompose
+from dppca.common.analysis.spectrum.ppca import fit_ppca, sample
 from dppca.common.estimators.utility import svm_accuracy
 from dppca.common.kernel.study import ComponentRule
-from dppca.common.numerics.spectrum.pca import count_components, decompose
-from dppca.common.numerics.spectrum.ppca import fit_ppca, sample
 from dppca.common.papers.networks.dp_subn3 import DPSUBN3
 from dppca.common.papers.networks.privbayes import PrivBayes
 from dppca.common.papers.ppca.ppca_dp_mh import PPCADPMH

@@ -9,10 +9,10 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable, Run, open_guests
 from benchmarks.performance.tables import BOUND, normal_rows, numeric_schema
+from dppca.common.analysis.spectrum.pca import decompose, pooled_covariance
 from dppca.common.kernel.moments.accumulation import accumulate_moments
 from dppca.common.kernel.moments.moments import unpack
 from dppca.common.kernel.moments.threads import count_cores
-from dppca.common.numerics.spectrum.pca import decompose, pooled_covariance
 
 TITLE = "Principal components beside other libraries"
 ABOUT = """

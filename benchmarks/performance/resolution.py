@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
 from benchmarks.rivals.component_tables import read_table
 from benchmarks.studies import coded_rows
+from dppca.common.analysis.spectrum.pca import decompose, pooled_covariance
 from dppca.common.kernel.moments.accumulation import accumulate_moments
 from dppca.common.kernel.moments.moments import unpack
 from dppca.common.kernel.privacy.release import sensitivity_shape
 from dppca.common.kernel.privacy.sensitivity import real_l1
 from dppca.common.kernel.schema import Column, Numeric, Schema
-from dppca.common.numerics.spectrum.pca import decompose, pooled_covariance
 
 TITLE = "What a coarser grid costs"
 ABOUT = """

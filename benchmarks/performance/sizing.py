@@ -114,7 +114,7 @@ def run_owner(n_rows: int, n_columns: int) -> tuple[float, float]:
 
 
 def _edge_work(columns: int) -> int:
-    """As `dppca.common.numerics.spectrum.noise_edge` has it."""
+    """As `dppca.common.analysis.spectrum.noise_edge` has it."""
     draws = max(8, min(200, 400_000_000 // columns**3))
     return draws * columns ** (3 if columns < 200 else 2)
 

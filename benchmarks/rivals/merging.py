@@ -45,9 +45,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.analysis.spectrum.pca import decompose, pooled_covariance
 from dppca.common.kernel.moments.moments import unpack
 from dppca.common.kernel.schema import Schema
-from dppca.common.numerics.spectrum.pca import decompose, pooled_covariance
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,12 +35,12 @@ from itertools import combinations_with_replacement
 from math import ceil, sqrt
 from typing import Annotated
 
+from dppca.common.analysis.spectrum.noise_edge import entry_noise
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.privacy.laws import NoiseLaw
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 from dppca.common.kernel.study import Study
-from dppca.common.numerics.spectrum.noise_edge import entry_noise
 
 LOST_FROM = 0.4
 """Standard deviation of a correlation's noise from which on the correlation is lost."""

@@ -11,7 +11,7 @@ assumed); the part that is not variance is the mean ::
     |mu|^2 = max(0, binaries / 4 + numerics / 8 + categoricals - T)       box rows
     |mu|^2 = max(0, 1 - T) / 2                                            unit-ball rows with sums
 
-The noise is added in its real structure (`dppca.common.numerics.spectrum.noise`), drawn once at
+The noise is added in its real structure (`dppca.common.analysis.spectrum.noise`), drawn once at
 scale 1 and then scaled. With B the assumed covariance and s the scale, the decomposed matrix is ::
 
     B + s (E - nu mu^T - mu nu^T) - s^2 nu nu^T            (within owners: the last term's own form)
@@ -32,11 +32,11 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.analysis.spectrum.noise import NoiseShape, NoiseSource
+from dppca.common.analysis.spectrum.noise_edge import QUANTILE, largest_eigenvalue
+from dppca.common.analysis.spectrum.pca import count_components
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 from dppca.common.kernel.study import ComponentRule, Covariance
-from dppca.common.numerics.spectrum.noise import NoiseShape, NoiseSource
-from dppca.common.numerics.spectrum.noise_edge import QUANTILE, largest_eigenvalue
-from dppca.common.numerics.spectrum.pca import count_components
 
 _UNIT = float(1 << 30)  # scale of the draws: makes the error of rounding to integers negligible
 _MOST_DRAWS, _LEAST_DRAWS = 100, 3
@@ -93,7 +93,7 @@ class ForecastSimulation:
 
     Memory: two matrices of p x p float64 for each of `choose_draws` draws. Assumed ``eigenvalues``
     have shape (p,), descending, none negative, at least one above 0; the other parameters are as in
-    `dppca.common.numerics.spectrum.noise_edge.noise_edge`.
+    `dppca.common.analysis.spectrum.noise_edge.noise_edge`.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ def forecast_tables(layout: Layout, noise: float) -> float | None:
     """Forecast the total variation of two-way tables, the mean over all pairs of attributes.
 
     ``noise`` is that of a pooled product of weight 1, by
-    `dppca.common.numerics.spectrum.noise_edge.entry_noise`. Return None for rows of the unit ball
+    `dppca.common.analysis.spectrum.noise_edge.entry_noise`. Return None for rows of the unit ball
     and for a single attribute.
     """
     if layout.unit_ball or len(layout.groups) < 2:

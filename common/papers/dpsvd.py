@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from dppca.common.analysis.spectrum.pca import decompose
 from dppca.common.estimators.base.classifier import Gamma, ProjectionMixin, make_svm, svm_scores
 from dppca.common.estimators.base.guarantee import Guarantee, Variant, promise_as_printed
 from dppca.common.estimators.base.projection import (
@@ -58,7 +59,6 @@ from dppca.common.estimators.base.settings import (
 from dppca.common.kernel.documents.amounts import round_up
 from dppca.common.kernel.privacy.accounting import PrivacyCost, epsilon_from_rho
 from dppca.common.kernel.privacy.labels import Label
-from dppca.common.numerics.spectrum.pca import decompose
 from dppca.common.papers.base.noised_rows import plan_rows, release_rows
 from dppca.common.papers.base.randomized_response import randomised_response
 from dppca.common.papers.base.releasable import ReleasableClassifier

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 from sklearn.utils import check_random_state
 
+from dppca.common.analysis.spectrum.pca import decompose
 from dppca.common.estimators.base.cautions import warn_of_drowned_weights
 from dppca.common.estimators.base.classifier import ProjectionMixin
 from dppca.common.estimators.base.guarantee import Guarantee, Variant, promise_as_printed
@@ -68,7 +69,6 @@ from dppca.common.kernel.moments.rowwise import products
 from dppca.common.kernel.privacy.laws import law_for
 from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.kernel.privacy.sensitivity import Sensitivity
-from dppca.common.numerics.spectrum.pca import decompose
 from dppca.common.papers.base.releasable import ReleasableClassifier
 from dppca.common.papers.base.second_moment import plan_second_moment, release_second_moment
 

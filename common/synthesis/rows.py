@@ -27,6 +27,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dppca.common.analysis.spectrum.noise_edge import entry_noise
+from dppca.common.analysis.spectrum.ppca import PPCAModel, fit_ppca, sample
+from dppca.common.analysis.spectrum.shrinkage import shrink
 from dppca.common.kernel.attestation.results import Published, Result
 from dppca.common.kernel.attestation.tables import make_claims
 from dppca.common.kernel.documents.messages import Form
@@ -41,9 +44,6 @@ from dppca.common.kernel.schema import Column, Partition, Schema
 from dppca.common.kernel.schema.arrow import decoded_array, decoded_fields
 from dppca.common.kernel.schema.decoding import decode_columns
 from dppca.common.kernel.study import Study
-from dppca.common.numerics.spectrum.noise_edge import entry_noise
-from dppca.common.numerics.spectrum.ppca import PPCAModel, fit_ppca, sample
-from dppca.common.numerics.spectrum.shrinkage import shrink
 from dppca.common.numerics.synthesis.cell_values import draw_in_cells, leave_missing
 from dppca.common.numerics.synthesis.discretize import discretize
 from dppca.common.numerics.synthesis.rows import fit_released
@@ -127,7 +127,7 @@ def synthesize(
         rows that are not drawn from a field are made of the coded rows.
     shrinkage
         Subtract from the kept eigenvalues the part that noise added to them
-        (`dppca.common.numerics.spectrum.shrinkage`). Otherwise only scale all variances down to the
+        (`dppca.common.analysis.spectrum.shrinkage`). Otherwise only scale all variances down to the
         released trace, which noise leaves unbiased, if dropping negative eigenvalues has raised
         them. It concerns coded rows.
     progress

@@ -208,10 +208,10 @@ def _seconds(study: Study, forecast: StudyPlan, megabits: float) -> PlanSeconds:
     import numpy as np
     from threadpoolctl import threadpool_limits
 
+    from dppca.common.analysis.spectrum.pca import decompose
     from dppca.common.kernel.privacy.mechanisms import add_noise
     from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
     from dppca.common.kernel.privacy.release import calibrate
-    from dppca.common.numerics.spectrum.pca import decompose
     from dppca.curator.planning.plan import PlanSeconds
 
     layout = study.table.layout

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from dppca.common.analysis.spectrum.noise_edge import entry_noise
 from dppca.common.kernel.documents.names import nearest_name
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.errors import SettingError
@@ -20,7 +21,6 @@ from dppca.common.kernel.privacy.sensitivity import sensitivity
 from dppca.common.kernel.schema import MAX_COLUMNS, Numeric, Schema
 from dppca.common.kernel.schema.document import MAX_TARGETS
 from dppca.common.kernel.study import Study
-from dppca.common.numerics.spectrum.noise_edge import entry_noise
 
 AS_WRITTEN = "as written"
 _TREES = {"count": 20, "leaves": 64, "seed": 1}

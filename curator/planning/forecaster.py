@@ -24,6 +24,7 @@ from typing import Annotated
 
 import numpy as np
 
+from dppca.common.analysis.spectrum.noise_edge import entry_noise
 from dppca.common.estimators.relations import least_epsilon, least_owners
 from dppca.common.kernel.errors import RangeError, StudyError
 from dppca.common.kernel.privacy.accounting import require_delta, require_epsilon
@@ -32,7 +33,6 @@ from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import ComponentRule, Study, make_privacy
 from dppca.common.numerics.forecast import ForecastSimulation, UtilityForecast
-from dppca.common.numerics.spectrum.noise_edge import entry_noise
 from dppca.common.numerics.table_forecast import forecast_tables
 from dppca.curator.planning.assumptions import Assumption
 

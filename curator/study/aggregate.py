@@ -22,6 +22,13 @@ from dataclasses import asdict, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.analysis.spectrum.noise_edge import noise_edge
+from dppca.common.analysis.spectrum.pca import (
+    count_components,
+    decompose,
+    empty_covariance,
+    pooled_covariance,
+)
 from dppca.common.kernel.aggregation.pooling import unmask
 from dppca.common.kernel.aggregation.sum_messages import Opening, Upload
 from dppca.common.kernel.attestation.claims import describe_federation
@@ -32,13 +39,6 @@ from dppca.common.kernel.privacy.composition import Round
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.receipts import SOFTWARE
 from dppca.common.kernel.study import Covariance, Study
-from dppca.common.numerics.spectrum.noise_edge import noise_edge
-from dppca.common.numerics.spectrum.pca import (
-    count_components,
-    decompose,
-    empty_covariance,
-    pooled_covariance,
-)
 from dppca.curator.study.sealed_set import make_terms
 from dppca.curator.study.study_record import Contribution
 

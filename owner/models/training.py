@@ -29,13 +29,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from dppca.common.analysis.spectrum.pca import count_components, decompose
 from dppca.common.estimators.base.classifier import has_converged
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.errors import DataError, SchemaMismatchError, SettingError
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema import known_labels
 from dppca.common.kernel.study import Study
-from dppca.common.numerics.spectrum.pca import count_components, decompose
 from dppca.owner.models.catalogue import DPPCA_SVM, RBF
 from dppca.owner.models.estimators import KINDS
 from dppca.owner.models.features import FeatureReader, FeatureSpace, find_target, list_features

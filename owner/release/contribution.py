@@ -6,7 +6,7 @@ as often as needed and change plans because of them, at no cost.
 
 Forecast
 --------
-The noise edge (`dppca.common.numerics.spectrum.noise_edge`) is the largest eigenvalue that noise
+The noise edge (`dppca.common.analysis.spectrum.noise_edge`) is the largest eigenvalue that noise
 alone would have. It is compared with two spectra that are *assumptions*, not the site's:
 
 * the largest total variance that the schema allows, ``T``: 1/4 for each numeric or binary column
@@ -31,6 +31,7 @@ from typing import Annotated
 
 import numpy as np
 
+from dppca.common.analysis.spectrum.noise_edge import noise_edge
 from dppca.common.estimators.relations import Relations, judge_relations
 from dppca.common.kernel.aggregation.sum_messages import upload_limit
 from dppca.common.kernel.aggregation.terms import Terms
@@ -41,7 +42,6 @@ from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
 from dppca.common.numerics.forecast import largest_total_variance
-from dppca.common.numerics.spectrum.noise_edge import noise_edge
 from dppca.owner.ledger.chain import History, admit_charge, require_data_set
 from dppca.owner.ledger.entries import Recovery, ReleaseKind, ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account, admits_total, remaining, spent

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dppca.common.analysis.spectrum.pca import count_components, decompose, pooled_covariance
 from dppca.common.kernel.attestation.claims import describe_federation
 from dppca.common.kernel.attestation.results import Result, ResultHeader, Share
 from dppca.common.kernel.moments.moments import unpack
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
-from dppca.common.numerics.spectrum.pca import count_components, decompose, pooled_covariance
 from dppca.owner.records.table import moments_of_table, open_table
 from tests.support.studies import COLOURS
 

@@ -5,16 +5,16 @@ al. 2021, equation 3), or a given number, or the number above the edge of the no
 some eigenvalues negative: the sound forms sum the positive ones, the published forms all of them
 with their signs, as in the formula.
 
-Source: `dppca.common.numerics.spectrum.pca`, which the federation uses too.
+Source: `dppca.common.analysis.spectrum.pca`, which the federation uses too.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.analysis.spectrum.pca import Decomposition, count_components
 from dppca.common.estimators.base.settings import check_positive_int, check_share
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.study import ComponentRule
-from dppca.common.numerics.spectrum.pca import Decomposition, count_components
 
 ABOVE_NOISE = "above-noise"
 

@@ -54,13 +54,13 @@ def discretize(
     Parameters
     ----------
     coded
-        Shape (n, p), n >= 1, coded units, drawn by `dppca.common.numerics.spectrum.ppca.sample`:
+        Shape (n, p), n >= 1, coded units, drawn by `dppca.common.analysis.spectrum.ppca.sample`:
         rows are exchangeable. Not changed.
     mean, second
         Released moments, shapes (p,) and (p, p); mean is None if the release has no sums.
     entry_noise
         Standard deviation of the noise of an entry of ``second``
-        (`dppca.common.numerics.spectrum.noise_edge.entry_noise`), at least 0.
+        (`dppca.common.analysis.spectrum.noise_edge.entry_noise`), at least 0.
     rng
         Decides ties and redrawn labels; the same state gives the same rows.
 

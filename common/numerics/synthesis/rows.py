@@ -171,7 +171,7 @@ def fit_released(
         (`dppca.common.kernel.attestation.results.Result.histograms`).
     entry_noise
         Standard deviation of the noise of an entry of ``second`` of weight 1
-        (`dppca.common.numerics.spectrum.noise_edge.entry_noise`), at least 0.
+        (`dppca.common.analysis.spectrum.noise_edge.entry_noise`), at least 0.
     rng
         Decides the chains; the same state gives the same field.
     tables

@@ -6,7 +6,7 @@ The three methods differ only in the noise::
 
 k is the smallest whose eigenvalues reach the contribution rate of their sum: of the signed
 eigenvalues as printed, of the positive ones in the sound forms
-(`dppca.common.numerics.spectrum.pca`).
+(`dppca.common.analysis.spectrum.pca`).
 
 **A' is private**, and so are the components and eigenvalues, which are computed from it alone. The
 classifier is *not*, in either form: it is trained on ``X V_k``, raw rows in a private basis, and an
@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from dppca.common.analysis.spectrum.pca import decompose
 from dppca.common.estimators.base.cautions import warn_of_drowned_components
 from dppca.common.estimators.base.classifier import (
     Classifier,
@@ -54,7 +55,6 @@ from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.privacy.laws import NoiseLaw
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.sensitivity import Sensitivity
-from dppca.common.numerics.spectrum.pca import decompose
 from dppca.common.papers.base.second_moment import NoisedMoment, ball_layout, release_second_moment
 
 _PRIVATE = "second_moment_, eigenvalues_, components_"

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.analysis.spectrum.noise_edge import NoiseEdge
 from dppca.common.estimators.base.guarantee import Guarantee, Variant
 from dppca.common.estimators.base.projection import ABOVE_NOISE, check_rule
 from dppca.common.estimators.base.settings import (
@@ -38,7 +39,6 @@ from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.kernel.privacy.sensitivity import Sensitivity
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.study import Covariance
-from dppca.common.numerics.spectrum.noise_edge import NoiseEdge
 from dppca.common.papers.base.party_tables import PartyRows, to_coded_units, to_unit_interval
 from dppca.common.papers.ppca.guarantees import corrected_guarantee, published_guarantee
 from dppca.common.papers.ppca.latent_rows import DRAWN, LITERAL, WHITENED

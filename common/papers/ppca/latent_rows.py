@@ -1,7 +1,7 @@
 """Synthetic rows of an estimator: latents, and the step from coordinates to valid values.
 
 Drawn
-    ``s ~ N(0, I_k)``: post-processing of a release (`dppca.common.numerics.spectrum.ppca`).
+    ``s ~ N(0, I_k)``: post-processing of a release (`dppca.common.analysis.spectrum.ppca`).
 Whitened, literal
     ``s = Lambda_k^(-1/2) U_k' (x - mu)``, our reading of step 15 of Gu et al. (2022), and ``s =
     U_k' x`` in [0, 1] coding, its wording. Both use *raw rows*: each synthetic row comes from one
@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from dppca.common.analysis.spectrum.ppca import PPCAModel
 from dppca.common.kernel.schema import Column, Schema
 from dppca.common.kernel.schema.decoding import decode_columns
-from dppca.common.numerics.spectrum.ppca import PPCAModel
 from dppca.common.numerics.synthesis.discretize import discretize
 from dppca.common.papers.ppca.party_moments import PooledMoments
 

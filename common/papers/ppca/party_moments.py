@@ -29,6 +29,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.analysis.spectrum.noise_edge import NoiseEdge, entry_noise, noise_edge
+from dppca.common.analysis.spectrum.pca import empty_covariance, pooled_covariance
 from dppca.common.kernel.moments.moments import compute_moments, unpack
 from dppca.common.kernel.privacy.mechanisms import Calibration, add_noise, check_range
 from dppca.common.kernel.privacy.noise.entropy import EntropySource
@@ -36,8 +38,6 @@ from dppca.common.kernel.privacy.release import sensitivity_shape
 from dppca.common.kernel.privacy.sensitivity import Sensitivity, sensitivity
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.study import Covariance
-from dppca.common.numerics.spectrum.noise_edge import NoiseEdge, entry_noise, noise_edge
-from dppca.common.numerics.spectrum.pca import empty_covariance, pooled_covariance
 from dppca.common.papers.base.party_tables import PartyRows
 
 Caution = Callable[[Calibration, Sequence[int]], None]

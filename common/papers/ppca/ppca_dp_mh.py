@@ -1,7 +1,7 @@
 """PPCA-DP-MH: synthetic rows from the noised moments of several parties.
 
 Each party noises its mean and second moment; the covariance is pooled, decomposed, and rows are
-drawn from probabilistic PCA, ``x = W s + mu + xi`` (`dppca.common.numerics.spectrum.ppca`).
+drawn from probabilistic PCA, ``x = W s + mu + xi`` (`dppca.common.analysis.spectrum.ppca`).
 
 Published
     In [0, 1] coding, Laplace noise of scale
@@ -39,6 +39,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from dppca.common.analysis.spectrum.noise_edge import NoiseEdge
+from dppca.common.analysis.spectrum.pca import decompose
+from dppca.common.analysis.spectrum.ppca import fit_ppca, log_density, sample
+from dppca.common.analysis.spectrum.shrinkage import shrink
 from dppca.common.estimators.base.cautions import (
     CountsCopies,
     warn_of_copies,
@@ -55,10 +59,6 @@ from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.schema.decoding import decode_columns
 from dppca.common.kernel.schema.frames import nearest_columns
 from dppca.common.numerics.forecast import largest_total_variance
-from dppca.common.numerics.spectrum.noise_edge import NoiseEdge
-from dppca.common.numerics.spectrum.pca import decompose
-from dppca.common.numerics.spectrum.ppca import fit_ppca, log_density, sample
-from dppca.common.numerics.spectrum.shrinkage import shrink
 from dppca.common.papers.base.party_tables import (
     encode_rows,
     group_rows,
@@ -103,7 +103,7 @@ class PPCADPMH(
     contribution_rate, n_components
         Number of components: by a share of the eigenvalues' sum, or directly, or, in the sound
         form, ``"above-noise"``: those above the simulated noise edge
-        (`dppca.common.numerics.spectrum.noise_edge`).
+        (`dppca.common.analysis.spectrum.noise_edge`).
     covariance
         ``pooled`` or ``within``; None for ``within`` as printed and ``pooled`` if sound.
     latents
@@ -113,10 +113,10 @@ class PPCADPMH(
         ``mirrored`` or ``independent`` as printed, ``each`` or ``once`` if sound; None for the
         first of either.
     trace_scaling
-        Scale variances down to the signed trace (`dppca.common.numerics.spectrum.ppca`).
+        Scale variances down to the signed trace (`dppca.common.analysis.spectrum.ppca`).
     shrinkage
         Remove the noise's contribution from the eigenvalues, as a federation's owners do
-        (`dppca.common.numerics.spectrum.shrinkage`); sound form only.
+        (`dppca.common.analysis.spectrum.shrinkage`); sound form only.
     max_rows_per_person
         The most rows that one person may have at one party, if the schema does not give it; there
         is no default.

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dppca.common.analysis.spectrum.pca import count_components, decompose
 from dppca.common.kernel.schema.decoding import decode_columns
 from dppca.common.kernel.study import ComponentRule
-from dppca.common.numerics.spectrum.pca import count_components, decompose
 from dppca.common.numerics.synthesis.discretize import discretize
 from dppca.common.numerics.synthesis.marginals import (
     apportion,

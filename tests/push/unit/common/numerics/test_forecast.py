@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dppca.common.analysis.spectrum.noise import NoiseSource
+from dppca.common.analysis.spectrum.pca import count_components, decompose
 from dppca.common.kernel.privacy.laws import LAWS, GaussianLaw, LaplaceLaw, NoiseLaw
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.schema.layout import Layout
@@ -14,8 +16,6 @@ from dppca.common.numerics.forecast import (
     assumed_mean_square,
     largest_total_variance,
 )
-from dppca.common.numerics.spectrum.noise import NoiseSource
-from dppca.common.numerics.spectrum.pca import count_components, decompose
 
 _NUMERIC = [{"name": f"x{i}", "type": "numeric", "lower": 0, "upper": 1} for i in range(4)]
 _BINARY = [{"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(4)]

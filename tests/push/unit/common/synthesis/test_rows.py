@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dppca.common.analysis.spectrum.ppca import fit_ppca
+from dppca.common.analysis.spectrum.shrinkage import shrink
 from dppca.common.kernel.attestation.claims import describe_federation
 from dppca.common.kernel.attestation.envelopes import (
     envelope_path,
@@ -30,8 +32,6 @@ from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import encode
 from dppca.common.kernel.study import Study, Trust
-from dppca.common.numerics.spectrum.ppca import fit_ppca
-from dppca.common.numerics.spectrum.shrinkage import shrink
 from dppca.common.numerics.synthesis import field
 from dppca.common.numerics.synthesis.rows import fit_released
 from dppca.common.synthesis import rows

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dppca.common.analysis.spectrum.noise_edge import noise_edge
 from dppca.common.kernel.aggregation.sum_messages import Upload
 from dppca.common.kernel.errors import (
     GarbledSumError,
@@ -18,7 +19,6 @@ from dppca.common.kernel.errors import (
     UploadError,
 )
 from dppca.common.kernel.privacy.release import calibrate
-from dppca.common.numerics.spectrum.noise_edge import noise_edge
 from dppca.curator.service.masked_sums import (
     OpeningSpool,
     check_upload,

@@ -14,13 +14,13 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
+from dppca.common.analysis.spectrum.pca import decompose
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import ArtefactError, DataError, SchemaMismatchError, SettingError
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema import encode
 from dppca.common.kernel.study import Study
-from dppca.common.numerics.spectrum.pca import decompose
 from dppca.owner.models import training
 from dppca.owner.models.loader import load_model
 from dppca.owner.models.model import Fit, Model, pack_model, write_model

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from dppca.common.analysis.spectrum.noise_edge import entry_noise
+from dppca.common.analysis.spectrum.pca import decompose, pooled_covariance
+from dppca.common.analysis.spectrum.ppca import fit_ppca, sample
 from dppca.common.kernel.errors import SchemaMismatchError
 from dppca.common.kernel.moments.moments import compute_moments, unpack
 from dppca.common.kernel.schema import Schema, encode
 from dppca.common.kernel.schema.decoding import decode_columns
-from dppca.common.numerics.spectrum.noise_edge import entry_noise
-from dppca.common.numerics.spectrum.pca import decompose, pooled_covariance
-from dppca.common.numerics.spectrum.ppca import fit_ppca, sample
 from dppca.common.numerics.synthesis.discretize import discretize, threshold_labels
 from dppca.common.numerics.synthesis.marginals import apportion, assign
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from scipy.stats import multivariate_normal
 
 import dppca
+from dppca.common.analysis.spectrum.noise_edge import noise_edge
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.privacy.laws import LaplaceLaw
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.study import Covariance
-from dppca.common.numerics.spectrum.noise_edge import noise_edge
 from dppca.common.papers import PPCADPMH
 from dppca.common.papers.base.party_tables import group_rows
 from dppca.common.papers.ppca.party_moments import publish_moments

@@ -8,7 +8,7 @@ matrix in Frobenius norm gives the observed direction the weight ::
     eta(y) = sqrt(y^2 - e^2)    for y > e,    0 otherwise
 
 (the semicircle law; Benaych-Georges and Nadakuditi 2011, Gavish and Donoho 2017). The edge is the
-simulated one of the study's noise (`dppca.common.numerics.spectrum.noise_edge`), a little above e
+simulated one of the study's noise (`dppca.common.analysis.spectrum.noise_edge`), a little above e
 in small matrices.
 
 The rest of the variance is spread evenly over all directions. The trace T of the noised covariance
@@ -19,7 +19,7 @@ is unbiased, since noise has mean zero, and determines the level s of the rest :
 Limits. The law is asymptotic and for noise with the same variance in all entries; a covariance is
 no matrix of low rank. Shrinkage is post-processing of a release: it costs no privacy even if it is
 wrong, and it changes no direction and no number of components. Only
-`dppca.common.numerics.spectrum.ppca` uses its result.
+`dppca.common.analysis.spectrum.ppca` uses its result.
 
 References: F. Benaych-Georges, R. R. Nadakuditi, The eigenvalues and eigenvectors of finite, low
 rank perturbations of large random matrices, Adv. Math. 227 (2011) 494-521; M. Gavish, D. L. Donoho,

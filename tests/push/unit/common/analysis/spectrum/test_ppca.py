@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from dppca.common.numerics.spectrum.pca import decompose
-from dppca.common.numerics.spectrum.ppca import fit_ppca, sample
+from dppca.common.analysis.spectrum.pca import decompose
+from dppca.common.analysis.spectrum.ppca import fit_ppca, sample
 
 
 def test_the_model_is_that_of_scikit_learn() -> None:

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dppca.common.analysis.spectrum.noise import NoiseSource
+from dppca.common.analysis.spectrum.noise_edge import NoiseEdge, largest_eigenvalue, noise_edge
 from dppca.common.kernel.moments.moments import spread_products, unpack
 from dppca.common.kernel.privacy.laws import GaussianLaw, LaplaceLaw, NoiseLaw
 from dppca.common.kernel.schema import Layout, Schema
 from dppca.common.kernel.study import Covariance
-from dppca.common.numerics.spectrum.noise import NoiseSource
-from dppca.common.numerics.spectrum.noise_edge import NoiseEdge, largest_eigenvalue, noise_edge
 
 _NUMERIC = [{"name": f"x{i}", "type": "numeric", "lower": 0, "upper": 1} for i in range(3)]
 _BINARY = [{"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(4)]
@@ -97,7 +97,7 @@ def test_many_columns_have_the_edge_of_the_same_draws_one_by_one(
     covariance: Covariance, cores: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # 231 columns of every kind: above what is decomposed as a whole.
-    monkeypatch.setattr("dppca.common.numerics.spectrum.noise_edge.count_cores", lambda: cores)
+    monkeypatch.setattr("dppca.common.analysis.spectrum.noise_edge.count_cores", lambda: cores)
     wide = [{"name": f"y{i}", "type": "numeric", "lower": -1, "upper": 1} for i in range(218)]
     layout = _layout(_NUMERIC + _BINARY + _CATEGORICAL + wide)
     mean = np.linspace(-0.4, 0.3, layout.n_columns)

@@ -1,7 +1,7 @@
 """The noise edge: the largest eigenvalue that the noise alone would give the covariance.
 
 The edge is simulated, because no formula keeps the noise's structure (a semicircle law ignores the
-mean's noise: 20 against 30 on Adult): see `dppca.common.numerics.spectrum.noise`. Its last term is
+mean's noise: 20 against 30 on Adult): see `dppca.common.analysis.spectrum.noise`. Its last term is
 left out for a pooled covariance, where it is m times smaller than within owners. The edge is the 95
 % quantile of the largest eigenvalue over 200 draws. From p = 126 on there are fewer draws, so that
 their number times ``p**3`` stays below 400 million, but at least 8. Below a hundred draws, the edge
@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.analysis.spectrum.noise import EntryLaw, NoiseSource
 from dppca.common.kernel.moments.moments import spread_products
 from dppca.common.kernel.moments.threads import count_cores, one_blas_thread
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 from dppca.common.kernel.study import Covariance
-from dppca.common.numerics.spectrum.noise import EntryLaw, NoiseSource
 
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator

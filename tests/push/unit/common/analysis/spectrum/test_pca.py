@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from dppca.common.analysis.spectrum.pca import count_components, decompose, empty_covariance
 from dppca.common.kernel.study import ComponentRule
-from dppca.common.numerics.spectrum.pca import count_components, decompose, empty_covariance
 
 
 def _owners(seed: int = 0) -> list[np.ndarray]:

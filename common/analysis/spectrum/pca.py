@@ -18,7 +18,7 @@ Number of components k, one of three rules:
   ``sum_{i<=k} lambda_i >= c T`` (the formula of Gu et al. 2022; their loop has no ``break``, the
   smallest k is our reading);
 * count: k as given;
-* above the noise: the number that exceed the edge of `dppca.common.numerics.spectrum.noise_edge`.
+* above the noise: the number that exceed the edge of `dppca.common.analysis.spectrum.noise_edge`.
 
 The rule's number is then limited to ``1 <= k <= p - 1`` and to the number of positive eigenvalues:
 a direction of negative variance is noise even if the study asked for it. If no eigenvalue is

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.numerics.spectrum.ppca import fit_ppca
-from dppca.common.numerics.spectrum.shrinkage import shrink
+from dppca.common.analysis.spectrum.ppca import fit_ppca
+from dppca.common.analysis.spectrum.shrinkage import shrink
 
 FALSE_ALARMS = 0.0  # all draws have seeds
 SPECTRA = st.lists(st.floats(-2, 5), min_size=3, max_size=12).map(
