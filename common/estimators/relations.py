@@ -6,7 +6,7 @@ phi is known with noise of ``s / sqrt(v_i v_j)``. Variances of real rows are unk
 evenly spread values have 1/12 for a numeric, 1/4 for a binary, ``(1 - 1/K) / K`` for each label of
 a categorical with K, or bin of a numeric with ``products: bins``. If, for the median pair of
 attributes, the noise of phi is above `LOST_FROM`, the field that is fitted to the release
-(`dppca.common.numerics.synthesis`) finds no coupling that the noise could not explain: its rows
+(`dppca.common.analysis.field`) finds no coupling that the noise could not explain: its rows
 have the shares of each attribute, and no relations. So a warning is given for
 
     s > 0.4 * (median over pairs of attributes a, b of sqrt(v_a v_b))                           (1)

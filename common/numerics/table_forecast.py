@@ -10,7 +10,7 @@ share,
 where s_a is the noise of the numbers from which a's own shares are known (sums, or a histogram),
 and c is how much a table feels the noise: ``sqrt(K (m - 1))`` for K labels or bins, of which m are
 told apart (all; of the cells of a histogram `SMOOTHED`, as it is smoothed before rows are drawn of
-it: `dppca.common.numerics.synthesis.smoothing` has what a normal law and two humps then keep of the
+it: `dppca.common.analysis.field.smoothing` has what a normal law and two humps then keep of the
 noise); 2 for a binary, whose product is ±1/4; 3 for a numeric that is one column, which has
 ``E|x| / E x^2 = 3`` on [-1/2, 1/2].
 

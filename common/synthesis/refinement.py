@@ -1,7 +1,7 @@
 """A second study whose tables are trees grown on what a first one has published.
 
 The first study's result gives synthetic rows; trees that predict an attribute on them
-(`dppca.common.numerics.synthesis.tree_growth`) have their leaves where it changes; the second study
+(`dppca.common.analysis.field.tree_growth`) have their leaves where it changes; the second study
 counts real rows in these leaves and releases nothing else. Choosing what it counts costs nothing:
 it is post-processing of the first result. The rows are kept as a file, whose digest the study
 names, so that anybody can grow the same trees again.
@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import yaml
 
+from dppca.common.analysis.field.tree_growth import grow_trees
 from dppca.common.kernel.attestation.envelopes import digest_file
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.attestation.table_files import labelled_writer, with_metadata
@@ -37,7 +38,6 @@ from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.kernel.privacy.sensitivity import TablesShape, sensitivity
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.study import GrownTrees, Study
-from dppca.common.numerics.synthesis.tree_growth import grow_trees
 from dppca.common.synthesis.rows import make_generator, synthesize
 
 ROWS = 60_000

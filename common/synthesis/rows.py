@@ -4,8 +4,8 @@ Coded rows are the continuous coordinates of probabilistic PCA, the form that th
 latents are drawn from N(0, I), never from rows (Gu et al. 2022, step 15, projects raw rows instead,
 and rows made of those are not private). Decoded rows are valid under the schema. They are drawn
 from a pairwise field fitted to the released moments and the known law of their noise
-(`dppca.common.numerics.synthesis.rows`); if there is none, or its fit did not converge, they are
-the coded rows brought to valid values (`dppca.common.numerics.synthesis.discretize`).
+(`dppca.common.analysis.field.rows`); if there is none, or its fit did not converge, they are
+the coded rows brought to valid values (`dppca.common.analysis.field.discretize`).
 
 The law of the rows is fitted once; rows are drawn from it in blocks, so memory does not grow with
 their number. Only rows that are brought to valid values are drawn all at once, up to `MAX_VALUES`:
@@ -27,6 +27,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dppca.common.analysis.field.cell_values import draw_in_cells, leave_missing
+from dppca.common.analysis.field.discretize import discretize
+from dppca.common.analysis.field.rows import fit_released
+from dppca.common.analysis.field.tilt import Counted, TiltQuality
 from dppca.common.analysis.spectrum.noise_edge import entry_noise
 from dppca.common.analysis.spectrum.ppca import PPCAModel, fit_ppca, sample
 from dppca.common.analysis.spectrum.shrinkage import shrink
@@ -44,10 +48,6 @@ from dppca.common.kernel.schema import Column, Partition, Schema
 from dppca.common.kernel.schema.arrow import decoded_array, decoded_fields
 from dppca.common.kernel.schema.decoding import decode_columns
 from dppca.common.kernel.study import Study
-from dppca.common.numerics.synthesis.cell_values import draw_in_cells, leave_missing
-from dppca.common.numerics.synthesis.discretize import discretize
-from dppca.common.numerics.synthesis.rows import fit_released
-from dppca.common.numerics.synthesis.tilt import Counted, TiltQuality
 
 MAX_VALUES = 1 << 28
 """Limit of coded values that are brought to valid values at once, 2 GiB."""

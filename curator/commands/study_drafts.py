@@ -138,9 +138,9 @@ def check(file: Path, *, as_json: bool) -> None:
     Example:
       dppca-curator study check study.yaml
     """
+    from dppca.common.analysis.field.heaps import find_wide_bins, wide_bins_lines
     from dppca.common.kernel.schema.attributes import list_labels
     from dppca.common.kernel.schema.texts import labels_of_one_number
-    from dppca.common.numerics.synthesis.heaps import find_wide_bins, wide_bins_lines
     from dppca.curator.commands.study_assembly import key_steps, read_draft_or_study
 
     study, lacks_keys = read_draft_or_study(file)

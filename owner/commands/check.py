@@ -71,8 +71,8 @@ def command(
       dppca-owner check --data rows.csv --study-file study.yaml
       dppca-owner check nltcs --data-set survey --target outside
     """
+    from dppca.common.analysis.field.heaps import find_wide_bins
     from dppca.common.kernel.study import study_from_yaml
-    from dppca.common.numerics.synthesis.heaps import find_wide_bins
     from dppca.owner.engines.selection import open_engine
     from dppca.owner.records.check import check_table
     from dppca.owner.records.table import open_table

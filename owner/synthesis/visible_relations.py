@@ -2,7 +2,7 @@
 
 Before a study it is unknown how much of its bounds a numeric fills, so the warning of
 `dppca.common.estimators.relations` assumes that it fills them. A result shows more, at no privacy
-cost: `dppca.common.numerics.synthesis.visibility` judges the released moments.
+cost: `dppca.common.analysis.field.visibility` judges the released moments.
 """
 
 from collections.abc import Sequence
@@ -12,15 +12,15 @@ from typing import Annotated
 
 import numpy as np
 
+from dppca.common.analysis.field.rows import released_targets
+from dppca.common.analysis.field.targets import coupling_scales
+from dppca.common.analysis.field.visibility import FALSE_SHARE, find_visible
 from dppca.common.estimators.relations import LOST_FROM
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.moments.threads import one_blas_thread
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import ColumnKind
 from dppca.common.kernel.study import Study
-from dppca.common.numerics.synthesis.rows import released_targets
-from dppca.common.numerics.synthesis.targets import coupling_scales
-from dppca.common.numerics.synthesis.visibility import FALSE_SHARE, find_visible
 from dppca.common.synthesis.rows import released_noise
 
 _NAMED = 8

@@ -4,7 +4,7 @@ A numeric's coordinate in [-1/2, 1/2] becomes a number between its bounds, a who
 requires it (in the unit ball, centre plus scale times the coordinate); a code stays a code, whose
 label is ``attribute.labels[code]``. The result is valid: finite numbers within bounds and codes of
 listed labels, so `find_attribute_faults` finds none. A numeric with ``products: bins`` also has
-codes, of its cells: `dppca.common.numerics.synthesis.cell_values.draw_in_cells` converts them to
+codes, of its cells: `dppca.common.analysis.field.cell_values.draw_in_cells` converts them to
 values.
 """
 

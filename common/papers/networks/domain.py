@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.analysis.field.cell_values import CellValues
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema import Column, Numeric, Schema
 from dppca.common.kernel.schema.cells import make_cells
-from dppca.common.numerics.synthesis.cell_values import CellValues
 from dppca.common.papers.base.party_tables import encode_rows
 
 

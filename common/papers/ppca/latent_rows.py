@@ -7,7 +7,7 @@ Whitened, literal
     U_k' x`` in [0, 1] coding, its wording. Both use *raw rows*: each synthetic row comes from one
     raw row, however noisy U_k is, and is not private.
 
-Decoded rows come from the shared decoder (`dppca.common.numerics.synthesis.discretize`) and from
+Decoded rows come from the shared decoder (`dppca.common.analysis.field.discretize`) and from
 released values only; with whitened or literal latents they are no more private than the coded ones.
 
 Source: Gu, Zhang and Yang (2022), algorithm 1, steps 15 and 16.
@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from dppca.common.analysis.field.discretize import discretize
 from dppca.common.analysis.spectrum.ppca import PPCAModel
 from dppca.common.kernel.schema import Column, Schema
 from dppca.common.kernel.schema.decoding import decode_columns
-from dppca.common.numerics.synthesis.discretize import discretize
 from dppca.common.papers.ppca.party_moments import PooledMoments
 
 DRAWN, WHITENED, LITERAL = "drawn", "whitened", "literal"

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from dppca.common.analysis.field.cell_values import CellValues
 from dppca.common.kernel.schema import Numeric
 from dppca.common.kernel.schema.cells import Cells, make_cells
-from dppca.common.numerics.synthesis.cell_values import CellValues
 from tests.support.examples import examples
 from tests.support.studies import numeric_of
 

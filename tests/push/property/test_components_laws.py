@@ -5,16 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dppca.common.analysis.spectrum.pca import count_components, decompose
-from dppca.common.kernel.schema.decoding import decode_columns
-from dppca.common.kernel.study import ComponentRule
-from dppca.common.numerics.synthesis.discretize import discretize
-from dppca.common.numerics.synthesis.marginals import (
+from dppca.common.analysis.field.discretize import discretize
+from dppca.common.analysis.field.marginals import (
     apportion,
     assign,
     categorical_shares,
     split_by_score,
 )
+from dppca.common.analysis.spectrum.pca import count_components, decompose
+from dppca.common.kernel.schema.decoding import decode_columns
+from dppca.common.kernel.study import ComponentRule
 from tests.support.examples import examples
 from tests.support.faults import find_faults
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of

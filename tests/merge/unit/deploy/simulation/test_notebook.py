@@ -13,6 +13,7 @@ import yaml
 from sklearn.decomposition import PCA
 
 import dppca
+from dppca.common.analysis.field import field
 from dppca.common.kernel.errors import (
     DataError,
     DppcaError,
@@ -23,7 +24,6 @@ from dppca.common.kernel.errors import (
 )
 from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.kernel.study import Trust, study_from_mapping
-from dppca.common.numerics.synthesis import field
 from dppca.common.synthesis.rows import DecodingMethod
 from dppca.deploy.simulation.aggregation import OPEN_BY
 from dppca.deploy.simulation.in_memory import read_study

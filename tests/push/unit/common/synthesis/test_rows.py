@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dppca.common.analysis.field import field
+from dppca.common.analysis.field.rows import fit_released
 from dppca.common.analysis.spectrum.ppca import fit_ppca
 from dppca.common.analysis.spectrum.shrinkage import shrink
 from dppca.common.kernel.attestation.claims import describe_federation
@@ -32,8 +34,6 @@ from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import encode
 from dppca.common.kernel.study import Study, Trust
-from dppca.common.numerics.synthesis import field
-from dppca.common.numerics.synthesis.rows import fit_released
 from dppca.common.synthesis import rows
 from dppca.common.synthesis.rows import DecodingMethod, SyntheticRows, synthesize
 from dppca.curator.study.synthetic_rows import check_rows

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from dppca.common.analysis.field.discretize import discretize, threshold_labels
+from dppca.common.analysis.field.marginals import apportion, assign
 from dppca.common.analysis.spectrum.noise_edge import entry_noise
 from dppca.common.analysis.spectrum.pca import decompose, pooled_covariance
 from dppca.common.analysis.spectrum.ppca import fit_ppca, sample
@@ -10,8 +12,6 @@ from dppca.common.kernel.errors import SchemaMismatchError
 from dppca.common.kernel.moments.moments import compute_moments, unpack
 from dppca.common.kernel.schema import Schema, encode
 from dppca.common.kernel.schema.decoding import decode_columns
-from dppca.common.numerics.synthesis.discretize import discretize, threshold_labels
-from dppca.common.numerics.synthesis.marginals import apportion, assign
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 # Shares of five plans, and the chance of `flag` in each. The last plan is rare and always flagged;

@@ -25,7 +25,7 @@ alone. If equation (2) is not met then for every pair of attributes, up to four 
 Rows begin as copies of the chains and are swept a few times more, block by block, so memory does
 not grow with their number. The last sweep chooses values by argmax of log-odds plus Gumbel noise
 under quotas: the marginals are met to within a row of each block. A numeric's value is drawn inside
-its cell (`dppca.common.numerics.synthesis.cell_values`).
+its cell (`dppca.common.analysis.field.cell_values`).
 
 Rows are float32: with another number of BLAS threads a product, and with it a value, can round
 differently, so all work uses one thread.
@@ -43,9 +43,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.analysis.field.marginals import apportion, balance
+from dppca.common.analysis.field.targets import FieldTargets
 from dppca.common.kernel.moments.threads import one_blas_thread
-from dppca.common.numerics.synthesis.marginals import apportion, balance
-from dppca.common.numerics.synthesis.targets import FieldTargets
 
 _CHAINS = 2048
 _SWEEPS = 120

@@ -2,7 +2,7 @@
 
 If all attributes are binary, the field is an Ising model. Attributes as closely related as the
 disabilities of one person move together, so the Fisher matrix is far from the diagonal that
-`dppca.common.numerics.synthesis.field` assumes. In columns of -1 and 1, with x the singles and the
+`dppca.common.analysis.field.field` assumes. In columns of -1 and 1, with x the singles and the
 products of pairs, t their released means, S the variances of the noise and P the precisions of the
 prior, the most probable parameters minimise ::
 
@@ -38,9 +38,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.analysis.field.field import Chains, Field, FittedField
+from dppca.common.analysis.field.targets import FieldTargets
 from dppca.common.kernel.moments.threads import one_blas_thread
-from dppca.common.numerics.synthesis.field import Chains, Field, FittedField
-from dppca.common.numerics.synthesis.targets import FieldTargets
 
 MOST_BINARIES = 63
 """Largest number: its 1953 pairs' Fisher matrix and the features of 4,096 chains fit in 100 MB."""

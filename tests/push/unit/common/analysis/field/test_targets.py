@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dppca.common.analysis.field.targets import FieldTargets, coupling_scales, field_targets
 from dppca.common.kernel.moments.moments import compute_moments, unpack, unpack_histograms
 from dppca.common.kernel.schema import Column, Schema, encode, find_cells
-from dppca.common.numerics.synthesis.targets import FieldTargets, coupling_scales, field_targets
 
 NOISE = 0.002
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dppca.common.numerics.synthesis.tilt import Counted, choose_rows, fit_tilt
+from dppca.common.analysis.field.tilt import Counted, choose_rows, fit_tilt
 
 N = 40_000
 

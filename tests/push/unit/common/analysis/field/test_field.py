@@ -7,12 +7,12 @@ import pytest
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from dppca.common.analysis.field import field as field_module
+from dppca.common.analysis.field.field import draw_blocks
+from dppca.common.analysis.field.rows import FieldFit, fit_released
+from dppca.common.analysis.field.targets import FieldTargets, field_targets
 from dppca.common.kernel.moments.moments import compute_moments, unpack
 from dppca.common.kernel.schema import Schema, encode
-from dppca.common.numerics.synthesis import field as field_module
-from dppca.common.numerics.synthesis.field import draw_blocks
-from dppca.common.numerics.synthesis.rows import FieldFit, fit_released
-from dppca.common.numerics.synthesis.targets import FieldTargets, field_targets
 from tests.support.faults import find_faults
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 

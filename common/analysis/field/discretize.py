@@ -5,11 +5,11 @@ Both steps are post-processing of a release.
 1. *Thresholds.* Numerics are shifted so that they have the released mean after clipping to their
    bounds, and are clipped. Binaries are cut at the threshold that keeps the released mean;
    categoricals are ``argmax_k (x_k - tau_k)`` with tau such that the released marginal is met
-   (`dppca.common.numerics.synthesis.marginals`).
+   (`dppca.common.analysis.field.marginals`).
 2. *Pair tables.* If the released covariance shows a relation with a categorical that the rows of
-   step 1 have lost, beyond the noise (`dppca.common.numerics.synthesis.dependences`), all labels
+   step 1 have lost, beyond the noise (`dppca.common.analysis.field.dependences`), all labels
    are redrawn from the field of largest entropy with that relation and the relations that step 1
-   kept (`dppca.common.numerics.synthesis.markov_field`). The redrawn rows are used only if their
+   kept (`dppca.common.analysis.field.markov_field`). The redrawn rows are used only if their
    covariance is nearer to the target than the covariance of step 1.
 
 Step 2 is skipped without categoricals, where nothing is lost, and for more than 2048 columns, where
@@ -22,16 +22,16 @@ In the unit ball there are only numerics and no bounds: rows of norm above 1 are
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.kernel.schema.layout import ColumnKind, Layout
-from dppca.common.numerics.synthesis.dependences import find_lost_dependences
-from dppca.common.numerics.synthesis.marginals import (
+from dppca.common.analysis.field.dependences import find_lost_dependences
+from dppca.common.analysis.field.marginals import (
     apportion,
     assign,
     binary_share,
     categorical_shares,
     split_by_score,
 )
-from dppca.common.numerics.synthesis.markov_field import redraw
+from dppca.common.analysis.field.markov_field import redraw
+from dppca.common.kernel.schema.layout import ColumnKind, Layout
 
 MOST_COLUMNS = 2048
 _HALVINGS = 80

@@ -5,9 +5,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from dppca.common.analysis.field.cell_values import CellValues
 from dppca.common.kernel.schema import Numeric
 from dppca.common.kernel.schema.cells import make_cells
-from dppca.common.numerics.synthesis.cell_values import CellValues
 
 N = 400_000
 

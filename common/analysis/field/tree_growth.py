@@ -2,7 +2,7 @@
 
 Trees that predict a target on published synthetic rows have their leaves where the target changes.
 A study that counts real rows in these leaves learns what pairs of attributes do not show
-(`dppca.common.numerics.synthesis.tilt`). Growing them is post-processing of what was published.
+(`dppca.common.analysis.field.tilt`). Growing them is post-processing of what was published.
 
 Each tree takes a random part of the attributes and of the rows. The leaf whose best split gains
 most is split next, and a split takes one of a random half of the tree's attributes: the threshold

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dppca.common.numerics.synthesis.heaps import find_wide_bins, wide_bins_lines
+from dppca.common.analysis.field.heaps import find_wide_bins, wide_bins_lines
 from tests.support.studies import binary_of, make_schema, numeric_of
 
 HOURS = {"integer": True, "bins": 33, "histogram": True}

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dppca.common.analysis.field.cell_values import draw_in_cells
+from dppca.common.analysis.field.rows import FieldFit, fit_released
+from dppca.common.analysis.field.tilt import Counted
 from dppca.common.kernel.moments.moments import (
     compute_moments,
     unpack,
@@ -15,9 +18,6 @@ from dppca.common.kernel.moments.moments import (
     unpack_tables,
 )
 from dppca.common.kernel.schema import Schema, encode, find_cells
-from dppca.common.numerics.synthesis.cell_values import draw_in_cells
-from dppca.common.numerics.synthesis.rows import FieldFit, fit_released
-from dppca.common.numerics.synthesis.tilt import Counted
 from tests.support.faults import find_faults
 
 N = 40_000

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from dppca.common.numerics.synthesis.smoothing import smooth_marginal
+from dppca.common.analysis.field.smoothing import smooth_marginal
 
 EDGES = np.linspace(-10, 10, 41)
 WIDTHS = np.diff(EDGES)

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dppca.common.analysis.field.rows import fit_released
+from dppca.common.analysis.field.targets import coupling_scales, field_targets
+from dppca.common.analysis.field.visibility import FAINT, Visibility, find_visible
 from dppca.common.kernel.moments.moments import compute_moments, unpack
 from dppca.common.kernel.privacy.laws import GaussianLaw, LaplaceLaw
 from dppca.common.kernel.schema import Column, Schema, encode
-from dppca.common.numerics.synthesis.rows import fit_released
-from dppca.common.numerics.synthesis.targets import coupling_scales, field_targets
-from dppca.common.numerics.synthesis.visibility import FAINT, Visibility, find_visible
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 N_ROWS = 20_000

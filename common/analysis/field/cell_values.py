@@ -163,7 +163,7 @@ def leave_missing(
     independent of everything else, because with ``histogram: true`` the release has nothing else
     about it.
 
-    ``columns`` come from `dppca.common.numerics.synthesis.discretize.discretize`; ``shares`` are
+    ``columns`` come from `dppca.common.analysis.field.discretize.discretize`; ``shares`` are
     each attribute's released share of missing values, None if none can be missing.
     """
     present = list(columns)

@@ -19,7 +19,7 @@ damping. Columns are centred at mu. Numerics are not redrawn: the labels depend 
 Rows are float32: with another number of threads a product, and with it a label, can round
 differently. To have the same rows again, limit BLAS to one thread, which is also faster. The last
 sweep draws by argmax of log-odds plus Gumbel noise (equal to drawing if there are no offsets) under
-the quotas of `dppca.common.numerics.synthesis.marginals`: the released marginals are met exactly.
+the quotas of `dppca.common.analysis.field.marginals`: the released marginals are met exactly.
 
 Reference: T. Tieleman, Training restricted Boltzmann machines using approximations to the
 likelihood gradient, ICML 2008.
@@ -30,8 +30,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.analysis.field.marginals import apportion, assign, split_by_score
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
-from dppca.common.numerics.synthesis.marginals import apportion, assign, split_by_score
 
 _RATE = 0.3
 _DAMPING = 0.02

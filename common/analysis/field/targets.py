@@ -14,9 +14,9 @@ the range for columns with these marginals (Hoeffding), and to the bound of Cauc
 couplings would give more, and the search for them would not end.
 
 Marginals. Shares of labels are likely ones given their noise, neither on one label alone nor below
-0 (`dppca.common.numerics.synthesis.label_shares`). A numeric's law over its cells is smooth and
+0 (`dppca.common.analysis.field.label_shares`). A numeric's law over its cells is smooth and
 meets its shares, if they are released, its mean and its mean square as far as their noise allows
-(`dppca.common.numerics.synthesis.smoothing`). With ``products: bins`` its columns are indicators
+(`dppca.common.analysis.field.smoothing`). With ``products: bins`` its columns are indicators
 like a categorical's, their means are the shares, and nothing else of it alone is released.
 Otherwise the field places each value in the middle of its cell; the rows' values may lie elsewhere
 in it, at worst all in one place (half of them at the value 40). With c_k and v_k the mean and the
@@ -35,11 +35,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.analysis.field.cell_values import CellValues
+from dppca.common.analysis.field.label_shares import label_shares
+from dppca.common.analysis.field.smoothing import smooth_marginal
 from dppca.common.kernel.moments.threads import one_blas_thread
 from dppca.common.kernel.schema import ColumnKind, Layout, Schema
-from dppca.common.numerics.synthesis.cell_values import CellValues
-from dppca.common.numerics.synthesis.label_shares import label_shares
-from dppca.common.numerics.synthesis.smoothing import smooth_marginal
 
 _LEAST_NOISE = 2.5e-4  # of the order of the fit's own error
 _LEAST_SHARE = 1e-6

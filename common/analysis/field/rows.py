@@ -2,13 +2,13 @@
 
 The field replaces thresholds on probabilistic PCA's coordinates: it keeps the released marginals
 and, as far as the noise allows, the products of every pair of attributes
-(`dppca.common.numerics.synthesis.field`; if all attributes are binary,
-`dppca.common.numerics.synthesis.binary_field`). If the release counts rows in tables and trees, the
-field's rows are weighted to meet these counts (`dppca.common.numerics.synthesis.tilt`), chosen by
+(`dppca.common.analysis.field.field`; if all attributes are binary,
+`dppca.common.analysis.field.binary_field`). If the release counts rows in tables and trees, the
+field's rows are weighted to meet these counts (`dppca.common.analysis.field.tilt`), chosen by
 their weights from a pool of more than twice as many, and changed in as few values as the marginals
 need. This is post-processing of a release.
 
-If a fit has not converged, `dppca.common.numerics.synthesis.discretize` decodes the rows and the
+If a fit has not converged, `dppca.common.analysis.field.discretize` decodes the rows and the
 caller is informed. Rows of the unit ball, releases without sums and schemas of more than 2048
 columns have no field.
 """
@@ -21,14 +21,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.analysis.field.binary_field import MOST_BINARIES, fit_binary_field
+from dppca.common.analysis.field.cell_values import ValueSampler
+from dppca.common.analysis.field.discretize import MOST_COLUMNS
+from dppca.common.analysis.field.field import Chains, FittedField, draw_blocks, fit_field
+from dppca.common.analysis.field.marginals import apportion
+from dppca.common.analysis.field.targets import FieldTargets, coupling_scales, field_targets
+from dppca.common.analysis.field.tilt import Counted, Tilt, choose_rows, fit_tilt
 from dppca.common.kernel.schema import Column, ColumnKind, Partition, Schema, row_codes
-from dppca.common.numerics.synthesis.binary_field import MOST_BINARIES, fit_binary_field
-from dppca.common.numerics.synthesis.cell_values import ValueSampler
-from dppca.common.numerics.synthesis.discretize import MOST_COLUMNS
-from dppca.common.numerics.synthesis.field import Chains, FittedField, draw_blocks, fit_field
-from dppca.common.numerics.synthesis.marginals import apportion
-from dppca.common.numerics.synthesis.targets import FieldTargets, coupling_scales, field_targets
-from dppca.common.numerics.synthesis.tilt import Counted, Tilt, choose_rows, fit_tilt
 
 _POOL_ROWS = 24 * 4096
 _POOL_VALUES = 1 << 22

@@ -1,7 +1,7 @@
 """Relations between attributes that a release shows above its noise, from released values alone.
 
 For columns i, j of two attributes a release leaves a covariance T_ij with noise of variance S_ij
-(`dppca.common.numerics.synthesis.targets`, equation (1)). Rows are also a sample of people, and
+(`dppca.common.analysis.field.targets`, equation (1)). Rows are also a sample of people, and
 means are not known exactly, so without any relation ::
 
     var T_ij = S_ij + var mu_i var mu_j + v_i v_j / n                                     (1)
@@ -33,7 +33,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.numerics.synthesis.targets import FieldTargets
+from dppca.common.analysis.field.targets import FieldTargets
 
 FALSE_SHARE = 0.05
 """Largest average share of pairs without a relation among those reported above the noise."""

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from dppca.common.analysis.field.tree_growth import grow_trees
 from dppca.common.kernel.schema import Column, Schema, find_cells
-from dppca.common.numerics.synthesis.tree_growth import grow_trees
 from tests.support.studies import binary_of, categorical_of, make_schema
 
 N = 20_000

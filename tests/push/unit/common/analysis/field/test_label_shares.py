@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dppca.common.numerics.synthesis.label_shares import label_shares
+from dppca.common.analysis.field.label_shares import label_shares
 from tests.support.examples import examples
 
 
