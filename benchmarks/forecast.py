@@ -1,6 +1,6 @@
 """How far forecasts are off: ``python -m benchmarks.forecast``.
 
-The forecast of ``dppca-curator plan`` (`dppca.common.numerics.forecast`), given the true
+The forecast of ``dppca-curator plan`` (`dppca.common.analysis.forecast`), given the true
 eigenvalues of a real table and nothing else of it, against what the shipped release path does to
 that table: rows divided among three owners, exact integer moments, noise from the operating system,
 pooled and decomposed, over a grid of epsilons and for both mechanisms. What is compared is the
@@ -26,6 +26,7 @@ from benchmarks.papers.data import read_musk
 from benchmarks.releases import state_privacy, state_study
 from benchmarks.studies import DATA_SETS, ROOT, data_folder, parse_rows, study_document
 from benchmarks.synthesis.subjects import load_subject
+from dppca.common.analysis.forecast import ForecastSimulation
 from dppca.common.analysis.spectrum.pca import count_components, decompose, pooled_covariance
 from dppca.common.kernel.moments.accumulation import accumulate_moments
 from dppca.common.kernel.moments.moments import Moments, unpack
@@ -35,7 +36,6 @@ from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import Column
 from dppca.common.kernel.study import Study, study_from_mapping
-from dppca.common.numerics.forecast import ForecastSimulation
 from dppca.common.shell.console import progress, run
 from dppca.curator.planning.forecaster import with_privacy
 from dppca.deploy.simulation.demo import demo_study

@@ -2,7 +2,7 @@
 
 A split s is ``numpy.random.default_rng(s).permutation(n)``: the first fifth is held out. Rows are
 compared with the training rows by tables of one, two and three attributes and by workload error
-(`dppca.common.numerics.comparison`); and machines that are trained on them, linear ones in the
+(`dppca.common.analysis.comparison`); and machines that are trained on them, linear ones in the
 plain coding and boosted trees (`dppca.common.estimators.utility`), are tested on the real rows held
 out.
 """
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from benchmarks.experiment import Found
 from benchmarks.studies import coded_rows
 from benchmarks.synthesis.subjects import Target, load_subject
+from dppca.common.analysis.comparison import compare_cells
 from dppca.common.estimators.utility import stack_features, svm_accuracy, trees_accuracy
 from dppca.common.kernel.schema import Column, Numeric, Schema
-from dppca.common.numerics.comparison import compare_cells
 
 HELD_OUT = 0.2
 CELLS = 20

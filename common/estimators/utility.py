@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from dppca.common.analysis.comparison import choose_rows
 from dppca.common.analysis.field.discretize import threshold_labels
 from dppca.common.kernel.errors import RangeError
 from dppca.common.kernel.moments.rowwise import GridWeights, weights_on
 from dppca.common.kernel.schema import Categorical, Column, Schema
 from dppca.common.kernel.schema.document import FINEST_BITS
-from dppca.common.numerics.comparison import choose_rows
 
 TREE_ROWS = 50_000
 """Rows that trees are trained on; of more rows a random sample, always the same."""

@@ -8,8 +8,8 @@ a cell of its own. No coded values are drawn.
 from dataclasses import dataclass
 from itertools import pairwise
 
+from dppca.common.analysis.values import ValueCounts, cell_edges
 from dppca.common.kernel.schema import Cells, Numeric, Schema
-from dppca.common.numerics.values import ValueCounts, cell_edges
 
 UNKNOWN = "(not known)"
 _MOST_LABELS = 12

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.analysis.comparison import Variation
+from dppca.common.analysis.loadings import Loading, column_labels, largest_loadings
 from dppca.common.kernel.schema import Schema
-from dppca.common.numerics.comparison import Variation
-from dppca.common.numerics.loadings import Loading, column_labels, largest_loadings
 from dppca.common.shell.panels import Panel
 from dppca.common.shell.plotting import BLUE, GREY, INK, ORANGE, WARNING_RED, new_figure, shortened
 

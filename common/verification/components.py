@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.analysis.loadings import MOST_LOADINGS, KeptComponent, Loading, largest_loadings
 from dppca.common.kernel.attestation.parties import KnownParties
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.attestation.signatures import UNVOUCHED, UNVOUCHED_WHY, VouchingAuthority
@@ -25,7 +26,6 @@ from dppca.common.kernel.documents.tables import html_table
 from dppca.common.kernel.errors import ArtefactError
 from dppca.common.kernel.identity.revoked import RevocationList
 from dppca.common.kernel.study import Study
-from dppca.common.numerics.loadings import MOST_LOADINGS, KeptComponent, Loading, largest_loadings
 from dppca.common.shell.packages import require_package
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import numpy as np
 
+from dppca.common.analysis.forecast import largest_total_variance
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema.layout import Layout
-from dppca.common.numerics.forecast import largest_total_variance
 
 _ROUNDING = 1e-6  # relative, for eigenvalues written in decimals
 

@@ -1,6 +1,6 @@
 """Forecasts under one noise law, and the smallest epsilon, rows and owners that suffice.
 
-Forecasts are simulations (`dppca.common.numerics.forecast`). A study **works** at an epsilon if
+Forecasts are simulations (`dppca.common.analysis.forecast`). A study **works** at an epsilon if
 the components that it keeps are expected to capture at least 0.9 of the variance that as many best
 ones would, **works in part** from 0.5 on, and **cannot work** below, or if no assumed component
 stands above the noise edge. These limits are conventions of this module, not theorems.
@@ -24,7 +24,9 @@ from typing import Annotated
 
 import numpy as np
 
+from dppca.common.analysis.forecast import ForecastSimulation, UtilityForecast
 from dppca.common.analysis.spectrum.noise_edge import entry_noise
+from dppca.common.analysis.table_forecast import forecast_tables
 from dppca.common.estimators.relations import least_epsilon, least_owners
 from dppca.common.kernel.errors import RangeError, StudyError
 from dppca.common.kernel.privacy.accounting import require_delta, require_epsilon
@@ -32,8 +34,6 @@ from dppca.common.kernel.privacy.laws import NoiseLaw
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import ComponentRule, Study, make_privacy
-from dppca.common.numerics.forecast import ForecastSimulation, UtilityForecast
-from dppca.common.numerics.table_forecast import forecast_tables
 from dppca.curator.planning.assumptions import Assumption
 
 GOOD, POOR = 0.9, 0.5

@@ -2,10 +2,10 @@
 
 from decimal import Decimal
 
+from dppca.common.analysis.forecast import UtilityForecast
 from dppca.common.estimators.relations import relations_lines
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.tables import text_table
-from dppca.common.numerics.forecast import UtilityForecast
 from dppca.common.synthesis.refinement import PlannedRounds
 from dppca.curator.planning.choices import PooledNoise
 from dppca.curator.planning.forecaster import GOOD, Feasibility, PlanNeed

@@ -13,7 +13,7 @@ Accuracy
     on real: ``trtr``) and on synthetic ones (``tstr``). Rows without a known target do not count.
 Tables
     How far decoded synthetic rows are from the training rows, by
-    `dppca.common.numerics.comparison.compare_rows`, and how far held-out real rows are: as these
+    `dppca.common.analysis.comparison.compare_rows`, and how far held-out real rows are: as these
     are fewer, chance alone puts them further away.
 """
 
@@ -24,12 +24,12 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.analysis.comparison import WORKLOAD_TRIPLES, TableErrors, compare_rows
+from dppca.common.analysis.values import known_cells
 from dppca.common.kernel.documents.names import nearest_name
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.moments.moments import compute_moments, empty_moments, unpack
 from dppca.common.kernel.schema import Column, Numeric, Schema, encode
-from dppca.common.numerics.comparison import WORKLOAD_TRIPLES, TableErrors, compare_rows
-from dppca.common.numerics.values import known_cells
 
 _BATCH_ROWS = 1 << 16
 

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.analysis.comparison import count_cells, summarise_pairs, variations
+from dppca.common.analysis.values import count_values
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.composition import ComposedGuarantee, Round, compose_guarantee
@@ -25,8 +27,6 @@ from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import Column, Numeric, Schema, encode, known_labels
 from dppca.common.kernel.study import AGGREGATE_ONLY_FIELDS, Study, study_from_mapping
-from dppca.common.numerics.comparison import count_cells, summarise_pairs, variations
-from dppca.common.numerics.values import count_values
 from dppca.common.pages.rendering import check_report
 from dppca.common.shell.plotting import write_figures
 from dppca.common.verification.components import kept_components

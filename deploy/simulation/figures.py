@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.analysis.comparison import TableCounts, variations
+from dppca.common.analysis.values import ValueCounts
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.schema import Schema
-from dppca.common.numerics.comparison import TableCounts, variations
-from dppca.common.numerics.values import ValueCounts
 from dppca.common.shell.panels import make_panel
 from dppca.common.shell.pictures import (
     biplot_figure,

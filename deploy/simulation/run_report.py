@@ -12,13 +12,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
+from dppca.common.analysis.comparison import PAIR_CELLS, PairSummary
+from dppca.common.analysis.loadings import KeptComponent
 from dppca.common.estimators.utility import TREE_ROWS
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.values import DigestText, PathText
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.privacy.composition import ComposedGuarantee
-from dppca.common.numerics.comparison import PAIR_CELLS, PairSummary
-from dppca.common.numerics.loadings import KeptComponent
 from dppca.common.pages.rendering import render_file
 from dppca.deploy.simulation.evaluate import TableUtility, Utility
 from dppca.deploy.simulation.runner import SimulatedOwner

@@ -31,6 +31,7 @@ from typing import Annotated
 
 import numpy as np
 
+from dppca.common.analysis.forecast import largest_total_variance
 from dppca.common.analysis.spectrum.noise_edge import noise_edge
 from dppca.common.estimators.relations import Relations, judge_relations
 from dppca.common.kernel.aggregation.sum_messages import upload_limit
@@ -41,7 +42,6 @@ from dppca.common.kernel.privacy.composition import ComposedGuarantee, Round, co
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
-from dppca.common.numerics.forecast import largest_total_variance
 from dppca.owner.ledger.chain import History, admit_charge, require_data_set
 from dppca.owner.ledger.entries import Recovery, ReleaseKind, ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account, admits_total, remaining, spent

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Annotated
 
 from dppca.common.analysis.field.tilt import TiltQuality
+from dppca.common.analysis.loadings import KeptComponent, component_lines
 from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.values import DecimalText, DigestText, PathText
 from dppca.common.kernel.privacy.labels import Label
-from dppca.common.numerics.loadings import KeptComponent, component_lines
 from dppca.owner.render.charges import StoredCharge, charged_text
 from dppca.owner.synthesis.visible_relations import VisibleRelations
 

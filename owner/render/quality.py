@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
+from dppca.common.analysis.comparison import Variation
 from dppca.common.kernel.documents.values import PathText
-from dppca.common.numerics.comparison import Variation
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.synthesis.report.comparison import Quality
 from dppca.owner.synthesis.visible_relations import VisibleRelations

@@ -39,6 +39,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from dppca.common.analysis.forecast import largest_total_variance
 from dppca.common.analysis.spectrum.noise_edge import NoiseEdge
 from dppca.common.analysis.spectrum.pca import decompose
 from dppca.common.analysis.spectrum.ppca import fit_ppca, log_density, sample
@@ -58,7 +59,6 @@ from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.schema.decoding import decode_columns
 from dppca.common.kernel.schema.frames import nearest_columns
-from dppca.common.numerics.forecast import largest_total_variance
 from dppca.common.papers.base.party_tables import (
     encode_rows,
     group_rows,

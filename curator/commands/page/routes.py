@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from dppca.common.analysis.loadings import KeptComponent
 from dppca.common.kernel.attestation.documents import Verification
 from dppca.common.kernel.attestation.envelopes import read_signed
 from dppca.common.kernel.attestation.verify import verified_result
@@ -19,7 +20,6 @@ from dppca.common.kernel.durable.clock import duration_text, utc_now
 from dppca.common.kernel.errors import BusyError, UnreachableError
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study, study_from_canonical
-from dppca.common.numerics.loadings import KeptComponent
 from dppca.common.pages.guard import LocalSessionMiddleware
 from dppca.common.pages.rendering import show_state
 from dppca.common.pages.server import PageApp

@@ -4,7 +4,7 @@ Every figure here is computed from raw rows, so all of it is `site-only`, even i
 are released.
 
 Marginals, pairs
-    Total variation between shares (`dppca.common.numerics.comparison`), of every attribute and
+    Total variation between shares (`dppca.common.analysis.comparison`), of every attribute and
     pair, on all rows, beside the variation expected by chance alone.
 pMSE
     A logistic regression is fitted to distinguish synthetic rows from real ones. pMSE is the mean
@@ -38,17 +38,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.estimators.utility import (
-    extract_features,
-    extract_labels,
-    svm_accuracy,
-    synthetic_labels,
-    trees_accuracy,
-)
-from dppca.common.kernel.errors import DataError
-from dppca.common.kernel.privacy.labels import Label
-from dppca.common.kernel.schema import Column, ColumnKind, Numeric, Schema, encode
-from dppca.common.numerics.comparison import (
+from dppca.common.analysis.comparison import (
     PairSummary,
     TableCounts,
     TableErrors,
@@ -59,7 +49,17 @@ from dppca.common.numerics.comparison import (
     summarise_pairs,
     variations,
 )
-from dppca.common.numerics.values import ValueCounts, count_values, known_cells
+from dppca.common.analysis.values import ValueCounts, count_values, known_cells
+from dppca.common.estimators.utility import (
+    extract_features,
+    extract_labels,
+    svm_accuracy,
+    synthetic_labels,
+    trees_accuracy,
+)
+from dppca.common.kernel.errors import DataError
+from dppca.common.kernel.privacy.labels import Label
+from dppca.common.kernel.schema import Column, ColumnKind, Numeric, Schema, encode
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.table import Table

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.analysis.comparison import PAIR_CELLS, Variation, worst
+from dppca.common.analysis.loadings import KeptComponent
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema import Schema
-from dppca.common.numerics.comparison import PAIR_CELLS, Variation, worst
-from dppca.common.numerics.loadings import KeptComponent
 from dppca.common.pages.rendering import render_file
 from dppca.common.shell.panels import Panel, make_panel
 from dppca.common.shell.pictures import biplot_figure, variation_figure

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from playwright.sync_api import Browser, Page
 
+from dppca.common.analysis.loadings import KeptComponent, Loading
 from dppca.common.kernel.identity.tls import Role
-from dppca.common.numerics.loadings import KeptComponent, Loading
 from dppca.common.pages.rendering import render_file
 from dppca.common.shell.panels import Cell, Panel
 from dppca.common.transport.testbed import CURATOR, OWNER, Processes

@@ -18,6 +18,7 @@ import pytest
 import tenacity
 import yaml
 
+from dppca.common.analysis.loadings import KeptComponent, Loading
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.common.kernel.identity.tls import Role
@@ -28,7 +29,6 @@ from dppca.common.kernel.study import (
     study_from_mapping,
     study_from_yaml,
 )
-from dppca.common.numerics.loadings import KeptComponent, Loading
 from dppca.common.shell.console import emit, run
 from dppca.common.transport.status import from_rpc_error
 from dppca.curator.observability.log import LOGGER, configure, log_event

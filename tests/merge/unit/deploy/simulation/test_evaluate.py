@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
+from dppca.common.analysis.comparison import TableErrors
 from dppca.common.estimators.utility import (
     extract_features,
     stack_features,
@@ -16,7 +17,6 @@ from dppca.common.estimators.utility import (
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.schema import Column, Schema, encode
 from dppca.common.kernel.schema.columns import INFINITE, NOT_A_NUMBER
-from dppca.common.numerics.comparison import TableErrors
 from dppca.deploy.simulation.evaluate import (
     captured_variance,
     check_target,

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dppca.common.analysis.comparison import PairSummary, TableErrors, Variation
+from dppca.common.analysis.loadings import Loading
 from dppca.common.kernel.documents.tables import fit_markdown
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import SettingError, StudyError
@@ -18,8 +20,6 @@ from dppca.common.kernel.privacy.composition import compose_guarantee
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import encode
 from dppca.common.kernel.study import study_from_mapping
-from dppca.common.numerics.comparison import PairSummary, TableErrors, Variation
-from dppca.common.numerics.loadings import Loading
 from dppca.common.synthesis.rows import DecodingMethod
 from dppca.common.verification.components import kept_components
 from dppca.deploy.simulation.demo import PLANS, TARGET, demo_study, demo_table

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from jinja2 import UndefinedError
 
+from dppca.common.analysis.loadings import KeptComponent, Loading
 from dppca.common.kernel.errors import SettingError
-from dppca.common.numerics.loadings import KeptComponent, Loading
 from dppca.common.pages.rendering import (
     check_report,
     check_server,

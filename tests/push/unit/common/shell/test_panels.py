@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dppca.common.analysis.values import ValueCounts
 from dppca.common.kernel.schema import Schema
-from dppca.common.numerics.values import ValueCounts
 from dppca.common.shell.panels import Panel, make_panel
 
 OTHER = {"name": "other", "type": "numeric", "lower": 0, "upper": 1}

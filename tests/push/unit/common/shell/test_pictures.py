@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dppca.common.numerics.comparison import Variation, list_pairs
+from dppca.common.analysis.comparison import Variation, list_pairs
 from dppca.common.shell.panels import Cell, Panel
 from dppca.common.shell.pictures import (
     MOST_POINTS,

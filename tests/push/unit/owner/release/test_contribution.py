@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dppca.common.analysis.forecast import largest_total_variance
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import (
     BudgetExceededError,
@@ -27,7 +28,6 @@ from dppca.common.kernel.privacy.accounting import Budget
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import encode
 from dppca.common.kernel.study import Study
-from dppca.common.numerics.forecast import largest_total_variance
 from dppca.owner.ledger.chain import History, admit_charge
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Delivery, Reservation, commitment, time_text

@@ -10,10 +10,10 @@ import pytest
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from dppca.common.analysis.comparison import count_cells, list_pairs
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema import Column, encode
-from dppca.common.numerics.comparison import count_cells, list_pairs
 from dppca.owner.records.table import open_table
 from dppca.owner.synthesis.report.comparison import (
     CodedTable,

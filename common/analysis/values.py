@@ -1,6 +1,6 @@
 """Counts of rows by the values in a file, attribute by attribute, before any rule of coding.
 
-They serve pictures of "real" rows: `dppca.common.numerics.comparison` counts *coded* rows, in which
+They serve pictures of "real" rows: `dppca.common.analysis.comparison` counts *coded* rows, in which
 a missing number lies in the middle of the bounds and an unknown label is the first one. Here such a
 value counts as unknown. (It is a value of its own if the schema has one: a categorical's
 ``unknown``.)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dppca.common.analysis.comparison import count_cells
+from dppca.common.analysis.values import count_values, value_range
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema import MISSING, UNKNOWN, Column, Schema, encode
 from dppca.common.kernel.schema.cells import N_BINS
 from dppca.common.kernel.schema.texts import INFINITE, NOT_A_NUMBER
 from dppca.common.kernel.study import Study
-from dppca.common.numerics.comparison import count_cells
-from dppca.common.numerics.values import count_values, value_range
 from dppca.common.shell.panels import UNKNOWN as NOT_KNOWN
 from dppca.common.shell.panels import make_panel
 from dppca.deploy.simulation.experiment import _require_two_labels, read_columns

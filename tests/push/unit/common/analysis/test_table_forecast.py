@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dppca.common.analysis.table_forecast import forecast_tables, noised_variation
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.schema.layout import Layout
-from dppca.common.numerics.table_forecast import forecast_tables, noised_variation
 
 NUMERIC = {"type": "numeric", "lower": 0, "upper": 1}
 BINARY = {"type": "binary", "values": [0, 1]}

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dppca.common.kernel.schema import Schema, encode
-from dppca.common.numerics.comparison import (
+from dppca.common.analysis.comparison import (
     PAIR_CELLS,
     TableErrors,
     assign_cells,
@@ -17,6 +16,7 @@ from dppca.common.numerics.comparison import (
     compare_rows,
     count_cells,
 )
+from dppca.common.kernel.schema import Schema, encode
 
 BINARY = {"name": "b", "type": "binary", "values": ["no", "yes"]}
 

@@ -5,17 +5,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dppca.common.analysis.forecast import (
+    ForecastSimulation,
+    assumed_mean_square,
+    largest_total_variance,
+)
 from dppca.common.analysis.spectrum.noise import NoiseSource
 from dppca.common.analysis.spectrum.pca import count_components, decompose
 from dppca.common.kernel.privacy.laws import LAWS, GaussianLaw, LaplaceLaw, NoiseLaw
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.schema.layout import Layout
 from dppca.common.kernel.study import ComponentRule, Covariance
-from dppca.common.numerics.forecast import (
-    ForecastSimulation,
-    assumed_mean_square,
-    largest_total_variance,
-)
 
 _NUMERIC = [{"name": f"x{i}", "type": "numeric", "lower": 0, "upper": 1} for i in range(4)]
 _BINARY = [{"name": f"b{i}", "type": "binary", "values": [0, 1]} for i in range(4)]

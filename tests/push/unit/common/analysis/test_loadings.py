@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dppca.common.numerics.loadings import (
+from dppca.common.analysis.loadings import (
     KeptComponent,
     Loading,
     column_labels,
