@@ -34,7 +34,7 @@ from benchmarks.studies import (
     study_document,
     write_csv,
 )
-from dppca.common.estimators.base.classifier import Classifier
+from dppca.common.analysis.estimators.base.classifier import Classifier
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.accounting import PrivacyCost

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     __version__: str
-    from dppca.common.estimators.base.cautions import NoiseWarning, PrivacyWarning, SpendingWarning
+    from dppca.common.analysis.estimators.base.cautions import (
+        NoiseWarning,
+        PrivacyWarning,
+        SpendingWarning,
+    )
     from dppca.common.kernel.attestation.results import Result
     from dppca.common.kernel.privacy.release import calibrate
     from dppca.common.kernel.schema import Binary, Categorical, Date, Numeric, Ordinal, Schema
@@ -84,11 +88,11 @@ _ELSEWHERE = {
     ),
     "CodingWarning": "dppca.common.kernel.schema.frames",
     "Components": "dppca.common.verification.components",
-    "NoiseWarning": "dppca.common.estimators.base.cautions",
-    "PrivacyWarning": "dppca.common.estimators.base.cautions",
+    "NoiseWarning": "dppca.common.analysis.estimators.base.cautions",
+    "PrivacyWarning": "dppca.common.analysis.estimators.base.cautions",
     "Result": "dppca.common.kernel.attestation.results",
     "Simulation": "dppca.deploy.simulation.notebook",
-    "SpendingWarning": "dppca.common.estimators.base.cautions",
+    "SpendingWarning": "dppca.common.analysis.estimators.base.cautions",
     "Study": "dppca.common.kernel.study",
     "UnvouchedWarning": "dppca.common.verification.components",
     "calibrate": "dppca.common.kernel.privacy.release",

@@ -156,7 +156,7 @@ TOUCHES: Mapping[str, str] = {
     "common/kernel/aggregation/*": "laws audits",
     "common/kernel/attestation/*": "laws fuzz",
     "common/verification/*": "laws fuzz",
-    "common/estimators/*": "laws audits papers",
+    "common/analysis/estimators/*": "laws audits papers",
     "common/papers/*": "laws audits papers",
     "common/numerics/*": "laws audits papers accuracy benchmarks spark",
     "common/pages/*": "pictures",

@@ -2,7 +2,7 @@
 
 Rows are divided 80/20 by the seed; the training rows go to m owners in equal parts; a linear
 support vector machine is trained on the synthetic rows, in coded coordinates, and tested on the
-real rows held out (`dppca.common.estimators.utility.svm_accuracy`).
+real rows held out (`dppca.common.analysis.estimators.utility.svm_accuracy`).
 
 Printed: Laplace noise 2p/(n_i eps) in [0, 1] coding, one triangle of the second moment mirrored,
 latents computed from raw rows. Two more readings stand beside it, so that its faults can be told
@@ -42,9 +42,9 @@ from benchmarks.papers.trials import (
     TrialOutcome,
     crossed,
 )
+from dppca.common.analysis.estimators.utility import svm_accuracy
 from dppca.common.analysis.spectrum.pca import count_components, decompose
 from dppca.common.analysis.spectrum.ppca import fit_ppca, sample
-from dppca.common.estimators.utility import svm_accuracy
 from dppca.common.kernel.study import ComponentRule
 from dppca.common.papers.networks.dp_subn3 import DPSUBN3
 from dppca.common.papers.networks.privbayes import PrivBayes

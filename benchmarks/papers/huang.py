@@ -3,7 +3,7 @@
 Noise is for a public bound on the norm of a row (1 in the proofs; dividing the rows by the bound is
 the same). Rows are split 80/20 by the seed; every accuracy is on the rows held out (the paper does
 not say on which). Linear machines with C = 1, but for PCA-DPSVM's sound form, whose C is that of
-the public rule (`dppca.common.estimators.base.penalty`); the contribution rate is 0.85 and delta
+the public rule (`dppca.common.analysis.estimators.base.penalty`); the contribution rate is 0.85 and delta
 1/n^2. Running times are those of libsvm's RBF machine, on all columns or on the components,
 everything included.
 
@@ -29,7 +29,7 @@ from benchmarks.papers.trials import (
     TrialOutcome,
     crossed,
 )
-from dppca.common.estimators.svm import SVM
+from dppca.common.analysis.estimators.svm import SVM
 from dppca.common.papers.ag_svm import AGSVM
 from dppca.common.papers.dppca_svm import DPPCASVM
 from dppca.common.papers.mod_sulq_svm import MODSuLQSVM

@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks.papers.rows import PaperTable
 from benchmarks.papers.trials import Scored, Trial, TrialOutcome
-from dppca.common.estimators.svm import SVM
+from dppca.common.analysis.estimators.svm import SVM
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import DataError
 

@@ -26,7 +26,7 @@ from benchmarks.papers.trials import (
     Trial,
     TrialOutcome,
 )
-from dppca.common.estimators.svm import SVM
+from dppca.common.analysis.estimators.svm import SVM
 from dppca.common.papers.ag_svm import AGSVM
 from dppca.common.papers.dppca_svm import DPPCASVM
 from dppca.common.papers.dpsvd import DPSVD

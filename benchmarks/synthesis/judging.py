@@ -3,7 +3,7 @@
 A split s is ``numpy.random.default_rng(s).permutation(n)``: the first fifth is held out. Rows are
 compared with the training rows by tables of one, two and three attributes and by workload error
 (`dppca.common.analysis.comparison`); and machines that are trained on them, linear ones in the
-plain coding and boosted trees (`dppca.common.estimators.utility`), are tested on the real rows held
+plain coding and boosted trees (`dppca.common.analysis.estimators.utility`), are tested on the real rows held
 out.
 """
 
@@ -18,7 +18,7 @@ from benchmarks.experiment import Found
 from benchmarks.studies import coded_rows
 from benchmarks.synthesis.subjects import Target, load_subject
 from dppca.common.analysis.comparison import compare_cells
-from dppca.common.estimators.utility import stack_features, svm_accuracy, trees_accuracy
+from dppca.common.analysis.estimators.utility import stack_features, svm_accuracy, trees_accuracy
 from dppca.common.kernel.schema import Column, Numeric, Schema
 
 HELD_OUT = 0.2
@@ -93,7 +93,7 @@ def find_accuracies(
     Parameters
     ----------
     accuracy
-        Trains and tests a machine, as `dppca.common.estimators.utility.svm_accuracy` does.
+        Trains and tests a machine, as `dppca.common.analysis.estimators.utility.svm_accuracy` does.
     coded
         Whether it is given coded rows, or values and codes of labels.
     """

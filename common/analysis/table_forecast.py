@@ -1,7 +1,7 @@
 """Forecast of two-way tables of synthetic rows: how far a study's noise puts them off.
 
 Only the schema and the noise enter: values are taken to be spread evenly, as in
-`dppca.common.estimators.relations`. A product of two attributes of weight w has noise with standard
+`dppca.common.analysis.estimators.relations`. A product of two attributes of weight w has noise with standard
 deviation s / w, as a share of the rows. Each cell of the pair's table then has noise of r times its
 share,
 

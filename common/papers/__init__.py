@@ -20,9 +20,9 @@ Each estimator's ``guarantee_`` states the private attributes, epsilon and delta
 data.
 """
 
-from dppca.common.estimators.base.guarantee import Guarantee, Variant
-from dppca.common.estimators.dpsvm import DPSVM
-from dppca.common.estimators.svm import SVM
+from dppca.common.analysis.estimators.base.guarantee import Guarantee, Variant
+from dppca.common.analysis.estimators.dpsvm import DPSVM
+from dppca.common.analysis.estimators.svm import SVM
 from dppca.common.papers.ag_svm import AGSVM
 from dppca.common.papers.dppca_svm import DPPCASVM
 from dppca.common.papers.dpsvd import DPSVD

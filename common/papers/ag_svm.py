@@ -19,7 +19,11 @@ Source: Dwork, Talwar, Thakurta and Zhang (2014), "Analyze Gauss", algorithm 1, 
 import math
 from typing import ClassVar
 
-from dppca.common.estimators.base.settings import check_rows_per_person, parse_delta, parse_epsilon
+from dppca.common.analysis.estimators.base.settings import (
+    check_rows_per_person,
+    parse_delta,
+    parse_epsilon,
+)
 from dppca.common.kernel.documents.amounts import round_up
 from dppca.common.kernel.privacy.accounting import epsilon_from_rho
 from dppca.common.kernel.privacy.laws import GaussianLaw

@@ -19,7 +19,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
 
-from dppca.common.estimators.base.settings import check_rows_per_person, parse_epsilon, refuse_delta
+from dppca.common.analysis.estimators.base.settings import (
+    check_rows_per_person,
+    parse_epsilon,
+    refuse_delta,
+)
 from dppca.common.kernel.documents.amounts import round_up
 from dppca.common.kernel.privacy.laws import LaplaceLaw
 from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise

@@ -37,16 +37,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from dppca.common.analysis.spectrum.pca import decompose
-from dppca.common.estimators.base.classifier import Gamma, ProjectionMixin, make_svm, svm_scores
-from dppca.common.estimators.base.guarantee import Guarantee, Variant, promise_as_printed
-from dppca.common.estimators.base.projection import (
+from dppca.common.analysis.estimators.base.classifier import (
+    Gamma,
+    ProjectionMixin,
+    make_svm,
+    svm_scores,
+)
+from dppca.common.analysis.estimators.base.guarantee import Guarantee, Variant, promise_as_printed
+from dppca.common.analysis.estimators.base.projection import (
     check_rule,
     check_rule_fits,
     project,
     select_components,
 )
-from dppca.common.estimators.base.settings import (
+from dppca.common.analysis.estimators.base.settings import (
     check_row_norm,
     check_rows_per_person,
     check_variant,
@@ -56,6 +60,7 @@ from dppca.common.estimators.base.settings import (
     parse_delta,
     parse_epsilon,
 )
+from dppca.common.analysis.spectrum.pca import decompose
 from dppca.common.kernel.documents.amounts import round_up
 from dppca.common.kernel.privacy.accounting import PrivacyCost, epsilon_from_rho
 from dppca.common.kernel.privacy.labels import Label

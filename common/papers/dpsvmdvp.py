@@ -29,16 +29,16 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 from sklearn.utils import check_random_state
 
-from dppca.common.estimators.base.classifier import Classifier, Gamma, resolve_gamma
-from dppca.common.estimators.base.guarantee import Variant, promise_as_printed
-from dppca.common.estimators.base.inputs import make_signs
-from dppca.common.estimators.base.settings import (
+from dppca.common.analysis.estimators.base.classifier import Classifier, Gamma, resolve_gamma
+from dppca.common.analysis.estimators.base.guarantee import Variant, promise_as_printed
+from dppca.common.analysis.estimators.base.inputs import make_signs
+from dppca.common.analysis.estimators.base.settings import (
     check_positive,
     check_variant,
     parse_epsilon,
     refuse_delta,
 )
-from dppca.common.estimators.base.weight_noise import split_over
+from dppca.common.analysis.estimators.base.weight_noise import split_over
 from dppca.common.kernel.errors import SettingError
 
 _TOLERANCE = 1e-3

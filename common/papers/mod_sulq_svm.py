@@ -20,7 +20,11 @@ import math
 from decimal import Decimal
 from typing import ClassVar
 
-from dppca.common.estimators.base.settings import check_rows_per_person, parse_delta, parse_epsilon
+from dppca.common.analysis.estimators.base.settings import (
+    check_rows_per_person,
+    parse_delta,
+    parse_epsilon,
+)
 from dppca.common.kernel.documents.amounts import round_up
 from dppca.common.kernel.privacy.accounting import epsilon_from_rho
 from dppca.common.kernel.privacy.laws import GaussianLaw

@@ -31,19 +31,23 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 from sklearn.utils import check_random_state
 
-from dppca.common.analysis.spectrum.pca import decompose
-from dppca.common.estimators.base.cautions import warn_of_drowned_weights
-from dppca.common.estimators.base.classifier import ProjectionMixin
-from dppca.common.estimators.base.guarantee import Guarantee, Variant, promise_as_printed
-from dppca.common.estimators.base.inputs import make_signs
-from dppca.common.estimators.base.penalty import AUTO, Penalty, check_penalty, published_penalty
-from dppca.common.estimators.base.projection import (
+from dppca.common.analysis.estimators.base.cautions import warn_of_drowned_weights
+from dppca.common.analysis.estimators.base.classifier import ProjectionMixin
+from dppca.common.analysis.estimators.base.guarantee import Guarantee, Variant, promise_as_printed
+from dppca.common.analysis.estimators.base.inputs import make_signs
+from dppca.common.analysis.estimators.base.penalty import (
+    AUTO,
+    Penalty,
+    check_penalty,
+    published_penalty,
+)
+from dppca.common.analysis.estimators.base.projection import (
     check_rule,
     check_rule_fits,
     project,
     select_components,
 )
-from dppca.common.estimators.base.settings import (
+from dppca.common.analysis.estimators.base.settings import (
     check_positive,
     check_positive_int,
     check_row_norm,
@@ -54,7 +58,7 @@ from dppca.common.estimators.base.settings import (
     parse_delta,
     parse_epsilon,
 )
-from dppca.common.estimators.base.weight_noise import (
+from dppca.common.analysis.estimators.base.weight_noise import (
     WeightPlan,
     count_machines,
     noised_weights,
@@ -64,7 +68,8 @@ from dppca.common.estimators.base.weight_noise import (
     split_over,
     weights_on_grid,
 )
-from dppca.common.estimators.dpsvm import append_constant
+from dppca.common.analysis.estimators.dpsvm import append_constant
+from dppca.common.analysis.spectrum.pca import decompose
 from dppca.common.kernel.moments.rowwise import products
 from dppca.common.kernel.privacy.laws import law_for
 from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise

@@ -7,7 +7,7 @@ Rows become pairs of features of a random, public basis::
 
 so that ``|phi(x)| = 1`` exactly for every x, and ``phi(x) phi(z)`` approximates the kernel
 ``exp(-gamma |x - z|^2)``. A linear machine without intercept is trained on them; replacing one row
-moves its weights by at most 2 C in L2 (`dppca.common.estimators.base.weight_noise`, equation 1,
+moves its weights by at most 2 C in L2 (`dppca.common.analysis.estimators.base.weight_noise`, equation 1,
 with r = 1) and so by at most ``2 C sqrt(2 m)`` in L1. This bound assumes that the features of all
 other rows are unchanged, so (1) is computed as a function of one row, to the last bit
 (`dppca.common.kernel.moments.rowwise`). As printed the Laplace noise has scale
@@ -37,13 +37,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 
-from dppca.common.estimators.base.cautions import warn_of_drowned_weights
-from dppca.common.estimators.base.classifier import Gamma, resolve_gamma
-from dppca.common.estimators.base.guarantee import Guarantee, promise_as_printed
-from dppca.common.estimators.base.hinge import solve_hinge
-from dppca.common.estimators.base.inputs import check_rows, make_signs
-from dppca.common.estimators.base.penalty import AUTO, Penalty, check_penalty, published_penalty
-from dppca.common.estimators.base.settings import (
+from dppca.common.analysis.estimators.base.cautions import warn_of_drowned_weights
+from dppca.common.analysis.estimators.base.classifier import Gamma, resolve_gamma
+from dppca.common.analysis.estimators.base.guarantee import Guarantee, promise_as_printed
+from dppca.common.analysis.estimators.base.hinge import solve_hinge
+from dppca.common.analysis.estimators.base.inputs import check_rows, make_signs
+from dppca.common.analysis.estimators.base.penalty import (
+    AUTO,
+    Penalty,
+    check_penalty,
+    published_penalty,
+)
+from dppca.common.analysis.estimators.base.settings import (
     check_positive_int,
     check_rows_per_person,
     check_share,
@@ -51,7 +56,7 @@ from dppca.common.estimators.base.settings import (
     parse_delta,
     parse_epsilon,
 )
-from dppca.common.estimators.base.weight_noise import (
+from dppca.common.analysis.estimators.base.weight_noise import (
     WeightPlan,
     count_machines,
     noised_weights,

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
-from dppca.common.estimators.base.inputs import check_rows, check_table
+from dppca.common.analysis.estimators.base.inputs import check_rows, check_table
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema.coding import row_norms
 

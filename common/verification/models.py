@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dppca.common.estimators.base.weight_noise import count_machines
+from dppca.common.analysis.estimators.base.weight_noise import count_machines
 from dppca.common.kernel.attestation.claims import require_equal
 from dppca.common.kernel.attestation.components import VerifiedReceipt, check_components
 from dppca.common.kernel.attestation.envelopes import (

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dppca.common.estimators.base.weight_noise import (
+from dppca.common.analysis.estimators.base.weight_noise import (
     WeightPlan,
     count_machines,
     plan_weights,

@@ -11,7 +11,7 @@ the noise edge, by bisection to 2 %. From it follow the smallest epsilon, ``k' D
 epsilon of ``rho = k'^2 Delta_2^2 / (2 sigma^2)`` for k' rows of a person, and the rows and owners
 needed at the requested epsilon: the noise of the pooled moments is in proportion to
 ``scale * sqrt(m) / n``, so if the scale is f times the scale that 0.9 allows, f times the rows of
-each owner compensate for it, or f^2 times the owners (`dppca.common.estimators.relations` has the
+each owner compensate for it, or f^2 times the owners (`dppca.common.analysis.estimators.relations` has the
 same for ``trust: aggregate``). The squares of the mean's noise, which fall faster, are neglected.
 """
 
@@ -24,10 +24,10 @@ from typing import Annotated
 
 import numpy as np
 
+from dppca.common.analysis.estimators.relations import least_epsilon, least_owners
 from dppca.common.analysis.forecast import ForecastSimulation, UtilityForecast
 from dppca.common.analysis.spectrum.noise_edge import entry_noise
 from dppca.common.analysis.table_forecast import forecast_tables
-from dppca.common.estimators.relations import least_epsilon, least_owners
 from dppca.common.kernel.errors import RangeError, StudyError
 from dppca.common.kernel.privacy.accounting import require_delta, require_epsilon
 from dppca.common.kernel.privacy.laws import NoiseLaw

@@ -20,9 +20,9 @@ from typing import Annotated
 
 import numpy as np
 
+from dppca.common.analysis.estimators.relations import Relations, judge_relations
 from dppca.common.analysis.field.heaps import find_wide_bins
 from dppca.common.analysis.spectrum.pca import count_components
-from dppca.common.estimators.relations import Relations, judge_relations
 from dppca.common.kernel.aggregation.sum_messages import upload_limit
 from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.documents.amounts import decimal_text

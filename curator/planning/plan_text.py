@@ -2,8 +2,8 @@
 
 from decimal import Decimal
 
+from dppca.common.analysis.estimators.relations import relations_lines
 from dppca.common.analysis.forecast import UtilityForecast
-from dppca.common.estimators.relations import relations_lines
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.tables import text_table
 from dppca.common.synthesis.refinement import PlannedRounds

@@ -9,7 +9,7 @@ Variance captured
     the noise cost nothing. Any k orthonormal directions are between 0 and 1 (Ky Fan).
 Accuracy
     Share of held-out rows that the linear SVM and the boosted trees of
-    `dppca.common.estimators.utility` classify correctly, trained on real rows (train on real, test
+    `dppca.common.analysis.estimators.utility` classify correctly, trained on real rows (train on real, test
     on real: ``trtr``) and on synthetic ones (``tstr``). Rows without a known target do not count.
 Tables
     How far decoded synthetic rows are from the training rows, by
@@ -161,7 +161,7 @@ def evaluate(
     rows are taken from ``like``, an evaluation on the same real rows. Raise `DataError` if the
     target is known of no row that is trained or tried on.
     """
-    from dppca.common.estimators.utility import (  # scikit-learn takes its time to import
+    from dppca.common.analysis.estimators.utility import (  # scikit-learn takes its time to import
         extract_features,
         extract_labels,
         stack_features,

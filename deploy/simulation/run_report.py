@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Annotated
 
 from dppca.common.analysis.comparison import PAIR_CELLS, PairSummary
+from dppca.common.analysis.estimators.utility import TREE_ROWS
 from dppca.common.analysis.loadings import KeptComponent
-from dppca.common.estimators.utility import TREE_ROWS
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.values import DigestText, PathText
 from dppca.common.kernel.durable.clock import utc_now

@@ -4,7 +4,7 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
-from dppca.common.estimators.base.settings import parse_delta, parse_epsilon
+from dppca.common.analysis.estimators.base.settings import parse_delta, parse_epsilon
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import (
     ArtefactError,

@@ -1,4 +1,4 @@
-"""Estimators of a site's models, built on `dppca.common.estimators`.
+"""Estimators of a site's models, built on `dppca.common.analysis.estimators`.
 
 They see scores in the study's components. The classes are codes of the target's labels.
 """
@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.estimators.base.classifier import Classifier
-from dppca.common.estimators.base.inputs import check_rows
-from dppca.common.estimators.dpsvm import DPSVM, append_constant
-from dppca.common.estimators.svm import SVM
+from dppca.common.analysis.estimators.base.classifier import Classifier
+from dppca.common.analysis.estimators.base.inputs import check_rows
+from dppca.common.analysis.estimators.dpsvm import DPSVM, append_constant
+from dppca.common.analysis.estimators.svm import SVM
 from dppca.common.verification.model_archives import DP_SVM, DPPCA_SVM
 
 _NOT_SETTINGS = frozenset({"entropy", "random_state"})

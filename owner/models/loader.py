@@ -14,8 +14,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from dppca.common.estimators.base.classifier import Classifier
-from dppca.common.estimators.base.weight_noise import count_machines
+from dppca.common.analysis.estimators.base.classifier import Classifier
+from dppca.common.analysis.estimators.base.weight_noise import count_machines
 from dppca.common.kernel.errors import ArtefactError, InputError
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.privacy.receipts import read_receipt

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.estimators.base.classifier import Classifier
+from dppca.common.analysis.estimators.base.classifier import Classifier
 from dppca.common.kernel.attestation.envelopes import SignedFile, write_signed
 from dppca.common.kernel.errors import ArtefactError
 from dppca.common.kernel.privacy.labels import Label

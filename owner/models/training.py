@@ -29,8 +29,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from dppca.common.analysis.estimators.base.classifier import has_converged
 from dppca.common.analysis.spectrum.pca import count_components, decompose
-from dppca.common.estimators.base.classifier import has_converged
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.errors import DataError, SchemaMismatchError, SettingError
 from dppca.common.kernel.privacy.labels import Label

@@ -31,9 +31,9 @@ from typing import Annotated
 
 import numpy as np
 
+from dppca.common.analysis.estimators.relations import Relations, judge_relations
 from dppca.common.analysis.forecast import largest_total_variance
 from dppca.common.analysis.spectrum.noise_edge import noise_edge
-from dppca.common.estimators.relations import Relations, judge_relations
 from dppca.common.kernel.aggregation.sum_messages import upload_limit
 from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.documents.messages import StudyState

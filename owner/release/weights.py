@@ -1,6 +1,6 @@
 """A released classifier: its request, its cost, and its noise.
 
-Output perturbation of a linear support vector machine (`dppca.common.estimators.base.weight_noise`,
+Output perturbation of a linear support vector machine (`dppca.common.analysis.estimators.base.weight_noise`,
 which holds the sensitivity and its proof) on the site's rows in the joint components:
 
 * Every row takes part. A target that is missing or unknown is coded by the schema's public rule,
@@ -26,7 +26,7 @@ float64 cannot reach it (a C far too large), the command fails *before* anything
 only the steward may see that it failed. The site vouches for the rows, as in a contribution.
 
 Source: Chaudhuri, Monteleoni and Sarwate (2011), algorithm 1;
-`dppca.common.estimators.base.weight_noise`.
+`dppca.common.analysis.estimators.base.weight_noise`.
 """
 
 import hashlib
@@ -36,10 +36,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.estimators.base.inputs import make_signs
-from dppca.common.estimators.base.settings import check_positive, parse_delta, parse_epsilon
-from dppca.common.estimators.base.weight_noise import WeightPlan, weights_on_grid
-from dppca.common.estimators.dpsvm import append_constant
+from dppca.common.analysis.estimators.base.inputs import make_signs
+from dppca.common.analysis.estimators.base.settings import (
+    check_positive,
+    parse_delta,
+    parse_epsilon,
+)
+from dppca.common.analysis.estimators.base.weight_noise import WeightPlan, weights_on_grid
+from dppca.common.analysis.estimators.dpsvm import append_constant
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import ArtefactError, SchemaMismatchError, SettingError
@@ -264,7 +268,7 @@ def plan_release(
     """Plan the release from public numbers.
 
     Raise `SettingError` or `RangeError` as `dppca.owner.models.training.feature_space` and
-    `dppca.common.estimators.base.weight_noise.plan_weights` do, `DataError` if there are fewer rows
+    `dppca.common.analysis.estimators.base.weight_noise.plan_weights` do, `DataError` if there are fewer rows
     than components, `ArtefactError` if the components are not finite.
     """
     study, terms = model_request.study, model_request.terms

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from dppca.common.estimators.base.weight_noise import split_over
+from dppca.common.analysis.estimators.base.weight_noise import split_over
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.privacy.labels import Label
 from dppca.owner.ledger.entries import ReleaseRequest

@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Annotated
 
-from dppca.common.estimators.relations import relations_lines
+from dppca.common.analysis.estimators.relations import relations_lines
 from dppca.common.kernel.documents.amounts import Whole, decimal_text, left_text, spent_text
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.names import one_line

@@ -1,7 +1,7 @@
 """Relations in a study's result that exceed its noise, as figures and in words.
 
 Before a study it is unknown how much of its bounds a numeric fills, so the warning of
-`dppca.common.estimators.relations` assumes that it fills them. A result shows more, at no privacy
+`dppca.common.analysis.estimators.relations` assumes that it fills them. A result shows more, at no privacy
 cost: `dppca.common.analysis.field.visibility` judges the released moments.
 """
 
@@ -12,10 +12,10 @@ from typing import Annotated
 
 import numpy as np
 
+from dppca.common.analysis.estimators.relations import LOST_FROM
 from dppca.common.analysis.field.rows import released_targets
 from dppca.common.analysis.field.targets import coupling_scales
 from dppca.common.analysis.field.visibility import FALSE_SHARE, find_visible
-from dppca.common.estimators.relations import LOST_FROM
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.moments.threads import one_blas_thread
 from dppca.common.kernel.privacy.release import calibrate

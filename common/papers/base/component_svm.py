@@ -28,18 +28,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from dppca.common.analysis.spectrum.pca import decompose
-from dppca.common.estimators.base.cautions import warn_of_drowned_components
-from dppca.common.estimators.base.classifier import (
+from dppca.common.analysis.estimators.base.cautions import warn_of_drowned_components
+from dppca.common.analysis.estimators.base.classifier import (
     Classifier,
     Gamma,
     ProjectionMixin,
     make_svm,
     svm_scores,
 )
-from dppca.common.estimators.base.guarantee import Guarantee, Variant, promise_as_printed
-from dppca.common.estimators.base.projection import check_rule, project, select_components
-from dppca.common.estimators.base.settings import (
+from dppca.common.analysis.estimators.base.guarantee import Guarantee, Variant, promise_as_printed
+from dppca.common.analysis.estimators.base.projection import check_rule, project, select_components
+from dppca.common.analysis.estimators.base.settings import (
     EntropyMaker,
     check_positive,
     check_positive_int,
@@ -51,6 +50,7 @@ from dppca.common.estimators.base.settings import (
     parse_delta,
     parse_epsilon,
 )
+from dppca.common.analysis.spectrum.pca import decompose
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.privacy.laws import NoiseLaw
 from dppca.common.kernel.privacy.mechanisms import Calibration

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dppca.common.estimators.base.settings import check_rows_per_person
+from dppca.common.analysis.estimators.base.settings import check_rows_per_person
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.schema import Column, ColumnKind, Numeric, Schema, encode
 

@@ -22,10 +22,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dppca.common.estimators.base.classifier import Classifier
-from dppca.common.estimators.base.guarantee import Guarantee, Variant
-from dppca.common.estimators.base.inputs import few_rows_message
-from dppca.common.estimators.base.settings import (
+from dppca.common.analysis.estimators.base.classifier import Classifier
+from dppca.common.analysis.estimators.base.guarantee import Guarantee, Variant
+from dppca.common.analysis.estimators.base.inputs import few_rows_message
+from dppca.common.analysis.estimators.base.settings import (
     EntropyMaker,
     check_rows_per_person,
     check_variant,

@@ -44,7 +44,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
-from dppca.common.estimators.base.settings import (
+from dppca.common.analysis.estimators.base.settings import (
     check_positive,
     check_positive_int,
     check_rows_per_person,

@@ -23,11 +23,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from dppca.common.estimators.base.cautions import CountsCopies, warn_of_copies
-from dppca.common.estimators.base.guarantee import Guarantee, Variant
-from dppca.common.estimators.base.inputs import check_table
-from dppca.common.estimators.base.named_frames import RowForm
-from dppca.common.estimators.base.settings import (
+from dppca.common.analysis.estimators.base.cautions import CountsCopies, warn_of_copies
+from dppca.common.analysis.estimators.base.guarantee import Guarantee, Variant
+from dppca.common.analysis.estimators.base.inputs import check_table
+from dppca.common.analysis.estimators.base.named_frames import RowForm
+from dppca.common.analysis.estimators.base.settings import (
     EntropyMaker,
     check_positive_int,
     check_rows_per_person,

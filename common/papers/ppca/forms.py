@@ -21,10 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.analysis.spectrum.noise_edge import NoiseEdge
-from dppca.common.estimators.base.guarantee import Guarantee, Variant
-from dppca.common.estimators.base.projection import ABOVE_NOISE, check_rule
-from dppca.common.estimators.base.settings import (
+from dppca.common.analysis.estimators.base.guarantee import Guarantee, Variant
+from dppca.common.analysis.estimators.base.projection import ABOVE_NOISE, check_rule
+from dppca.common.analysis.estimators.base.settings import (
     EntropyMaker,
     check_rows_per_person,
     check_variant,
@@ -33,6 +32,7 @@ from dppca.common.estimators.base.settings import (
     parse_epsilon,
     refuse_delta,
 )
+from dppca.common.analysis.spectrum.noise_edge import NoiseEdge
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.laws import law_for
 from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise

@@ -11,8 +11,8 @@ Source: Gu, Zhang and Yang (2022), algorithm 1, theorem 4.
 from decimal import Decimal
 from fractions import Fraction
 
-from dppca.common.estimators.base.guarantee import Guarantee, Variant, promise_as_printed
-from dppca.common.estimators.base.settings import (
+from dppca.common.analysis.estimators.base.guarantee import Guarantee, Variant, promise_as_printed
+from dppca.common.analysis.estimators.base.settings import (
     EntropyMaker,
     check_rows_per_person,
     choose_label,

@@ -39,21 +39,25 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from dppca.common.analysis.estimators.base.cautions import (
+    CountsCopies,
+    warn_of_copies,
+    warn_of_drowned_components,
+)
+from dppca.common.analysis.estimators.base.guarantee import Variant
+from dppca.common.analysis.estimators.base.inputs import check_rows, check_scores, check_table
+from dppca.common.analysis.estimators.base.named_frames import RowForm
+from dppca.common.analysis.estimators.base.projection import select_components
+from dppca.common.analysis.estimators.base.settings import (
+    EntropyMaker,
+    check_positive_int,
+    check_variant,
+)
 from dppca.common.analysis.forecast import largest_total_variance
 from dppca.common.analysis.spectrum.noise_edge import NoiseEdge
 from dppca.common.analysis.spectrum.pca import decompose
 from dppca.common.analysis.spectrum.ppca import fit_ppca, log_density, sample
 from dppca.common.analysis.spectrum.shrinkage import shrink
-from dppca.common.estimators.base.cautions import (
-    CountsCopies,
-    warn_of_copies,
-    warn_of_drowned_components,
-)
-from dppca.common.estimators.base.guarantee import Variant
-from dppca.common.estimators.base.inputs import check_rows, check_scores, check_table
-from dppca.common.estimators.base.named_frames import RowForm
-from dppca.common.estimators.base.projection import select_components
-from dppca.common.estimators.base.settings import EntropyMaker, check_positive_int, check_variant
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.schema import Schema

@@ -15,7 +15,7 @@ pMSE
     rows are drawn from a model fitted to these very real rows; here they are drawn from the joint
     model.) Features: coded columns, and their products two by two if these are at most 300.
 Train on synthetic, test on real
-    `dppca.common.estimators.utility`, tested on the site's rows whose target is known. Beside it:
+    `dppca.common.analysis.estimators.utility`, tested on the site's rows whose target is known. Beside it:
     training on four fifths of those rows and testing on the fifth, in turn, and always answering
     the commonest class; and boosted trees, those of the real rows on one fifth.
 Tables of three, workload
@@ -49,14 +49,14 @@ from dppca.common.analysis.comparison import (
     summarise_pairs,
     variations,
 )
-from dppca.common.analysis.values import ValueCounts, count_values, known_cells
-from dppca.common.estimators.utility import (
+from dppca.common.analysis.estimators.utility import (
     extract_features,
     extract_labels,
     svm_accuracy,
     synthetic_labels,
     trees_accuracy,
 )
+from dppca.common.analysis.values import ValueCounts, count_values, known_cells
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema import Column, ColumnKind, Numeric, Schema, encode

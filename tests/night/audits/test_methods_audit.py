@@ -24,8 +24,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dppca.common.estimators.base import weight_noise
-from dppca.common.estimators.base.hinge import solve_hinge
+from dppca.common.analysis.estimators.base import weight_noise
+from dppca.common.analysis.estimators.base.hinge import solve_hinge
 from dppca.common.kernel.privacy import mechanisms
 from dppca.common.kernel.privacy.laws import LaplaceLaw
 from dppca.common.papers import (

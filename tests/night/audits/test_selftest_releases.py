@@ -336,7 +336,7 @@ def test_a_sensitivity_that_is_too_small_is_found(
         found = check_sensitivities(tmp_path)[0]
     assert len({each.split(",")[0] for each in found.figures["faults"]}) >= 12
     assert len(sensitivities.SCHEMAS) == 13
-    from dppca.common.estimators.base import weight_noise
+    from dppca.common.analysis.estimators.base import weight_noise
 
     monkeypatch.setattr(
         weight_noise, "weight_sensitivity", _halved(weight_noise.weight_sensitivity)

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dppca.common.estimators.base.projection import project
+from dppca.common.analysis.estimators.base.projection import project
 from dppca.common.kernel.schema import encode_unit_ball
 from dppca.common.kernel.study import Study
 from dppca.common.papers import PrivateSVM

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.svm import LinearSVC
 
-from dppca.common.estimators.base.hinge import _certified, solve_hinge
-from dppca.common.estimators.base.weight_noise import STEP_BITS, weight_sensitivity
+from dppca.common.analysis.estimators.base.hinge import _certified, solve_hinge
+from dppca.common.analysis.estimators.base.weight_noise import STEP_BITS, weight_sensitivity
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.moments.moments import compute_moments
 from dppca.common.kernel.privacy.sensitivity import BallShape, sensitivity

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dppca.common.estimators.utility import fit_svm
+from dppca.common.analysis.estimators.utility import fit_svm
 from dppca.common.kernel.errors import RangeError
 from dppca.common.kernel.moments.rowwise import GridWeights, cos_and_sin, products, weights_on
 from dppca.common.kernel.schema.coding import row_norms

@@ -7,7 +7,7 @@ import pytest
 from sklearn.decomposition import PCA
 
 from dppca.common.analysis.comparison import TableErrors
-from dppca.common.estimators.utility import (
+from dppca.common.analysis.estimators.utility import (
     extract_features,
     stack_features,
     svm_accuracy,

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 import skops.io
 
-from dppca.common.estimators.base.weight_noise import weights_on_grid
-from dppca.common.estimators.dpsvm import append_constant
+from dppca.common.analysis.estimators.base.weight_noise import weights_on_grid
+from dppca.common.analysis.estimators.dpsvm import append_constant
 from dppca.common.kernel.errors import LedgerError, SettingError
 from dppca.common.kernel.privacy.accounting import Budget
 from dppca.common.kernel.privacy.labels import Label

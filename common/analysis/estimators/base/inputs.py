@@ -25,8 +25,8 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dppca.common.estimators.base.named_frames import read_named
-from dppca.common.estimators.base.settings import check_positive
+from dppca.common.analysis.estimators.base.named_frames import read_named
+from dppca.common.analysis.estimators.base.settings import check_positive
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.schema import Schema
 
@@ -39,7 +39,7 @@ def check_rows(
 ) -> NDArray[np.float64]:
     """Return rows to transform or predict, shape (n_rows, d), with the fitted columns.
 
-    With a schema, frames with its columns are read by `dppca.common.estimators.base.named_frames`.
+    With a schema, frames with its columns are read by `dppca.common.analysis.estimators.base.named_frames`.
     Raise `DataError` if values are missing or infinite or the columns differ from the fitted ones,
     and scikit-learn's `NotFittedError` before a fit.
     """

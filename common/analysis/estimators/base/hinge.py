@@ -12,7 +12,7 @@ turns that into a distance to the one exact minimiser w*::
     |w(a) - w*|^2 <= 2 (P(w(a)) - D(a))                                                         (3)
 
 so a gap of tau^2/2 certifies a distance of tau for any solver. Output perturbation
-(`dppca.common.estimators.base.weight_noise`) relies on (3) alone.
+(`dppca.common.analysis.estimators.base.weight_noise`) relies on (3) alone.
 
 The gap is computed in float64 from all rows, so a bound on its error is added to it. Let C be 1
 (rows are scaled), w the *computed* sum, which differs from w(a) by e. Then the gap at w is exactly

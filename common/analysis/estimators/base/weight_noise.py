@@ -8,7 +8,7 @@ minimiser by at most
 
 in L2: the objective is 1-strongly convex and a row's loss has slope at most C r, before and after.
 The release starts not from w* but from the solver's w, within tau of it
-(`dppca.common.estimators.base.hinge`), rounded to a public grid of step h, which moves it by at
+(`dppca.common.analysis.estimators.base.hinge`), rounded to a public grid of step h, which moves it by at
 most ``h sqrt(D) / 2``. For two neighbours together
 
     D2 = s + 2 tau + h sqrt(D)     in L2,    sqrt(D) D2     in L1                               (2)
@@ -23,7 +23,7 @@ must be the same numbers in both, so each caller computes them as a function of 
 (`dppca.common.kernel.moments.rowwise`); their deviation from real arithmetic then has no effect. Signs
 and scaling act on one number at a time. Everything else that depends on many rows is in the
 weights, and within tau: the solver's bound counts its own rounding
-(`dppca.common.estimators.base.hinge`), and the solver's tolerance is tau minus the possible loss of
+(`dppca.common.analysis.estimators.base.hinge`), and the solver's tolerance is tau minus the possible loss of
 scaling and rounding to the grid: ``4 u |w|``, u = 2^-53, where ``|w| <= min(C n r, sqrt(2 C n)) +
 tau`` since the minimum is at most the value at 0. s is enlarged by one part in 10^8; rows take half
 of it, its own rounding less.
@@ -46,10 +46,10 @@ from operator import add
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.estimators.base.guarantee import Guarantee, Variant
-from dppca.common.estimators.base.hinge import rounding_error, solve_hinge
-from dppca.common.estimators.base.penalty import Penalty, balanced_penalty, check_penalty
-from dppca.common.estimators.base.settings import (
+from dppca.common.analysis.estimators.base.guarantee import Guarantee, Variant
+from dppca.common.analysis.estimators.base.hinge import rounding_error, solve_hinge
+from dppca.common.analysis.estimators.base.penalty import Penalty, balanced_penalty, check_penalty
+from dppca.common.analysis.estimators.base.settings import (
     EntropyMaker,
     check_share,
     choose_label,
@@ -233,7 +233,7 @@ def require_certifiable(plan: WeightPlan, *, n_rows: int) -> None:
     """Raise `SettingError` if float64 might be unable to certify the solution for some rows.
 
     The check uses public numbers alone and serves machines that can be trained only after a charge.
-    The rounding error that `dppca.common.estimators.base.hinge` adds to its gap is bounded for
+    The rounding error that `dppca.common.analysis.estimators.base.hinge` adds to its gap is bounded for
     every table of ``n_rows`` rows: at w near the optimum ``|w|^2 <= 2 C n`` (its dual value is not
     negative), and ``|z_i| |w| <= r |w|``. It must leave half of the gap to the solver.
     """

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dppca.common.estimators.base.inputs import make_signs
-from dppca.common.estimators.base.weight_noise import (
+from dppca.common.analysis.estimators.base.inputs import make_signs
+from dppca.common.analysis.estimators.base.weight_noise import (
     plan_weights,
     require_certifiable,
     weights_on_grid,

@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dppca.common.estimators.relations import LOST_FROM, Relations, judge_relations, relations_lines
+from dppca.common.analysis.estimators.relations import (
+    LOST_FROM,
+    Relations,
+    judge_relations,
+    relations_lines,
+)
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
 from tests.support.masked import make_masked_study

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dppca.common.estimators.base.guarantee import Variant
+from dppca.common.analysis.estimators.base.guarantee import Variant
 from dppca.common.kernel.documents.amounts import parse_decimal
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.accounting import require_delta, require_epsilon

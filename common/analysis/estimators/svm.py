@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.estimators.base.classifier import Classifier, Gamma, make_svm, svm_scores
-from dppca.common.estimators.base.guarantee import Guarantee
+from dppca.common.analysis.estimators.base.classifier import Classifier, Gamma, make_svm, svm_scores
+from dppca.common.analysis.estimators.base.guarantee import Guarantee
 from dppca.common.kernel.privacy.labels import Label
 
 

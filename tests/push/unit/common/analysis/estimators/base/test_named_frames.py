@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from sklearn.base import BaseEstimator
 
-from dppca.common.estimators.base.named_frames import read_named
+from dppca.common.analysis.estimators.base.named_frames import read_named
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.schema import Schema
 from tests.support.latent_rows import make_rows

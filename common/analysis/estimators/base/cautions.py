@@ -33,9 +33,9 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
+from dppca.common.analysis.estimators.base.guarantee import Variant
+from dppca.common.analysis.estimators.base.weight_noise import WeightPlan
 from dppca.common.analysis.spectrum.noise_edge import entry_noise
-from dppca.common.estimators.base.guarantee import Variant
-from dppca.common.estimators.base.weight_noise import WeightPlan
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.kernel.schema import Layout

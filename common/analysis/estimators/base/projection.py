@@ -11,8 +11,8 @@ Source: `dppca.common.analysis.spectrum.pca`, which the federation uses too.
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.analysis.estimators.base.settings import check_positive_int, check_share
 from dppca.common.analysis.spectrum.pca import Decomposition, count_components
-from dppca.common.estimators.base.settings import check_positive_int, check_share
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.study import ComponentRule
 

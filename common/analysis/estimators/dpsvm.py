@@ -1,6 +1,6 @@
 """DP-SVM: a linear support vector machine that may leave its site.
 
-Output perturbation (`dppca.common.estimators.base.weight_noise`): rows of norm at most R get one
+Output perturbation (`dppca.common.analysis.estimators.base.weight_noise`): rows of norm at most R get one
 more column with a constant a, whose weight, the intercept, is regularised like the others;
 replacing one row then moves the exact minimiser by at most
 
@@ -10,7 +10,7 @@ and exact integer noise is added to the weights on a public grid. More than two 
 machine per class against the rest, all released as one vector: epsilon is divided evenly. C trades
 noise against fit: (1) grows with C, while the minimiser grows with C n at most, so C = 1, usual
 without noise, drowns in it. ``auto`` takes C from public numbers
-(`dppca.common.estimators.base.penalty`).
+(`dppca.common.analysis.estimators.base.penalty`).
 
 Limits: an intercept that is *not* regularised has no such bound (one row can move it by more than
 1), so libsvm's machines cannot be released like this. The set of classes is public: name it in
@@ -28,12 +28,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.estimators.base.cautions import warn_of_drowned_weights
-from dppca.common.estimators.base.classifier import Classifier
-from dppca.common.estimators.base.guarantee import Variant
-from dppca.common.estimators.base.inputs import make_signs
-from dppca.common.estimators.base.penalty import AUTO, Penalty, check_penalty
-from dppca.common.estimators.base.settings import (
+from dppca.common.analysis.estimators.base.cautions import warn_of_drowned_weights
+from dppca.common.analysis.estimators.base.classifier import Classifier
+from dppca.common.analysis.estimators.base.guarantee import Variant
+from dppca.common.analysis.estimators.base.inputs import make_signs
+from dppca.common.analysis.estimators.base.penalty import AUTO, Penalty, check_penalty
+from dppca.common.analysis.estimators.base.settings import (
     EntropyMaker,
     check_positive,
     check_row_norm,
@@ -43,7 +43,7 @@ from dppca.common.estimators.base.settings import (
     parse_delta,
     parse_epsilon,
 )
-from dppca.common.estimators.base.weight_noise import (
+from dppca.common.analysis.estimators.base.weight_noise import (
     noised_weights,
     plan_weights,
     promise_weights,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.estimators.base.penalty import LARGEST, balanced_penalty
-from dppca.common.estimators.base.weight_noise import plan_weights
+from dppca.common.analysis.estimators.base.penalty import LARGEST, balanced_penalty
+from dppca.common.analysis.estimators.base.weight_noise import plan_weights
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.papers import DPSVM, PCADPSVM, PrivateSVM
 

@@ -1,6 +1,6 @@
 """Base of the private classifiers: checks before, predictions after.
 
-``fit`` checks rows and target (`dppca.common.estimators.base.inputs`) and passes them to ``_fit``,
+``fit`` checks rows and target (`dppca.common.analysis.estimators.base.inputs`) and passes them to ``_fit``,
 which sets the fitted attributes and ``guarantee_``. Predictions are the sign of one score, or the
 largest of several for more than two classes. Rows for prediction may exceed the declared norm:
 privacy was settled when the model was fitted.
@@ -26,11 +26,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from dppca.common.estimators.base.cautions import CountsCopies, warn_of_copies
-from dppca.common.estimators.base.guarantee import Guarantee
-from dppca.common.estimators.base.inputs import check_rows, check_scores, check_training
-from dppca.common.estimators.base.projection import project
-from dppca.common.estimators.base.settings import check_positive
+from dppca.common.analysis.estimators.base.cautions import CountsCopies, warn_of_copies
+from dppca.common.analysis.estimators.base.guarantee import Guarantee
+from dppca.common.analysis.estimators.base.inputs import check_rows, check_scores, check_training
+from dppca.common.analysis.estimators.base.projection import project
+from dppca.common.analysis.estimators.base.settings import check_positive
 from dppca.common.kernel.errors import SettingError
 
 Gamma = float | str
