@@ -43,13 +43,13 @@ from benchmarks.synthesis.trials import (
     make_study,
     row_columns,
 )
+from dppca.common.analysis.rows.synthesis import synthesize
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.privacy.mechanisms import Calibration, add_noise
 from dppca.common.kernel.privacy.noise.entropy import EntropySource, SeededEntropy
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Trust
 from dppca.common.shell.console import run
-from dppca.common.synthesis.rows import synthesize
 from dppca.deploy.simulation.aggregation import Aggregation
 from dppca.deploy.simulation.in_memory import make_parties
 

@@ -16,6 +16,7 @@ from benchmarks.releases import pool
 from benchmarks.rivals.neighbours import Neighbours
 from benchmarks.studies import value_columns
 from benchmarks.synthesis.trials import row_columns
+from dppca.common.analysis.rows.synthesis import SyntheticRows, synthesize
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.moments.accumulation import accumulate_moments
 from dppca.common.kernel.privacy.mechanisms import add_noise
@@ -23,7 +24,6 @@ from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import Numeric
 from dppca.common.kernel.study import Study, study_from_canonical
-from dppca.common.synthesis.rows import SyntheticRows, synthesize
 
 
 def main() -> None:

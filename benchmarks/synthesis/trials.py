@@ -31,6 +31,7 @@ from benchmarks.synthesis.forms import (
 from benchmarks.synthesis.judging import CELLS, equal_cells, find_reference, judge_rows, split_rows
 from benchmarks.synthesis.subjects import load_subject
 from dppca.common.analysis.comparison import total_variation
+from dppca.common.analysis.rows.synthesis import SyntheticRows, synthesize
 from dppca.common.analysis.spectrum.noise_edge import entry_noise
 from dppca.common.analysis.table_forecast import forecast_tables
 from dppca.common.kernel.attestation.results import Published, Result
@@ -44,7 +45,6 @@ from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import Column, Numeric, Schema
 from dppca.common.kernel.study import Study
-from dppca.common.synthesis.rows import SyntheticRows, synthesize
 from dppca.deploy.simulation.aggregation import Refinement
 from dppca.deploy.simulation.in_memory import Parties, continue_study
 

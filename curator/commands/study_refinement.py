@@ -90,17 +90,17 @@ def command(
       dppca-curator study refine nltcs.npz --target outside --name nltcs-2 --epsilon 0.5 \\
           --ca ca.pem --output nltcs-2.yaml
     """
-    from dppca.common.kernel.attestation.parties import KnownParties
-    from dppca.common.kernel.attestation.verify import read_authority, verify_result_file
-    from dppca.common.kernel.durable.files import SHARED, require_no_file
-    from dppca.common.kernel.study import study_from_yaml
-    from dppca.common.synthesis.refinement import (
+    from dppca.common.analysis.rows.refinement import (
         choose_size,
         draft_text,
         refine,
         require_refinable,
         write_rows,
     )
+    from dppca.common.kernel.attestation.parties import KnownParties
+    from dppca.common.kernel.attestation.verify import read_authority, verify_result_file
+    from dppca.common.kernel.durable.files import SHARED, require_no_file
+    from dppca.common.kernel.study import study_from_yaml
     from dppca.curator.commands.study_assembly import key_steps
     from dppca.curator.study.assembly import read_draft
 

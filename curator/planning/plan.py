@@ -22,6 +22,7 @@ import numpy as np
 
 from dppca.common.analysis.estimators.relations import Relations, judge_relations
 from dppca.common.analysis.field.heaps import find_wide_bins
+from dppca.common.analysis.rows.refinement import PlannedRounds, plan_rounds
 from dppca.common.analysis.spectrum.pca import count_components
 from dppca.common.kernel.aggregation.sum_messages import upload_limit
 from dppca.common.kernel.aggregation.terms import Terms
@@ -33,7 +34,6 @@ from dppca.common.kernel.privacy.laws import LAWS, NoiseLaw
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 from dppca.common.kernel.study import Covariance, Study, Trust
-from dppca.common.synthesis.refinement import PlannedRounds, plan_rounds
 from dppca.curator.planning.assumptions import Assumption
 from dppca.curator.planning.choices import Choice, compare_choices
 from dppca.curator.planning.forecaster import Forecaster, PlanForecast, PlanNeed

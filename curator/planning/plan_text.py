@@ -4,9 +4,9 @@ from decimal import Decimal
 
 from dppca.common.analysis.estimators.relations import relations_lines
 from dppca.common.analysis.forecast import UtilityForecast
+from dppca.common.analysis.rows.refinement import PlannedRounds
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.tables import text_table
-from dppca.common.synthesis.refinement import PlannedRounds
 from dppca.curator.planning.choices import PooledNoise
 from dppca.curator.planning.forecaster import GOOD, Feasibility, PlanNeed
 from dppca.curator.planning.plan import StudyPlan

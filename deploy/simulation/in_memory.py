@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from dppca.common.analysis.rows.refinement import choose_size, draft_text, refine, write_rows
 from dppca.common.kernel.aggregation.contribution import MaskedRelease
 from dppca.common.kernel.aggregation.opening import answer, open_set, vote
 from dppca.common.kernel.aggregation.pooling import require_opening, show_set
@@ -38,7 +39,6 @@ from dppca.common.kernel.privacy.noise.entropy import EntropySource
 from dppca.common.kernel.privacy.release import Release, calibrate
 from dppca.common.kernel.signing import Purpose, sign
 from dppca.common.kernel.study import Study, Trust, load_study_file, study_from_mapping
-from dppca.common.synthesis.refinement import choose_size, draft_text, refine, write_rows
 from dppca.curator.study import lifecycle
 from dppca.curator.study.admission import contribute, require_masked
 from dppca.curator.study.aggregate import aggregate, aggregate_masked

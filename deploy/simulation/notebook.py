@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dppca.common.analysis.rows.synthesis import SyntheticRows, make_generator, synthesize
 from dppca.common.analysis.values import ValueCounts, count_values
 from dppca.common.kernel.attestation.results import Published, Result, result_to_bytes
 from dppca.common.kernel.documents.amounts import decimal_text
@@ -41,7 +42,6 @@ from dppca.common.kernel.schema.frames import (
 )
 from dppca.common.kernel.study import Study
 from dppca.common.shell.pictures import biplot_figure, loadings_figure
-from dppca.common.synthesis.rows import SyntheticRows, make_generator, synthesize
 from dppca.common.verification.components import Components, make_components
 from dppca.deploy.simulation.aggregation import (
     choose_aggregation,

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
+from dppca.common.analysis.rows.synthesis import DecodingMethod
 from dppca.common.kernel.errors import SettingError
-from dppca.common.synthesis.rows import DecodingMethod
 
 
 @dataclass(frozen=True, slots=True)

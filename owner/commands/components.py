@@ -78,9 +78,9 @@ def draw(folder: Path, site: Site, fetched: Fetched) -> dict[str, str]:
     """Draw pictures of the components; the biplot shows rows that `synthesize` would draw."""
     import numpy as np
 
+    from dppca.common.analysis.rows.synthesis import make_generator, synthesize
     from dppca.common.shell.pictures import MOST_POINTS, biplot_figure, loadings_figure
     from dppca.common.shell.plotting import write_figures
-    from dppca.common.synthesis.rows import make_generator, synthesize
 
     study, result = fetched.study, fetched.result
     schema, edge = study.table, result.header.noise_edge

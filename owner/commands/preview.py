@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from dppca.common.analysis.rows.refinement import compare_grown
 from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.study import Study, require_continues
 from dppca.common.shell.console import Progress
-from dppca.common.synthesis.refinement import compare_grown
 from dppca.owner.client.calls import CuratorClient, agreed_study, connect
 from dppca.owner.commands.coverage import find_refusals
 from dppca.owner.engines.addresses import ledger_name

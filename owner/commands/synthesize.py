@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dppca.common.analysis.rows.synthesis import SyntheticRows, make_generator, synthesize
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.attestation.verify import read_authority
@@ -20,7 +21,6 @@ from dppca.common.kernel.errors import ConflictError
 from dppca.common.kernel.identity.tls import load_credentials
 from dppca.common.kernel.study import Study
 from dppca.common.shell.console import progress
-from dppca.common.synthesis.rows import SyntheticRows, make_generator, synthesize
 from dppca.owner.client.calls import connect
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import make_folder

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Annotated
 
 from dppca.common.analysis.estimators.relations import relations_lines
+from dppca.common.analysis.rows.refinement import Regrown
 from dppca.common.kernel.documents.amounts import Whole, decimal_text, left_text, spent_text
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.names import one_line
@@ -21,7 +22,6 @@ from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.privacy.collusion import foresee_collusion
 from dppca.common.kernel.privacy.composition import ComposedGuarantee, describe_overlap
 from dppca.common.kernel.study import Study
-from dppca.common.synthesis.refinement import Regrown
 from dppca.owner.records.faults import CheckReport, KeyReport
 from dppca.owner.release.contribution import BudgetStatus, Forecast, NextStep, Review, forecast
 from dppca.owner.render.asked import ReviewedAttribute, describe_attributes, describe_components

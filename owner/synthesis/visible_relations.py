@@ -16,12 +16,12 @@ from dppca.common.analysis.estimators.relations import LOST_FROM
 from dppca.common.analysis.field.rows import released_targets
 from dppca.common.analysis.field.targets import coupling_scales
 from dppca.common.analysis.field.visibility import FALSE_SHARE, find_visible
+from dppca.common.analysis.rows.synthesis import released_noise
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.moments.threads import one_blas_thread
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import ColumnKind
 from dppca.common.kernel.study import Study
-from dppca.common.synthesis.rows import released_noise
 
 _NAMED = 8
 _LITTLE = 0.25

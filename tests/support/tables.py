@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from dppca.common.synthesis.rows import SyntheticRows
+from dppca.common.analysis.rows.synthesis import SyntheticRows
 
 
 def drawn_table(rows: SyntheticRows) -> pa.Table:

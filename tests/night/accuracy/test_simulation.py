@@ -26,11 +26,11 @@ import yaml
 from pyarrow import parquet
 
 from benchmarks.studies import PublicData, adult, nltcs, study_document, write_csv
+from dppca.common.analysis.rows.synthesis import synthesize
 from dppca.common.kernel.attestation.envelopes import envelope_path
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.schema import Column, encode
 from dppca.common.kernel.study import Study, study_from_mapping
-from dppca.common.synthesis.rows import synthesize
 from dppca.deploy.simulation.evaluate import evaluate
 from dppca.deploy.simulation.experiment import read_columns
 from dppca.deploy.simulation.holdings import divide

@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 from pyarrow import csv, parquet
 
+from dppca.common.analysis.rows.synthesis import DecodingMethod
 from dppca.common.kernel.errors import DataError, PeerError, SettingError
 from dppca.common.shell.console import run
-from dppca.common.synthesis.rows import DecodingMethod
 from dppca.deploy.simulation.aggregation import Aggregation, write_draft
 from dppca.deploy.simulation.cli import cli
 from dppca.deploy.simulation.disk import telling_full_disk

@@ -14,6 +14,7 @@ from sklearn.decomposition import PCA
 
 import dppca
 from dppca.common.analysis.field import field
+from dppca.common.analysis.rows.synthesis import DecodingMethod
 from dppca.common.kernel.errors import (
     DataError,
     DppcaError,
@@ -24,7 +25,6 @@ from dppca.common.kernel.errors import (
 )
 from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
 from dppca.common.kernel.study import Trust, study_from_mapping
-from dppca.common.synthesis.rows import DecodingMethod
 from dppca.deploy.simulation.aggregation import OPEN_BY
 from dppca.deploy.simulation.in_memory import read_study
 from dppca.deploy.simulation.notebook import SIMULATED, Simulation

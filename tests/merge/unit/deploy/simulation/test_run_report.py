@@ -13,6 +13,7 @@ import pytest
 
 from dppca.common.analysis.comparison import PairSummary, TableErrors, Variation
 from dppca.common.analysis.loadings import Loading
+from dppca.common.analysis.rows.synthesis import DecodingMethod
 from dppca.common.kernel.documents.tables import fit_markdown
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import SettingError, StudyError
@@ -20,7 +21,6 @@ from dppca.common.kernel.privacy.composition import compose_guarantee
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import encode
 from dppca.common.kernel.study import study_from_mapping
-from dppca.common.synthesis.rows import DecodingMethod
 from dppca.common.verification.components import kept_components
 from dppca.deploy.simulation.demo import PLANS, TARGET, demo_study, demo_table
 from dppca.deploy.simulation.evaluate import TableUtility, Utility

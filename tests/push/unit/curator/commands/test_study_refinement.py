@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from dppca.common.analysis.rows import refinement
+from dppca.common.analysis.rows.refinement import Regrown, compare_grown
 from dppca.common.kernel.study import study_from_yaml
-from dppca.common.synthesis import refinement
-from dppca.common.synthesis.refinement import Regrown, compare_grown
 from dppca.curator.cli import cli
 from tests.support.commands import answer_of
 from tests.support.processors import another_processor

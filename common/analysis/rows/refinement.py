@@ -24,6 +24,7 @@ import pyarrow.parquet
 import yaml
 
 from dppca.common.analysis.field.tree_growth import grow_trees
+from dppca.common.analysis.rows.synthesis import make_generator, synthesize
 from dppca.common.kernel.attestation.envelopes import digest_file
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.attestation.table_files import labelled_writer, with_metadata
@@ -38,7 +39,6 @@ from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.kernel.privacy.sensitivity import TablesShape, sensitivity
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.study import GrownTrees, Study
-from dppca.common.synthesis.rows import make_generator, synthesize
 
 ROWS = 60_000
 """Synthetic rows that trees are grown on."""

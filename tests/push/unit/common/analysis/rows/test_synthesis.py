@@ -15,6 +15,8 @@ import pytest
 
 from dppca.common.analysis.field import field
 from dppca.common.analysis.field.rows import fit_released
+from dppca.common.analysis.rows import synthesis as rows
+from dppca.common.analysis.rows.synthesis import DecodingMethod, SyntheticRows, synthesize
 from dppca.common.analysis.spectrum.ppca import fit_ppca
 from dppca.common.analysis.spectrum.shrinkage import shrink
 from dppca.common.kernel.attestation.claims import describe_federation
@@ -34,8 +36,6 @@ from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import encode
 from dppca.common.kernel.study import Study, Trust
-from dppca.common.synthesis import rows
-from dppca.common.synthesis.rows import DecodingMethod, SyntheticRows, synthesize
 from dppca.curator.study.synthetic_rows import check_rows
 from dppca.owner.records.check import check_table
 from dppca.owner.records.table import open_table

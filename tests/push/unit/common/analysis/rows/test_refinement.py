@@ -13,6 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dppca.common.analysis.rows.refinement import (
+    ROWS,
+    Regrown,
+    choose_size,
+    compare_grown,
+    plan_rounds,
+    refine,
+    write_rows,
+)
+from dppca.common.analysis.rows.synthesis import synthesize
 from dppca.common.kernel.attestation.results import (
     Published,
     Result,
@@ -26,16 +36,6 @@ from dppca.common.kernel.privacy.composition import Round, compose_guarantee
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import Column
 from dppca.common.kernel.study import Study, require_continues, study_from_mapping
-from dppca.common.synthesis.refinement import (
-    ROWS,
-    Regrown,
-    choose_size,
-    compare_grown,
-    plan_rounds,
-    refine,
-    write_rows,
-)
-from dppca.common.synthesis.rows import synthesize
 from dppca.deploy.simulation.in_memory import make_parties, run_study
 from tests.support.noise import SeededEntropy
 from tests.support.studies import binary_of, categorical_of, make_study, numeric_of
