@@ -6,7 +6,8 @@ one that has the libraries. hypothesis draws few examples, always the same, and 
 A mutant is killed if a test fails, if nothing can be imported, or by the limit of time. Use::
 
     python3 tools/install.py pip install --no-deps --target build/mutmut mutmut==3.8.1 libcst
-    PYTHONPATH=build/mutmut nice .venv/bin/python -m tools.mutants common/kernel/privacy/laws.py TESTS ...
+    PYTHONPATH=build/mutmut nice .venv/bin/python -m tools.mutants common/kernel/privacy/laws.py
+    TESTS ...
 
 where TESTS are arguments of pytest, the fastest first; none that start processes.
 """

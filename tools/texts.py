@@ -2,8 +2,9 @@
 
 ``python -m tools.texts`` finds five kinds and imports nothing of what it reads. *Page*: templates,
 without tags. *Help*: docstrings of commands, texts of their options. *Key*: meanings of JSON keys,
-in `Annotated`. *Refusal*: what an error of `dppca.common.kernel.errors`, or of click, is given. *Line*:
-any other text of two words or more, printed or part of a refusal. A value is its ``{expression}``.
+in `Annotated`. *Refusal*: what an error of `dppca.common.kernel.errors`, or of click, is given.
+*Line*: any other text of two words or more, printed or part of a refusal. A value is its
+``{expression}``.
 """
 
 import ast

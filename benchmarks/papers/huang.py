@@ -3,8 +3,8 @@
 Noise is for a public bound on the norm of a row (1 in the proofs; dividing the rows by the bound is
 the same). Rows are split 80/20 by the seed; every accuracy is on the rows held out (the paper does
 not say on which). Linear machines with C = 1, but for PCA-DPSVM's sound form, whose C is that of
-the public rule (`dppca.common.analysis.estimators.base.penalty`); the contribution rate is 0.85 and delta
-1/n^2. Running times are those of libsvm's RBF machine, on all columns or on the components,
+the public rule (`dppca.common.analysis.estimators.base.penalty`); the contribution rate is 0.85 and
+delta 1/n^2. Running times are those of libsvm's RBF machine, on all columns or on the components,
 everything included.
 
 The paper's Sensorless (58,509 rows) and Covertype (580,000) are not in the data folder: a sample of

@@ -1,11 +1,11 @@
 """Zhang, Hao and Wang (2019), DPSVMDVP: accuracy against epsilon, rows and columns.
 
 An RBF machine (C = 1, gamma = 1/d) with noise on its dual variables, beside PrivateSVM as printed
-(C = 1 too) and as a sound form (C of the public rule, `dppca.common.analysis.estimators.base.penalty`), on
-rows held out. The figures' tables are not in the data folder: ``cod-rna`` (8 numeric columns) is
-replaced by the six numeric columns of Adult, and the "splice" whose table says 123 columns (its
-text says 60) by all 3,175 rows of LIBSVM's, 60 columns, of which 1,000 are held out as in the
-paper.
+(C = 1 too) and as a sound form (C of the public rule,
+`dppca.common.analysis.estimators.base.penalty`), on rows held out. The figures' tables are not in
+the data folder: ``cod-rna`` (8 numeric columns) is replaced by the six numeric columns of Adult,
+and the "splice" whose table says 123 columns (its text says 60) by all 3,175 rows of LIBSVM's, 60
+columns, of which 1,000 are held out as in the paper.
 
 There is no random subspace here: these methods keep all columns.
 """

@@ -18,8 +18,8 @@ values, so that a negative eigenvalue, which only noise makes, is sent with its 
   covers, so no epsilon holds and the label is `published-method`.
 - *Sound* (`sound_sites`): the site's release is the product's, sums and second moment of rows
   in the unit ball with exact noise for their joint sensitivity
-  (`dppca.common.kernel.privacy.sensitivity`, equation 8), and A_s its covariance about its own released
-  mean. All after that is computed from the release. Negative eigenvalues are left out.
+  (`dppca.common.kernel.privacy.sensitivity`, equation 8), and A_s its covariance about its own
+  released mean. All after that is computed from the release. Negative eigenvalues are left out.
 
 Local, then merged (Grammenos, Mendoza-Smith, Crowcroft and Mascolo 2020, the merge of two
 subspaces): site s sends ``U_k (n_s S_k)^(1/2)``, and what has come so far is merged with the next

@@ -1,8 +1,8 @@
 """What our release costs where a table's neighbour has one row more or less.
 
-The product's neighbours hold equally many rows and differ in one (`dppca.common.kernel.privacy`). Most
-makers of synthetic tables count otherwise: a neighbour has one row added or removed. To stand in
-one table, ours is calibrated for their relation, too.
+The product's neighbours hold equally many rows and differ in one (`dppca.common.kernel.privacy`).
+Most makers of synthetic tables count otherwise: a neighbour has one row added or removed. To stand
+in one table, ours is calibrated for their relation, too.
 
 The number of rows is then not public, so a release has one entry more, the count. A row adds its
 own entries to the packed vector, whatever the other rows are: with Q scalars within [-1/2, 1/2], q

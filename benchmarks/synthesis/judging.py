@@ -3,8 +3,8 @@
 A split s is ``numpy.random.default_rng(s).permutation(n)``: the first fifth is held out. Rows are
 compared with the training rows by tables of one, two and three attributes and by workload error
 (`dppca.common.analysis.comparison`); and machines that are trained on them, linear ones in the
-plain coding and boosted trees (`dppca.common.analysis.estimators.utility`), are tested on the real rows held
-out.
+plain coding and boosted trees (`dppca.common.analysis.estimators.utility`), are tested on the real
+rows held out.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -2,9 +2,9 @@
 
 Every attribute is cut into public cells: a binary's two values, a categorical's categories, and
 equal parts of a numeric's bounds ([-1, 1] for unit-ball rows). Pair tables use the schema's cells
-instead (`dppca.common.kernel.schema.cells`), with neighbouring cells merged. The distance of two tables is
-the total variation of their shares, ``1/2 sum |p - q|``: 0 for equal shares, 1 if no cell is
-shared.
+instead (`dppca.common.kernel.schema.cells`), with neighbouring cells merged. The distance of two
+tables is the total variation of their shares, ``1/2 sum |p - q|``: 0 for equal shares, 1 if no cell
+is shared.
 
 `compare_rows` judges rows by the mean of that distance over all pairs and over triples, numerics in
 at most `JUDGED_CELLS` cells, and by FLAIM's *workload error* (Maddock, Cormode and Maple 2024): the

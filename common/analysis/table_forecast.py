@@ -1,9 +1,9 @@
 """Forecast of two-way tables of synthetic rows: how far a study's noise puts them off.
 
 Only the schema and the noise enter: values are taken to be spread evenly, as in
-`dppca.common.analysis.estimators.relations`. A product of two attributes of weight w has noise with standard
-deviation s / w, as a share of the rows. Each cell of the pair's table then has noise of r times its
-share,
+`dppca.common.analysis.estimators.relations`. A product of two attributes of weight w has noise with
+standard deviation s / w, as a share of the rows. Each cell of the pair's table then has noise of r
+times its share,
 
     r^2 = (c_a c_b s / w)^2 + (c_a s_a)^2 + (c_b s_b)^2                                         (1)
 

@@ -517,7 +517,8 @@ class Study(BaseModel):
 def _check_aggregate(study: Study) -> None:
     """Raise `ValueError` where the numbers or names of a masked sum do not fit.
 
-    Keys are checked where a study begins (`dppca.common.kernel.aggregation.terms.Terms.from_study`).
+    Keys are checked where a study begins
+    (`dppca.common.kernel.aggregation.terms.Terms.from_study`).
     """
     colluders = study.privacy.colluders or 0
     identities, openers = study.identities or {}, study.openers or {}

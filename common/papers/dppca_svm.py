@@ -5,9 +5,9 @@ As printed, each entry of one triangle of ``A = X^T X / n`` gets Laplace noise o
     b = 2 d / (n epsilon)                                                                       (1)
 
 for an L1 sensitivity of 2d/n. That is valid for rows in the unit ball and loose: replacing one row
-moves the triangle by at most (d/sqrt(2) + 1)/n (`dppca.common.kernel.privacy.sensitivity`, equation 5), so
-A' really spends ``epsilon (d/sqrt(2) + 1) / (2d)``. The sound form adds the exact discrete Laplace
-for that smaller sensitivity.
+moves the triangle by at most (d/sqrt(2) + 1)/n (`dppca.common.kernel.privacy.sensitivity`, equation
+5), so A' really spends ``epsilon (d/sqrt(2) + 1) / (2d)``. The sound form adds the exact discrete
+Laplace for that smaller sensitivity.
 
 Limits: the components are private; the classifier is not
 (`dppca.common.papers.base.component_svm`), contrary to the paper's theorem 1.

@@ -7,10 +7,10 @@ Rows become pairs of features of a random, public basis::
 
 so that ``|phi(x)| = 1`` exactly for every x, and ``phi(x) phi(z)`` approximates the kernel
 ``exp(-gamma |x - z|^2)``. A linear machine without intercept is trained on them; replacing one row
-moves its weights by at most 2 C in L2 (`dppca.common.analysis.estimators.base.weight_noise`, equation 1,
-with r = 1) and so by at most ``2 C sqrt(2 m)`` in L1. This bound assumes that the features of all
-other rows are unchanged, so (1) is computed as a function of one row, to the last bit
-(`dppca.common.kernel.moments.rowwise`). As printed the Laplace noise has scale
+moves its weights by at most 2 C in L2 (`dppca.common.analysis.estimators.base.weight_noise`,
+equation 1, with r = 1) and so by at most ``2 C sqrt(2 m)`` in L1. This bound assumes that the
+features of all other rows are unchanged, so (1) is computed as a function of one row, to the last
+bit (`dppca.common.kernel.moments.rowwise`). As printed the Laplace noise has scale
 
     2^2.5 C sqrt(m) / epsilon                                                                   (2)
 

@@ -5,8 +5,8 @@ class's exit code. With ``--json`` standard output carries exactly one JSON docu
 or of the error. Progress goes to standard error, only on a terminal, and only after a second.
 
 All text for people goes through `say`, and every document through `emit`: invisible characters,
-such as the escape sequences of a terminal, are written as escapes (`dppca.common.kernel.documents.names`),
-because a study, a curator or a data file may contain them.
+such as the escape sequences of a terminal, are written as escapes
+(`dppca.common.kernel.documents.names`), because a study, a curator or a data file may contain them.
 """
 
 import io

@@ -63,8 +63,9 @@ def verify_file(
     now
         Aware; the clock's by default. Dates are shown against it, and decide nothing.
     uploads
-        Folder of the uploads, to add them up again (`dppca.common.kernel.attestation.sums.require_sum`);
-        for components only, else `SettingError`.
+        Folder of the uploads, to add them up again
+        (`dppca.common.kernel.attestation.sums.require_sum`); for components only, else
+        `SettingError`.
 
     Raises
     ------

@@ -1,10 +1,10 @@
 """Certificate authority for a study's parties, in a folder.
 
 A party's certificate carries its role and name as the URI ``urn:dppca:ROLE:NAME``
-(`dppca.common.kernel.identity.tls`); other parts of a certificate give no rights. Keys are generated
-where they are used: those of the authority, curator and operators here, an owner's at its site,
-which sends a signing request only. The authority takes the public key and the name from a request
-and always sets the role ``owner``, so a request cannot ask for more.
+(`dppca.common.kernel.identity.tls`); other parts of a certificate give no rights. Keys are
+generated where they are used: those of the authority, curator and operators here, an owner's at its
+site, which sends a signing request only. The authority takes the public key and the name from a
+request and always sets the role ``owner``, so a request cannot ask for more.
 
 A name has one key at a time: a second one is certified only in place of a named certificate.
 

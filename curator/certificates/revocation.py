@@ -3,8 +3,8 @@
 The list is a CRL in PEM, ``crl.pem``, that only grows; its number counts the versions. The
 authority writes it beside its key. The daemon reads it from its credentials folder
 (`dppca.curator.service.authenticator`), and any verifier of a file may read it too
-(`dppca.common.kernel.identity.revoked`). It does not tell readers when to fetch it again: ``nextUpdate``
-is the day on which the authority's own certificate expires.
+(`dppca.common.kernel.identity.revoked`). It does not tell readers when to fetch it again:
+``nextUpdate`` is the day on which the authority's own certificate expires.
 
 gRPC's Python interface cannot be given a CRL. A revoked party's handshake therefore succeeds, and
 the curator refuses every call that it makes, on connections that were open before too.

@@ -11,8 +11,9 @@ the noise edge, by bisection to 2 %. From it follow the smallest epsilon, ``k' D
 epsilon of ``rho = k'^2 Delta_2^2 / (2 sigma^2)`` for k' rows of a person, and the rows and owners
 needed at the requested epsilon: the noise of the pooled moments is in proportion to
 ``scale * sqrt(m) / n``, so if the scale is f times the scale that 0.9 allows, f times the rows of
-each owner compensate for it, or f^2 times the owners (`dppca.common.analysis.estimators.relations` has the
-same for ``trust: aggregate``). The squares of the mean's noise, which fall faster, are neglected.
+each owner compensate for it, or f^2 times the owners (`dppca.common.analysis.estimators.relations`
+has the same for ``trust: aggregate``). The squares of the mean's noise, which fall faster, are
+neglected.
 """
 
 from collections.abc import Callable, Mapping

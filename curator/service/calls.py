@@ -13,11 +13,11 @@ party are limited, and so are its messages on their way in, so that it does not 
 together have fewer of both than there are: operators always find a place. Source: gRPC over HTTP/2
 (doc/PROTOCOL-HTTP2.md) makes no difference between one request and a stream that ends after one.
 
-A handler works on values and raises errors of `dppca.common.kernel.errors`. `unary` and `server_stream`
-identify its caller from the certificate alone, check the role before reading a request, and turn
-every exception into a status by `dppca.common.transport.status`. Only this module, ``main`` and the
-coordinator's work on a study catch exceptions of any kind. Details go to the log, constants to the
-caller.
+A handler works on values and raises errors of `dppca.common.kernel.errors`. `unary` and
+`server_stream` identify its caller from the certificate alone, check the role before reading a
+request, and turn every exception into a status by `dppca.common.transport.status`. Only this
+module, ``main`` and the coordinator's work on a study catch exceptions of any kind. Details go to
+the log, constants to the caller.
 
 `MetricsInterceptor` counts the calls of the two services; it does not read their contents. The code
 that wraps a gRPC handler sees how the call ends: its status code and the trailer that names the

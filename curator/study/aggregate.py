@@ -1,18 +1,18 @@
 """Joint components from the owners' noised releases: pure, one vector in memory at a time.
 
 Theory. Releases are integers modulo 2**64, and so is their sum: it does not depend on an order.
-`dppca.common.kernel.privacy.mechanisms` keeps a true sum within 63 bits, so it is read back exactly. With
-``trust: aggregate`` the releases are masked, and the openings remove the masks from their sum only
-(`dppca.common.kernel.aggregation.pooling`). Dividing by the public number of rows gives raw moments of all
-rows together; pooling *raw* moments keeps the variance between the owners' means. The mean of the
-owners' own covariances (``within``; Gu et al. 2022, algorithm 1, step 5) is a sum of floats and so
-is formed in the order of names.
+`dppca.common.kernel.privacy.mechanisms` keeps a true sum within 63 bits, so it is read back
+exactly. With ``trust: aggregate`` the releases are masked, and the openings remove the masks from
+their sum only (`dppca.common.kernel.aggregation.pooling`). Dividing by the public number of rows
+gives raw moments of all rows together; pooling *raw* moments keeps the variance between the owners'
+means. The mean of the owners' own covariances (``within``; Gu et al. 2022, algorithm 1, step 5) is
+a sum of floats and so is formed in the order of names.
 
 Everything here is post-processing of private data: it costs nothing. The noise edge is simulated
 from a seed, the study's digest, so that every holder of the releases computes the same bytes.
 
-`dppca.common.kernel.privacy.composition` gives the guarantee of the federation, over all owners of the
-study.
+`dppca.common.kernel.privacy.composition` gives the guarantee of the federation, over all owners of
+the study.
 """
 
 from collections.abc import Iterable, Sequence

@@ -48,8 +48,8 @@ def continue_chain(
     """Replace the recorded chain by another; return None if it is the recorded one, or none is.
 
     ``known`` is the digest of the releases that the owner's ledger knows
-    (`dppca.common.kernel.documents.messages.accounts_for`). `ChainError` is raised if the ledger does not
-    know every release that is held, `InputError` if no ledger can have such a length.
+    (`dppca.common.kernel.documents.messages.accounts_for`). `ChainError` is raised if the ledger
+    does not know every release that is held, `InputError` if no ledger can have such a length.
     """
     if not 0 <= chain.length <= MAX_LEDGER_LENGTH:
         raise InputError(f"a ledger of {chain.length} entries from {owner}")

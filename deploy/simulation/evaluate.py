@@ -9,8 +9,9 @@ Variance captured
     the noise cost nothing. Any k orthonormal directions are between 0 and 1 (Ky Fan).
 Accuracy
     Share of held-out rows that the linear SVM and the boosted trees of
-    `dppca.common.analysis.estimators.utility` classify correctly, trained on real rows (train on real, test
-    on real: ``trtr``) and on synthetic ones (``tstr``). Rows without a known target do not count.
+    `dppca.common.analysis.estimators.utility` classify correctly, trained on real rows (train on
+    real, test on real: ``trtr``) and on synthetic ones (``tstr``). Rows without a known target do
+    not count.
 Tables
     How far decoded synthetic rows are from the training rows, by
     `dppca.common.analysis.comparison.compare_rows`, and how far held-out real rows are: as these

@@ -1,9 +1,9 @@
 """Parties of a simulated study in one process: releases, admission, openings, pooling.
 
-The parties' own code takes every step (`dppca.owner.ledger.path`, `dppca.common.kernel.aggregation`,
-`dppca.curator.study`), in their order, on values in memory. Steps that need more than one process
-are missing: certificates, the wire, files, and the ledger. So no owner is charged: a reservation is
-made for the receipt, and no ledger holds it.
+The parties' own code takes every step (`dppca.owner.ledger.path`,
+`dppca.common.kernel.aggregation`, `dppca.curator.study`), in their order, on values in memory.
+Steps that need more than one process are missing: certificates, the wire, files, and the ledger. So
+no owner is charged: a reservation is made for the receipt, and no ledger holds it.
 
 With ``trust: aggregate`` the owners get temporary keys, and the sums are masked, voted on and
 opened as in the field; but this process sees everything, the bare sums too.

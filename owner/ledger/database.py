@@ -103,7 +103,7 @@ class LedgerReceipt(Protocol):
 
 
 class NoisedRelease(Protocol):
-    """A release with its noise: of moments (`dppca.common.kernel.privacy.release`) or of a model."""
+    """A noised release: of moments (`dppca.common.kernel.privacy.release`) or of a model."""
 
     @property
     def digest(self) -> str:

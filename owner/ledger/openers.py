@@ -11,8 +11,8 @@ Rules
 3. It opens the set that it voted for, if it voted.
 4. A study's document is voted for, and opened, with one key.
 
-So one set at most is ever opened for a study and for a key. `dppca.common.kernel.aggregation.opening` says
-why that is enough against a lying curator.
+So one set at most is ever opened for a study and for a key.
+`dppca.common.kernel.aggregation.opening` says why that is enough against a lying curator.
 
 Limits: a ledger from before an opening, restored with its key and taken for the newest, can be
 asked for a second set. So keys are destroyed with their use and belong in no backup.

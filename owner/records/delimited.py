@@ -5,10 +5,10 @@ lines, and lines that leave a quote open, are rows too. No line changes how anot
 the number of rows does not depend on their content. Missing fields of a row are missing values,
 surplus fields are ignored, a line is read up to `LINE_BYTES`. `check` reports such rows.
 
-Every cell is read as bytes; only `dppca.common.kernel.schema.columns` interprets it. The file is read in
-blocks of whole lines. pyarrow parses the blocks that allow only one reading, and refuses those with
-a wrong number of fields; the others are parsed line by line, with the same result for lines that
-both can parse.
+Every cell is read as bytes; only `dppca.common.kernel.schema.columns` interprets it. The file is
+read in blocks of whole lines. pyarrow parses the blocks that allow only one reading, and refuses
+those with a wrong number of fields; the others are parsed line by line, with the same result for
+lines that both can parse.
 """
 
 import re

@@ -7,8 +7,8 @@ syntax there. It is refused here before, with an explanation.
 Nothing is set that the query's own result could depend on, such as the time zone or the order of
 dates: it gives what it gives in a client. Only its outer columns are brought to one form. A column
 is selected as it is if the driver's type for it can hold any value of the column, and as the text
-that the database writes otherwise (`Dialect`). Only `dppca.common.kernel.schema.columns` interprets a
-cell, from that value or text.
+that the database writes otherwise (`Dialect`). Only `dppca.common.kernel.schema.columns` interprets
+a cell, from that value or text.
 """
 
 import re

@@ -130,8 +130,8 @@ def cast_vote(
 ) -> Vote:
     """Vote for a set, and record in the ledger that no other set can be voted for or opened.
 
-    Raises as `dppca.common.kernel.aggregation.opening.vote`, and `OpeningRefusedError` if the ledger is
-    bound to another set.
+    Raises as `dppca.common.kernel.aggregation.opening.vote`, and `OpeningRefusedError` if the
+    ledger is bound to another set.
     """
     bound = opener.record(ledger.history()).bound
     ballot = vote(
@@ -158,9 +158,9 @@ def open_once(
 ) -> None:
     """Open a set: store the sums of this site's streams over it, then destroy the opener key.
 
-    Raises as `dppca.common.kernel.aggregation.opening.open_set`, and `OpeningRefusedError` if the ledger
-    is bound to another set. Raise `SettingError` if the sums are stored but the key cannot be
-    destroyed; the next command tries again.
+    Raises as `dppca.common.kernel.aggregation.opening.open_set`, and `OpeningRefusedError` if the
+    ledger is bound to another set. Raise `SettingError` if the sums are stored but the key cannot
+    be destroyed; the next command tries again.
     """
     bound = opener.record(ledger.history()).bound
     sums = open_set(

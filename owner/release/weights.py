@@ -1,7 +1,8 @@
 """A released classifier: its request, its cost, and its noise.
 
-Output perturbation of a linear support vector machine (`dppca.common.analysis.estimators.base.weight_noise`,
-which holds the sensitivity and its proof) on the site's rows in the joint components:
+Output perturbation of a linear support vector machine
+(`dppca.common.analysis.estimators.base.weight_noise`, which holds the sensitivity and its proof) on
+the site's rows in the joint components:
 
 * Every row takes part. A target that is missing or unknown is coded by the schema's public rule,
   as it was in the contribution, so the number of rows is the public one, and no row can decide
@@ -11,8 +12,8 @@ which holds the sensitivity and its proof) on the site's rows in the joint compo
   binary and c categorical attributes other than the target, the largest norm of their coded rows;
   1 for unit-ball rows. R is public, and the map of one row depends on that row alone, to the last
   bit: the projection is an exact integer product, and each later step is one operation on the row's
-  own numbers at a time (`dppca.common.kernel.moments.rowwise`). The proof takes all other rows to be
-  equal.
+  own numbers at a time (`dppca.common.kernel.moments.rowwise`). The proof takes all other rows to
+  be equal.
 * A constant column a = 1 makes the intercept, regularised like the others. Replacing one row moves
   the exact weights by at most ``2 C sqrt(R^2 + a^2)``; replacing `max_rows_per_person` rows moves
   them by at most that many times as much.
@@ -268,8 +269,8 @@ def plan_release(
     """Plan the release from public numbers.
 
     Raise `SettingError` or `RangeError` as `dppca.owner.models.training.feature_space` and
-    `dppca.common.analysis.estimators.base.weight_noise.plan_weights` do, `DataError` if there are fewer rows
-    than components, `ArtefactError` if the components are not finite.
+    `dppca.common.analysis.estimators.base.weight_noise.plan_weights` do, `DataError` if there are
+    fewer rows than components, `ArtefactError` if the components are not finite.
     """
     study, terms = model_request.study, model_request.terms
     row_norm = study.table.largest_norm(without=terms.target)

@@ -98,8 +98,8 @@ def model_path(site: Site, name: str, target: str, kind: str) -> Path:
     """Default path of a study's model.
 
     ``target`` is the attribute's name, chosen by the study's author, so
-    `dppca.common.kernel.documents.names.file_part` encodes it; ``kind`` is this software's word for the
-    kind of model.
+    `dppca.common.kernel.documents.names.file_part` encodes it; ``kind`` is this software's word for
+    the kind of model.
     """
     return site.study_folder(name) / f"model-{file_part(target)}-{kind}.skops"
 
@@ -110,8 +110,8 @@ def kept_result(site: Site, study: Study) -> tuple[Result, bytes]:
     The result of a study that continues another has the other with it. Raise `NotReadyError` if it
     is not kept, or the one that it continues is not; `ArtefactError`, `ReceiptError`,
     `SignatureError` or `AlteredError` if their verification fails
-    (`dppca.common.kernel.attestation.verify`): they are not used; `ContradictionError` if they leave out
-    this site's contribution.
+    (`dppca.common.kernel.attestation.verify`): they are not used; `ContradictionError` if they
+    leave out this site's contribution.
     """
     path = components_path(site, study.name)
     try:

@@ -1,8 +1,8 @@
 """Relations in a study's result that exceed its noise, as figures and in words.
 
 Before a study it is unknown how much of its bounds a numeric fills, so the warning of
-`dppca.common.analysis.estimators.relations` assumes that it fills them. A result shows more, at no privacy
-cost: `dppca.common.analysis.field.visibility` judges the released moments.
+`dppca.common.analysis.estimators.relations` assumes that it fills them. A result shows more, at no
+privacy cost: `dppca.common.analysis.field.visibility` judges the released moments.
 """
 
 from collections.abc import Sequence

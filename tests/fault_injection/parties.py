@@ -6,10 +6,10 @@
     owner-2 ── relay ──┼── curator ── operator
     owner-3 ── relay ──┘
 
-A process that is held at a step (`dppca.common.kernel.durable.checkpoints`) is stopped, as ``/proc`` shows;
-a relay cuts and slows links; a full disk is a limit on the size of files (``RLIMIT_FSIZE`` 0); a
-wrong clock is `tests.support.skewed`. The curator's clock is moved two days past every deadline,
-so that no study waits for one. Linux only.
+A process that is held at a step (`dppca.common.kernel.durable.checkpoints`) is stopped, as
+``/proc`` shows; a relay cuts and slows links; a full disk is a limit on the size of files
+(``RLIMIT_FSIZE`` 0); a wrong clock is `tests.support.skewed`. The curator's clock is moved two days
+past every deadline, so that no study waits for one. Linux only.
 
 A data set's budget is exactly the study's cost: a second charge would be seen, and refused too.
 """

@@ -1,7 +1,7 @@
 """DP-SVM: a linear support vector machine that may leave its site.
 
-Output perturbation (`dppca.common.analysis.estimators.base.weight_noise`): rows of norm at most R get one
-more column with a constant a, whose weight, the intercept, is regularised like the others;
+Output perturbation (`dppca.common.analysis.estimators.base.weight_noise`): rows of norm at most R
+get one more column with a constant a, whose weight, the intercept, is regularised like the others;
 replacing one row then moves the exact minimiser by at most
 
     2 C sqrt(R^2 + a^2)                                                                         (1)

@@ -74,9 +74,9 @@ def judge_relations(
 ) -> Relations | None:
     """Compare a study's noise with rule (1).
 
-    ``calibration`` is the study's, by `dppca.common.kernel.privacy.release.calibrate`; ``owner_rows`` are
-    the rows of each owner that takes part, all at least 1. Return None for rows of the unit ball
-    and for a single attribute.
+    ``calibration`` is the study's, by `dppca.common.kernel.privacy.release.calibrate`;
+    ``owner_rows`` are the rows of each owner that takes part, all at least 1. Return None for rows
+    of the unit ball and for a single attribute.
     """
     layout = study.table.layout
     if layout.unit_ball or len(layout.groups) < 2:

@@ -76,9 +76,9 @@ class LinearRule:
 
     A coded row in real units is ``z 2^-14`` for integers ``|z_j| <= 2^14``, because no schema has a
     finer grid. Its score is ``sum a_j z_j + c 2^14``, with a and c weights that were rounded once
-    to a public grid: an exact integer (`dppca.common.kernel.moments.rowwise`). The label follows from the
-    signs or the largest of such scores, and thus from the row alone: the other rows of a batch,
-    their number, BLAS and its threads have no effect. Replacing one row of a table therefore
+    to a public grid: an exact integer (`dppca.common.kernel.moments.rowwise`). The label follows
+    from the signs or the largest of such scores, and thus from the row alone: the other rows of a
+    batch, their number, BLAS and its threads have no effect. Replacing one row of a table therefore
     changes the label of that row and no other. ``classes`` are sorted, shape (K,). ``weights`` has
     one machine for two classes (positive for the second), else K; the last column is c.
     """

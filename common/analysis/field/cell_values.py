@@ -135,8 +135,8 @@ def draw_in_cells(
 ) -> list[Column]:
     """Replace codes of cells by values in the columns of numerics with ``products: bins``.
 
-    ``columns`` come from `dppca.common.kernel.schema.decoding.decode_columns`. The shares of their codes
-    decide the spread of the values.
+    ``columns`` come from `dppca.common.kernel.schema.decoding.decode_columns`. The shares of their
+    codes decide the spread of the values.
     """
     drawn = list(columns)
     for index, (cells, kind) in enumerate(

@@ -46,8 +46,8 @@ def grow_trees(
 ) -> list[dict[str, Any]]:
     """Grow trees that predict a target, as entries of a schema's ``tables``.
 
-    ``columns`` are rows' values, as `dppca.common.kernel.schema.encode` takes them. ``seed`` decides which
-    attributes and rows each tree takes. A tree has fewer leaves if no split is left.
+    ``columns`` are rows' values, as `dppca.common.kernel.schema.encode` takes them. ``seed``
+    decides which attributes and rows each tree takes. A tree has fewer leaves if no split is left.
     """
     rng = Random(seed)  # noqa: S311 - it protects nothing
     rows, index = row_codes(schema, columns), schema.find_index(target)

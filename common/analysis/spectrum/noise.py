@@ -26,7 +26,7 @@ from dppca.common.kernel.schema.layout import Layout
 
 
 class NoiseShape(Protocol):
-    """A continuous law of noise for simulations; implemented in `dppca.common.kernel.privacy.laws`."""
+    """A continuous law of noise for simulations; it is in `dppca.common.kernel.privacy.laws`."""
 
     def standard(
         self, shape: int | tuple[int, ...], rng: np.random.Generator

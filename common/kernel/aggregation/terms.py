@@ -35,8 +35,8 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 class OfferedKey:
     """An opener's key for one study.
 
-    ``public`` has 1216 bytes (`dppca.common.kernel.aggregation.seals`); ``signature`` over it is the
-    opener's own (DER), for `Purpose.OPENER`.
+    ``public`` has 1216 bytes (`dppca.common.kernel.aggregation.seals`); ``signature`` over it is
+    the opener's own (DER), for `Purpose.OPENER`.
     """
 
     public: bytes

@@ -2,8 +2,8 @@
 
 `dppca.common.kernel.signing` describes their form and their purposes.
 
-Limits: nothing here holds a trusted time; `dppca.common.kernel.attestation.parties` describes the effect
-on certificates that have ended or are revoked.
+Limits: nothing here holds a trusted time; `dppca.common.kernel.attestation.parties` describes the
+effect on certificates that have ended or are revoked.
 """
 
 from dataclasses import dataclass

@@ -2,8 +2,8 @@
 
 A cell of a CSV file is written exactly as it is, for programs read CSV too and a quote in front
 would be another label. A study cannot have labels or names that a spreadsheet may run as formulas
-(`dppca.common.kernel.documents.names`); a file from elsewhere may: its table is refused as CSV and can be
-written as Parquet.
+(`dppca.common.kernel.documents.names`); a file from elsewhere may: its table is refused as CSV and
+can be written as Parquet.
 """
 
 from __future__ import annotations
@@ -65,8 +65,9 @@ def signed_writer(
     """Write a table that leaves; it gets its name and its envelope once the block ends well.
 
     The suffix of ``path`` decides the format; ``fields`` is the Arrow schema without metadata;
-    ``claims`` come from `dppca.common.kernel.attestation.tables.make_claims`, with the form; ``mode`` has
-    the permissions of the files, before the process's mask. Raise as `labelled_writer`.
+    ``claims`` come from `dppca.common.kernel.attestation.tables.make_claims`, with the form;
+    ``mode`` has the permissions of the files, before the process's mask. Raise as
+    `labelled_writer`.
     """
     schema = with_metadata(fields, label_inside(claims))
     with (

@@ -134,8 +134,8 @@ def differing_keys(ours: Mapping[str, object], theirs: Mapping[str, object]) -> 
     """Keys whose values differ in two documents, ascending; of an object within, as ``KEY.KEY``.
 
     Values are compared as text: 1, 1.0 and true are equal numbers, but not one document. Whole
-    numbers that are text today (`dppca.common.kernel.documents.amounts.whole`) were numbers in 0.1.0: both
-    are the same.
+    numbers that are text today (`dppca.common.kernel.documents.amounts.whole`) were numbers in
+    0.1.0: both are the same.
     """
     for key in sorted({*ours, *theirs}):
         mine, other = ours.get(key), theirs.get(key)

@@ -1,9 +1,9 @@
 """Exact moments: sums of coded rows and of their products, in integers.
 
-Rows are integers (`dppca.common.kernel.schema.coding`), so their sums and sums of products are integers,
-the same in any order, batching and thread count. `compute_moments` takes coded rows;
-`dppca.common.kernel.moments.accumulation` codes and adds rows block by block. No released number
-is affected by floating-point error: see `dppca.common.kernel.moments.gram`.
+Rows are integers (`dppca.common.kernel.schema.coding`), so their sums and sums of products are
+integers, the same in any order, batching and thread count. `compute_moments` takes coded rows;
+`dppca.common.kernel.moments.accumulation` codes and adds rows block by block. No released number is
+affected by floating-point error: see `dppca.common.kernel.moments.gram`.
 """
 
 from __future__ import annotations

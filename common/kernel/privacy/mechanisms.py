@@ -1,7 +1,7 @@
 """Calibration: integers of a noise law from a privacy parameter; and addition of the noise.
 
-A vector of integer sums, with noise of a law of `dppca.common.kernel.privacy.laws` in each entry, is
-private at the cost that the law gives. Computed widths are rounded up, so the nominal epsilon or
+A vector of integer sums, with noise of a law of `dppca.common.kernel.privacy.laws` in each entry,
+is private at the cost that the law gives. Computed widths are rounded up, so the nominal epsilon or
 rho that is charged is never below the cost. A width that is set by hand is rounded *down*, and its
 own cost is charged, rounded up to 12 decimals; the figure that a paper prints for it stands beside
 the charge and has no effect.

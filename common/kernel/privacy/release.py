@@ -3,9 +3,9 @@
 Theory: the packed vector of exact integer sums (`dppca.common.kernel.moments.moments`) changes by
 at most ``k * l1`` in L1 and ``k**2 * l2_squared`` in squared L2 when ``k`` rows of the owner are
 replaced (`dppca.common.kernel.privacy.sensitivity`); integer noise calibrated to that
-(`dppca.common.kernel.privacy.mechanisms`) makes the whole vector differentially private at once. The noise
-is drawn once; the vector is complete before the first byte leaves; the same bytes are sent again
-and again.
+(`dppca.common.kernel.privacy.mechanisms`) makes the whole vector differentially private at once.
+The noise is drawn once; the vector is complete before the first byte leaves; the same bytes are
+sent again and again.
 """
 
 import hashlib

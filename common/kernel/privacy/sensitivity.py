@@ -64,9 +64,9 @@ x and y on either side of it then move the products by as little as one likes, a
 Corners alone, at which a scalar that does not flip keeps its cell, would be too few: a row of seven
 scalars with six histograms has one unit less of L1 at its best corner than such rows attain.
 
-Tables. Each of K partitions of all possible rows (`dppca.common.kernel.schema.partitions`) has the number
-of rows in each of its cells released, times t. A replaced row leaves one cell and enters another,
-or stays in its cell, independently of its other changes:
+Tables. Each of K partitions of all possible rows (`dppca.common.kernel.schema.partitions`) has the
+number of rows in each of its cells released, times t. A replaced row leaves one cell and enters
+another, or stays in its cell, independently of its other changes:
 
     L1 <= (6) + 2 t K,          L2^2 <= (6) + 2 t^2 K.                                          (9)
 

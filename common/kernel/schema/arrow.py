@@ -44,7 +44,7 @@ def decoded_fields(schema: Schema) -> Any:
 
 
 def decoded_array(attribute: Attribute, column: Column) -> Any:
-    """Convert values from `dppca.common.kernel.schema.decoding.decode_columns` to an Arrow array."""
+    """Turn values of `dppca.common.kernel.schema.decoding.decode_columns` to an Arrow array."""
     labels, kind = list_labels(attribute), decoded_type(attribute)
     if labels is None and not isinstance(attribute, Date):
         return _numbers(column, kind)

@@ -154,9 +154,9 @@ class Numeric(_Strict):
     says otherwise.
 
     ``bins``, ``integer``, ``spikes`` and ``missing`` define the numeric's cells
-    (`dppca.common.kernel.schema.cells`): rows are counted in them and synthetic values are drawn from
-    them. A document without the fields from ``score`` on has the same bytes and digest as before
-    these fields existed.
+    (`dppca.common.kernel.schema.cells`): rows are counted in them and synthetic values are drawn
+    from them. A document without the fields from ``score`` on has the same bytes and digest as
+    before these fields existed.
 
     Attributes
     ----------

@@ -87,7 +87,7 @@ def encode(frame: Any, schema: Schema) -> NDArray[np.float64]:
 
 
 def read_frame(frame: Any, schema: Schema) -> list[Column]:
-    """Return the columns of a table as `dppca.common.kernel.schema.encode` takes them, one per attribute.
+    """Return a table's columns as `dppca.common.kernel.schema.encode` takes them, by attribute.
 
     The rules are those for a site's file: no value is refused, and missing or unknown ones stay
     marked (`warn_of_rules` counts them). Parameters and errors are as for `encode`.

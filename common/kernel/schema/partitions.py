@@ -8,7 +8,8 @@ it has.
 The cell of a row depends on the row and the schema alone, by comparisons of integers:
 
 * a label enters by its code;
-* a numeric enters a table, and a tree's target, by its own cells (`dppca.common.kernel.schema.cells`);
+* a numeric enters a table, and a tree's target, by its own cells
+  (`dppca.common.kernel.schema.cells`);
 * a numeric with ``cells: K`` enters by K parts of its coded range, of equal width on its scale;
 * a numeric enters a split by its coded integer, which is compared with that of the threshold.
 

@@ -11,8 +11,8 @@ denominator: the choice is epsilon-private.
 **Exactness.** Take a candidate uniformly and keep it with probability ``exp(-(u_max - u_i) / b)``,
 else begin again: the kept candidate has the law (1). A geometric variable G, ``P(G >= g) = exp(-g /
 b)``, decides by ``G >= u_max - u_i``, and the sampler draws G exactly
-(`dppca.common.kernel.privacy.noise.sampler`). All numbers are integers, and no table of probabilities is
-needed.
+(`dppca.common.kernel.privacy.noise.sampler`). All numbers are integers, and no table of
+probabilities is needed.
 
 Limits: as in `sampler`, the time depends on the draws; the mean number of candidates taken is at
 most K.

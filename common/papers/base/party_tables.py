@@ -2,8 +2,8 @@
 
 An array has one column per attribute of the schema: numbers for numerics, codes 0, 1, ... of the
 labels for binaries and categoricals. The federation codes any row by rule and counts its
-corrections (`dppca.common.kernel.schema.coding`); the estimators refuse rows outside the schema, so that
-they fit exactly the rows given.
+corrections (`dppca.common.kernel.schema.coding`); the estimators refuse rows outside the schema, so
+that they fit exactly the rows given.
 
 Limits: arrays in memory. The parties are ordered by name.
 """

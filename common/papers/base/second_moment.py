@@ -5,8 +5,8 @@ noised and mirrored. All computation is on ``X / R`` and scaled back.
 
 Rows become integers in the unit ball on the grid ``2^-g``, rounded toward zero; sums of their
 products are exact integers, and one replaced row changes them by at most ``d/sqrt(2) + 1`` in L1
-and ``sqrt(2)`` in L2 (`dppca.common.kernel.privacy.sensitivity`, equation 5); the noise is the discrete
-one of `dppca.common.kernel.privacy.mechanisms`, in integers, from the caller's entropy.
+and ``sqrt(2)`` in L2 (`dppca.common.kernel.privacy.sensitivity`, equation 5); the noise is the
+discrete one of `dppca.common.kernel.privacy.mechanisms`, in integers, from the caller's entropy.
 
 Limits: the columns are not centred, as in the papers; centre them by public numbers. The matrix may
 be indefinite.

@@ -1,8 +1,8 @@
 """Tables as codes of few values, for counting: labels, and cells of numerics.
 
-A label is a value. A numeric's values are the schema's cells (`dppca.common.kernel.schema.cells`) or, if
-there are more than ``n_bins`` of them, ``n_bins`` of equal width on the score's scale. Nothing is
-taken from rows. A synthetic number is spread evenly over its cell.
+A label is a value. A numeric's values are the schema's cells (`dppca.common.kernel.schema.cells`)
+or, if there are more than ``n_bins`` of them, ``n_bins`` of equal width on the score's scale.
+Nothing is taken from rows. A synthetic number is spread evenly over its cell.
 """
 
 from __future__ import annotations

@@ -4,12 +4,12 @@
 the paper averages those (``within``), which drops the variance between the parties' means; pooling
 the raw moments first keeps it.
 
-The released form is the federation's path (`dppca.common.kernel.privacy.release`) without its documents:
-integer rows, exact packed sums, integer noise for their joint sensitivity, sums of noised vectors.
-The noise can also be drawn *once*, on the parties' sum: one replaced row moves the sum no more than
-it moves its party's part, so it costs the same and its variance is m times smaller. But the party
-that adds the parts sees them without noise. The federation's curator must not; this requires
-summation that hides the parts, or a curator who may see rows.
+The released form is the federation's path (`dppca.common.kernel.privacy.release`) without its
+documents: integer rows, exact packed sums, integer noise for their joint sensitivity, sums of
+noised vectors. The noise can also be drawn *once*, on the parties' sum: one replaced row moves the
+sum no more than it moves its party's part, so it costs the same and its variance is m times
+smaller. But the party that adds the parts sees them without noise. The federation's curator must
+not; this requires summation that hides the parts, or a curator who may see rows.
 
 The printed form draws Laplace noise of scale ``2 p / (n_i epsilon)`` in floating point, on every
 entry of mean and second moment. Step 2 of the algorithm noises all p^2 entries of the latter, so

@@ -15,9 +15,9 @@ pMSE
     rows are drawn from a model fitted to these very real rows; here they are drawn from the joint
     model.) Features: coded columns, and their products two by two if these are at most 300.
 Train on synthetic, test on real
-    `dppca.common.analysis.estimators.utility`, tested on the site's rows whose target is known. Beside it:
-    training on four fifths of those rows and testing on the fifth, in turn, and always answering
-    the commonest class; and boosted trees, those of the real rows on one fifth.
+    `dppca.common.analysis.estimators.utility`, tested on the site's rows whose target is known.
+    Beside it: training on four fifths of those rows and testing on the fifth, in turn, and always
+    answering the commonest class; and boosted trees, those of the real rows on one fifth.
 Tables of three, workload
     `compare_rows` of the samples, beside the same of two halves of the real one.
 Distances

@@ -29,9 +29,14 @@ BREACHES = {
     "curator/added_side.py": ("import dppca.owner.site.config", "the sides do not know each other"),
     "common/kernel/schema/added_shared.py": ("import dppca.curator.config", "knows neither side"),
     "common/added_room.py": ("", "Layers of common"),
-    "common/numerics/added_layer.py": (
+    "common/kernel/added_transport.py": ("import dppca.common.transport", "Layers of common"),
+    "common/kernel/moments/added_layer.py": (
         "import dppca.common.kernel.attestation.tables",
-        "Layers of common",
+        "Layers of the kernel",
+    ),
+    "common/analysis/field/added_layer.py": (
+        "import dppca.common.analysis.rows.synthesis",
+        "Layers of what computes from releases",
     ),
     "curator/study/added_climb.py": ("import dppca.curator.store", "Layers of the curator"),
     "owner/ledger/added_climb.py": ("import dppca.owner.release", "Layers of the owner"),

@@ -1,9 +1,9 @@
 """Base of the private classifiers: checks before, predictions after.
 
-``fit`` checks rows and target (`dppca.common.analysis.estimators.base.inputs`) and passes them to ``_fit``,
-which sets the fitted attributes and ``guarantee_``. Predictions are the sign of one score, or the
-largest of several for more than two classes. Rows for prediction may exceed the declared norm:
-privacy was settled when the model was fitted.
+``fit`` checks rows and target (`dppca.common.analysis.estimators.base.inputs`) and passes them to
+``_fit``, which sets the fitted attributes and ``guarantee_``. Predictions are the sign of one
+score, or the largest of several for more than two classes. Rows for prediction may exceed the
+declared norm: privacy was settled when the model was fitted.
 
 The site's own machine, which some methods train on rows without noise, is libsvm's support vector
 machine (``rbf``) or liblinear's with the squared hinge loss (``linear``: a primal solver that

@@ -12,8 +12,8 @@ change. It clips nothing, fills nothing in, and never runs without noise instead
 
 A refusal depends on rows. It reveals something about them to its observers, and so does a fit that
 succeeds; the guarantee covers the fitted values, not the fact of fitting. The federation's coding
-is total for that reason (``dppca.common.kernel.schema.coding``); the estimators are for the user's own
-tables.
+is total for that reason (``dppca.common.kernel.schema.coding``); the estimators are for the user's
+own tables.
 """
 
 from collections.abc import Sequence
@@ -39,9 +39,10 @@ def check_rows(
 ) -> NDArray[np.float64]:
     """Return rows to transform or predict, shape (n_rows, d), with the fitted columns.
 
-    With a schema, frames with its columns are read by `dppca.common.analysis.estimators.base.named_frames`.
-    Raise `DataError` if values are missing or infinite or the columns differ from the fitted ones,
-    and scikit-learn's `NotFittedError` before a fit.
+    With a schema, frames with its columns are read by
+    `dppca.common.analysis.estimators.base.named_frames`. Raise `DataError` if values are missing or
+    infinite or the columns differ from the fitted ones, and scikit-learn's `NotFittedError` before
+    a fit.
     """
     check_is_fitted(estimator)
     rows = read_named(estimator, X, schema, reset=False)

@@ -3,9 +3,9 @@
 C = 1, libsvm's default, is far too large once noise is added: the noise grows with C without limit,
 the weights only until the machine fits. Choosing C by trying several values on the rows costs
 privacy; computing it from public numbers costs none. Let the noise on each weight have the
-deviation ``v s`` with ``s = 2 C r`` (`dppca.common.analysis.estimators.base.weight_noise`, equation 1),
-where v depends only on epsilon, delta, and the numbers of weights and of machines. Against any w0
-of norm B/r, whose scores are at most B, the mean hinge loss of the released weights exceeds the
+deviation ``v s`` with ``s = 2 C r`` (`dppca.common.analysis.estimators.base.weight_noise`, equation
+1), where v depends only on epsilon, delta, and the numbers of weights and of machines. Against any
+w0 of norm B/r, whose scores are at most B, the mean hinge loss of the released weights exceeds the
 loss of w0 in expectation by at most
 
     B^2 / (2 n C r^2)  +  2 C r^2 v                                                             (1)

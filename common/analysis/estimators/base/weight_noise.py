@@ -8,8 +8,8 @@ minimiser by at most
 
 in L2: the objective is 1-strongly convex and a row's loss has slope at most C r, before and after.
 The release starts not from w* but from the solver's w, within tau of it
-(`dppca.common.analysis.estimators.base.hinge`), rounded to a public grid of step h, which moves it by at
-most ``h sqrt(D) / 2``. For two neighbours together
+(`dppca.common.analysis.estimators.base.hinge`), rounded to a public grid of step h, which moves it
+by at most ``h sqrt(D) / 2``. For two neighbours together
 
     D2 = s + 2 tau + h sqrt(D)     in L2,    sqrt(D) D2     in L1                               (2)
 
@@ -20,13 +20,13 @@ divided evenly over the machines.
 
 Floating point. (1) compares two tables that differ in one row: the *features* of every other row
 must be the same numbers in both, so each caller computes them as a function of one row alone
-(`dppca.common.kernel.moments.rowwise`); their deviation from real arithmetic then has no effect. Signs
-and scaling act on one number at a time. Everything else that depends on many rows is in the
+(`dppca.common.kernel.moments.rowwise`); their deviation from real arithmetic then has no effect.
+Signs and scaling act on one number at a time. Everything else that depends on many rows is in the
 weights, and within tau: the solver's bound counts its own rounding
-(`dppca.common.analysis.estimators.base.hinge`), and the solver's tolerance is tau minus the possible loss of
-scaling and rounding to the grid: ``4 u |w|``, u = 2^-53, where ``|w| <= min(C n r, sqrt(2 C n)) +
-tau`` since the minimum is at most the value at 0. s is enlarged by one part in 10^8; rows take half
-of it, its own rounding less.
+(`dppca.common.analysis.estimators.base.hinge`), and the solver's tolerance is tau minus the
+possible loss of scaling and rounding to the grid: ``4 u |w|``, u = 2^-53, where ``|w| <= min(C n r,
+sqrt(2 C n)) + tau`` since the minimum is at most the value at 0. s is enlarged by one part in 10^8;
+rows take half of it, its own rounding less.
 
 Limits: the guarantee is for rows whose exact norm is at most r, to within one part in 10^9, and for
 a solver that certified tau; the fact that it did is not itself private.
@@ -233,9 +233,9 @@ def require_certifiable(plan: WeightPlan, *, n_rows: int) -> None:
     """Raise `SettingError` if float64 might be unable to certify the solution for some rows.
 
     The check uses public numbers alone and serves machines that can be trained only after a charge.
-    The rounding error that `dppca.common.analysis.estimators.base.hinge` adds to its gap is bounded for
-    every table of ``n_rows`` rows: at w near the optimum ``|w|^2 <= 2 C n`` (its dual value is not
-    negative), and ``|z_i| |w| <= r |w|``. It must leave half of the gap to the solver.
+    The rounding error that `dppca.common.analysis.estimators.base.hinge` adds to its gap is bounded
+    for every table of ``n_rows`` rows: at w near the optimum ``|w|^2 <= 2 C n`` (its dual value is
+    not negative), and ``|z_i| |w| <= r |w|``. It must leave half of the gap to the solver.
     """
     lost = plan.C * rounding_error(
         plan.D,
