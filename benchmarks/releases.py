@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.analysis.study_file import study_from_document
 from dppca.common.kernel.attestation.contributions import SignedRelease
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.privacy.composition import Round
@@ -13,7 +14,7 @@ from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.receipts import SOFTWARE
 from dppca.common.kernel.privacy.release import MomentReceipt, receipt_for
 from dppca.common.kernel.schema import Schema
-from dppca.common.kernel.study import Study, study_from_mapping
+from dppca.common.kernel.study import Study
 from dppca.curator.study.aggregate import aggregate
 from dppca.curator.study.study_record import Contribution, LedgerHead
 
@@ -34,7 +35,7 @@ def state_study(
 
     Owners' names sort as their numbers do.
     """
-    return study_from_mapping(
+    return study_from_document(
         {
             "name": name,
             "owners": [owner_name(number) for number in range(owners)],

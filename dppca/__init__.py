@@ -14,11 +14,12 @@ if TYPE_CHECKING:
         PrivacyWarning,
         SpendingWarning,
     )
+    from dppca.common.analysis.study_file import study_from_yaml
     from dppca.common.kernel.attestation.results import Result
     from dppca.common.kernel.privacy.release import calibrate
     from dppca.common.kernel.schema import Binary, Categorical, Date, Numeric, Ordinal, Schema
     from dppca.common.kernel.schema.frames import CodingWarning, decode, encode
-    from dppca.common.kernel.study import Study, study_from_yaml
+    from dppca.common.kernel.study import Study
     from dppca.common.papers import (
         AGSVM,
         DPPCASVM,
@@ -101,7 +102,7 @@ _ELSEWHERE = {
     "plan": "dppca.curator.planning.notebook",
     "read_result": "dppca.common.verification.components",
     "simulate": "dppca.deploy.simulation.notebook",
-    "study_from_yaml": "dppca.common.kernel.study",
+    "study_from_yaml": "dppca.common.analysis.study_file",
     "verify_file": "dppca.common.verification.files",
 }
 

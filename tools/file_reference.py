@@ -16,10 +16,11 @@ import annotated_types
 from pydantic import AwareDatetime, BaseModel
 from pydantic.fields import FieldInfo
 
+from dppca.common.analysis.random_trees import RandomTrees
+from dppca.common.analysis.study_file import SchemaOfFile, StudyFile
 from dppca.common.kernel import study
 from dppca.common.kernel.schema import attributes, partitions, splits
-from dppca.common.kernel.schema.document import RowNorm, Schema
-from dppca.common.kernel.schema.random_trees import RandomTrees
+from dppca.common.kernel.schema.document import RowNorm
 from dppca.curator.commands.study_template import TEMPLATE
 from dppca.owner.site.agreement import PeersDocument
 from dppca.owner.site.file_forms import (
@@ -86,14 +87,14 @@ what it was. Where all three change, nothing more is charged until the populatio
 `was`. A population that was charged stays in the file, with or without data sets.
 """
 _STUDY_MODELS: dict[type[BaseModel], str] = {
-    study.Study: "Study",
+    StudyFile: "Study",
     **{law: law.__name__.replace("Privacy", " privacy") for law in study.PRIVACIES},
     study.ComponentRule: "Components",
     study.FaultRule: "Faults",
     study.Continued: "Continues",
     study.GrownTrees: "Grown trees",
     study.OpenerEntry: "Opener",
-    Schema: "Schema",
+    SchemaOfFile: "Schema",
     RowNorm: "Row norm",
     attributes.Numeric: "Numeric attribute",
     attributes.Date: "Date attribute",
@@ -165,7 +166,7 @@ def site_page() -> str:
 
 def study_schema() -> str:
     """Return ``docs/reference/study-file.schema.json``, for completion in editors."""
-    return _editor_schema(study.Study, "study.yaml")
+    return _editor_schema(StudyFile, "study.yaml")
 
 
 def site_schema() -> str:
@@ -181,15 +182,17 @@ def policy_schema() -> str:
 def _editor_schema(model: type[BaseModel], title: str) -> str:
     """Make a JSON Schema for an editor, with the meaning of each field."""
     schema = model.model_json_schema(by_alias=True)
-    for part in (schema, *schema.get("$defs", {}).values()):
-        _explain_fields(part)
+    models = {each.__name__: each for each in _SECTIONS}
+    for name, part in {model.__name__: schema, **schema.get("$defs", {})}.items():
+        _explain_fields(part, models.get(name))
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
     return json.dumps({**schema, **head}, indent=2, ensure_ascii=False) + "\n"
 
 
-def _explain_fields(part: dict[str, Any]) -> None:
+def _explain_fields(part: dict[str, Any], model: type[BaseModel] | None) -> None:
     """Replace the docstring's text by the meaning of each field."""
-    summary, meanings = _read_meanings(part.pop("description", ""))
+    own = part.pop("description", "")
+    summary, meanings = _read_meanings(own) if model is None else _read_docstring(model)
     if summary:
         part["description"] = summary.partition("\n")[0]
     for name, field in part.get("properties", {}).items():
@@ -213,8 +216,10 @@ def _section(model: type[BaseModel]) -> str:
 
 
 def _read_docstring(model: type[BaseModel]) -> tuple[str, dict[str, str]]:
-    """Text above the section "Attributes", and each field's meaning."""
-    return _read_meanings(inspect.getdoc(model) or "")
+    """Text above the section "Attributes", and each field's meaning, those of its bases too."""
+    read = [_read_meanings(inspect.getdoc(each) or "") for each in model.__mro__ if each.__doc__]
+    read = read[: model.__mro__.index(BaseModel)]
+    return read[0][0], {name: words for _, each in reversed(read) for name, words in each.items()}
 
 
 def _read_meanings(docstring: str) -> tuple[str, dict[str, str]]:

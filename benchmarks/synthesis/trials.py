@@ -33,6 +33,7 @@ from benchmarks.synthesis.subjects import load_subject
 from dppca.common.analysis.comparison import total_variation
 from dppca.common.analysis.rows.synthesis import SyntheticRows, synthesize
 from dppca.common.analysis.spectrum.noise_edge import entry_noise
+from dppca.common.analysis.study_file import schema_from_document
 from dppca.common.analysis.table_forecast import forecast_tables
 from dppca.common.kernel.attestation.results import Published, Result
 from dppca.common.kernel.documents.messages import Form
@@ -251,7 +252,7 @@ def judge(name: str, columns: Sequence[Column], split: int) -> Found:
 def cached_moments(name: str, form: str, split: int, owners: int) -> tuple[Moments, ...]:
     """Each owner's exact moments of a split."""
     document = find_form(load_subject(name), form)
-    schema = Schema.from_document({"resolution_bits": BITS, **document})
+    schema = schema_from_document({"resolution_bits": BITS, **document})
     return sum_parts(name, schema, split, owners)
 
 

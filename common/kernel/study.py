@@ -587,18 +587,6 @@ def study_from_mapping(document: Mapping[str, Any], *, text: str = "") -> Study:
         raise StudyError(explanation) from error
 
 
-def study_from_yaml(text: str | Path) -> Study:
-    """Read a study file, by its text or its path. ``No`` and ``010`` are labels, not false and 8.
-
-    Raises
-    ------
-    StudyError
-        It is no study, or cannot be read; the message names every field at fault.
-    """
-    document, text = load_study_file(text)
-    return study_from_mapping(document, text=text)
-
-
 def load_study_file(text: str | Path) -> tuple[dict[str, Any], str]:
     """Return the fields of a study file, not yet validated, and its text; the path may be given.
 

@@ -49,7 +49,7 @@ def read_draft_or_study(file: Path) -> tuple[Study, bool]:
 
     The digest of one that lacks them means nothing. Raise as `read_study`.
     """
-    from dppca.common.kernel.study import study_from_yaml
+    from dppca.common.analysis.study_file import study_from_yaml
     from dppca.curator.study.assembly import read_draft
 
     text = read_text(file)

@@ -97,10 +97,10 @@ def command(
         require_refinable,
         write_rows,
     )
+    from dppca.common.analysis.study_file import study_from_yaml
     from dppca.common.kernel.attestation.parties import KnownParties
     from dppca.common.kernel.attestation.verify import read_authority, verify_result_file
     from dppca.common.kernel.durable.files import SHARED, require_no_file
-    from dppca.common.kernel.study import study_from_yaml
     from dppca.curator.commands.study_assembly import key_steps
     from dppca.curator.study.assembly import read_draft
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from dppca.common.analysis.spectrum.noise_edge import entry_noise
+from dppca.common.analysis.study_file import schema_from_document
 from dppca.common.kernel.documents.names import nearest_name
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.errors import SettingError
@@ -180,7 +181,7 @@ def _changed(table: Schema, **changes: Any) -> Schema | None:
         elif binned is not None and attribute.pop("products", None):
             attribute["histogram"] = True
     try:
-        return Schema.from_document(document)
+        return schema_from_document(document)
     except SettingError:
         if not table.tables:
             raise

@@ -8,17 +8,12 @@ from typing import Any
 
 import yaml
 
+from dppca.common.analysis.study_file import study_from_document, study_from_yaml
 from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.yaml_text import NotYamlError, load_yaml
 from dppca.common.kernel.errors import StudyError
-from dppca.common.kernel.study import (
-    Study,
-    Trust,
-    load_study_file,
-    study_from_mapping,
-    study_from_yaml,
-)
+from dppca.common.kernel.study import Study, Trust, load_study_file
 
 _SECTIONS = ("identities", "openers")
 _STAND_IN = {"key": "AAAA", "signature": "AAAA"}
@@ -40,7 +35,7 @@ def read_draft(text: str) -> Study | None:
         "identities": dict.fromkeys(names, _STAND_IN["key"]),
         "openers": dict.fromkeys(names, _STAND_IN),
     }
-    return study_from_mapping({**document, **keys}, text=text)
+    return study_from_document({**document, **keys}, text=text)
 
 
 def fewest_openers(study: Study) -> int:

@@ -11,8 +11,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.errors import DataError, SettingError
-from dppca.common.kernel.study import Study, study_from_yaml
+from dppca.common.kernel.study import Study
 
 TARGET = "idp"
 SEED = 1

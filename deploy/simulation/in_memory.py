@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from dppca.common.analysis.rows.refinement import choose_size, draft_text, refine, write_rows
+from dppca.common.analysis.study_file import study_from_document
 from dppca.common.kernel.aggregation.contribution import MaskedRelease
 from dppca.common.kernel.aggregation.opening import answer, open_set, vote
 from dppca.common.kernel.aggregation.pooling import require_opening, show_set
@@ -101,7 +102,7 @@ def read_study(source: str | Path, *, entropy: EntropySource) -> Study:
     )
     keyed = "identities" in document or "openers" in document
     if keyed or trust != Trust.AGGREGATE.value or not isinstance(owners, list):
-        return study_from_mapping(document, text=text)
+        return study_from_document(document, text=text)
     needed = [number for number in (colluders, spares, spares) if isinstance(number, int)]
     names = [str(name) for name in owners]
     return _add_keys(

@@ -29,11 +29,12 @@ from typing import Annotated, Any
 import yaml
 
 from dppca.common.analysis.rows.synthesis import DecodingMethod
+from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.values import DecimalText
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.privacy.release import calibrate
-from dppca.common.kernel.study import Study, Trust, load_study_file, study_from_yaml
+from dppca.common.kernel.study import Study, Trust, load_study_file
 from dppca.common.transport.testbed import CURATOR, OWNER, CommandAnswer, LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
 from dppca.deploy.simulation.aggregation import OPEN_BY, Aggregation, Refinement, write_draft

@@ -16,6 +16,7 @@ from typing import Any
 
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.aggregation.sum_messages import Opening, SealedSet, Vote, sealed_set_limit
 from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.attestation.contributions import (
@@ -47,12 +48,7 @@ from dppca.common.kernel.identity.tls import (
     parse_identity,
 )
 from dppca.common.kernel.privacy.release import MomentReceipt
-from dppca.common.kernel.study import (
-    Study,
-    require_continues,
-    study_from_canonical,
-    study_from_yaml,
-)
+from dppca.common.kernel.study import Study, require_continues, study_from_canonical
 from dppca.common.transport.channels import (
     CALL_TIMEOUT_S,
     CHUNK_BYTES,

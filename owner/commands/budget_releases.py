@@ -5,6 +5,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from dppca.common.analysis.estimators.base.settings import parse_delta, parse_epsilon
+from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import (
     ArtefactError,
@@ -14,7 +15,7 @@ from dppca.common.kernel.errors import (
 )
 from dppca.common.kernel.privacy.accounting import NO_COST, PrivacyCost, rho_from_epsilon_delta
 from dppca.common.kernel.privacy.release import calibrate
-from dppca.common.kernel.study import Study, study_from_yaml
+from dppca.common.kernel.study import Study
 from dppca.owner.ledger import tools
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Recovery, Reservation

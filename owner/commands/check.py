@@ -72,7 +72,7 @@ def command(
       dppca-owner check nltcs --data-set survey --target outside
     """
     from dppca.common.analysis.field.heaps import find_wide_bins
-    from dppca.common.kernel.study import study_from_yaml
+    from dppca.common.analysis.study_file import study_from_yaml
     from dppca.owner.engines.selection import open_engine
     from dppca.owner.records.check import check_table
     from dppca.owner.records.table import open_table

@@ -7,7 +7,7 @@ change with it. Run from the root: ``python -m tests.golden.make_digests``.
 import json
 from pathlib import Path
 
-from dppca.common.study import study_from_yaml
+from dppca.common.analysis.study_file import study_from_yaml
 
 FILE = Path(__file__).with_name("digests.json")
 

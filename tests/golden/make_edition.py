@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow.csv
 import yaml
 
-from dppca.common.study import study_from_yaml
+from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.transport.testbed import LocalCurator, LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority
 from dppca.curator.cli import cli as curator_cli

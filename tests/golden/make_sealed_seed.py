@@ -6,8 +6,8 @@ cryptography 50.0.2.
 
 from pathlib import Path
 
-from dppca.common.aggregation.seals import make_opener_key, seal
-from dppca.common.privacy.noise.entropy import SeededEntropy
+from dppca.common.kernel.aggregation.seals import make_opener_key, seal
+from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 
 if __name__ == "__main__":
     public = make_opener_key(SeededEntropy(1)).public

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from dppca.common.analysis.random_trees import RandomTrees, draw_trees
 from dppca.common.kernel.schema import Cells, Schema, encode
 from dppca.common.kernel.schema.attributes import Date, Numeric, Ordinal, count_days
-from dppca.common.kernel.schema.random_trees import RandomTrees, draw_trees
 from dppca.common.kernel.schema.splits import TreeNode
 
 

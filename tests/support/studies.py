@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
+from dppca.common.analysis.study_file import SchemaOfFile, schema_from_document, study_from_document
 from dppca.common.kernel.schema import Schema
-from dppca.common.kernel.study import Study, study_from_mapping
+from dppca.common.kernel.study import Study
 
 Attributes = Iterable[dict[str, Any]]
 CENSUS: list[dict[str, Any]] = [
@@ -48,7 +49,7 @@ def study_document(attributes: Attributes, /, **changes: Any) -> dict[str, Any]:
     Changes are fields of the study, of its schema or of its privacy.
     """
     schema: dict[str, Any] = {"max_rows_per_person": 1, "attributes": list(attributes)}
-    for name in Schema.model_fields.keys() & changes.keys():
+    for name in SchemaOfFile.model_fields.keys() & changes.keys():
         schema[name] = changes.pop(name)
     privacy = {"mechanism": "gaussian" if "delta" in changes else "laplace", "epsilon": "1.0"}
     for name in _OF_PRIVACY:
@@ -73,7 +74,7 @@ def make_study(kind: str | Attributes = "census", /, **changes: Any) -> Study:
     """
     given = _KINDS[kind] if isinstance(kind, str) else {"attributes": kind}
     fields = {**given, **changes}
-    return study_from_mapping(study_document(fields.pop("attributes"), **fields))
+    return study_from_document(study_document(fields.pop("attributes"), **fields))
 
 
 def numeric_of(name: str, lower: object, upper: object, /, **more: object) -> dict[str, Any]:
@@ -89,4 +90,4 @@ def categorical_of(name: str, categories: object, /, **more: object) -> dict[str
 
 
 def make_schema(attributes: Attributes, /, **settings: object) -> Schema:
-    return Schema.from_document({"attributes": list(attributes), **settings})
+    return schema_from_document({"attributes": list(attributes), **settings})

@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dppca.common.analysis.random_trees import GrowingNode, list_splits
 from dppca.common.kernel.schema import Column, Numeric, Schema, row_codes
-from dppca.common.kernel.schema.random_trees import GrowingNode, list_splits
 
 _ATTRIBUTES = 0.6
 _PER_SPLIT = 0.5

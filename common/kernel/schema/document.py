@@ -20,7 +20,6 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    ModelWrapValidatorHandler,
     SerializerFunctionWrapHandler,
     ValidationError,
     model_serializer,
@@ -46,7 +45,6 @@ from dppca.common.kernel.schema.partitions import (
     Partition,
     make_partition,
 )
-from dppca.common.kernel.schema.random_trees import RandomTrees, draw_trees
 from dppca.common.kernel.schema.splits import Public, code_thresholds
 
 MAX_COLUMNS = 8192
@@ -105,9 +103,6 @@ class Schema(BaseModel):
         Weight of these counts against products; its product with ``4**g`` must be an integer.
     only_tables
         True in a study that continues another: its release is the counts of its tables alone.
-    random_trees
-        In a study file: trees of the public schema, drawn from a seed. They are written out as
-        ``tables`` when the study is made.
     attributes
         In the order of the coded columns.
     """
@@ -124,21 +119,18 @@ class Schema(BaseModel):
     tables: Annotated[tuple[CountedTable, ...], Field(max_length=MAX_TABLES)] = ()
     tables_weight: Annotated[float, Field(gt=0, le=64, allow_inf_nan=False)] = 1.0
     only_tables: bool = False
-    random_trees: RandomTrees | None = None
     attributes: Annotated[tuple[Attribute, ...], Field(min_length=1)]
 
-    @model_validator(mode="wrap")
+    @model_validator(mode="before")
     @classmethod
-    def _with_random_trees(cls, document: Any, validated: ModelWrapValidatorHandler[Self]) -> Self:
-        """Write out the trees that a study file asks for."""
-        schema = validated(document)
-        if schema.random_trees is None:
-            return schema
-        if schema.row_norm is not None:
-            raise ValueError("random_trees is for attributes with bounds or labels")
-        trees = draw_trees(schema.random_trees, schema.public)
-        tables = [*(document.get("tables") or ()), *trees]
-        return validated({**document, "random_trees": None, "tables": tables})
+    def _trees_written_out(cls, document: Any) -> Any:
+        """Refuse what only a study file may ask for."""
+        if isinstance(document, Mapping) and document.get("random_trees") is not None:
+            raise ValueError(
+                "random_trees is for a study file: dppca.study_from_yaml and `dppca-curator "
+                "study create` write its trees out as tables"
+            )
+        return document
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -207,11 +199,10 @@ class Schema(BaseModel):
             del document["tables"], document["tables_weight"]
         if not self.only_tables:
             del document["only_tables"]
-        document.pop("random_trees", None)
         return document
 
     @classmethod
-    def from_document(cls, document: Mapping[str, object]) -> Schema:
+    def from_document(cls, document: Mapping[str, object]) -> Self:
         """Validate a mapping; `SettingError` names every field at fault."""
         try:
             return cls.model_validate(document)

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
+from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.errors import SettingError, StudyError
-from dppca.common.kernel.study import study_from_yaml
 from dppca.common.pages.guard import COOKIE
 from dppca.common.transport.testbed import CURATOR, LocalFederation, Processes
 from dppca.curator.certificates.local import make_authority

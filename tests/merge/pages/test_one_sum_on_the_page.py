@@ -7,7 +7,7 @@ import pytest
 import yaml
 from playwright.sync_api import Page, expect
 
-from dppca.common.kernel.study import study_from_yaml
+from dppca.common.analysis.study_file import study_from_yaml
 from dppca.curator.cli import cli
 from tests.support.browser import OpenSite, agree, require_accessible, require_told
 from tests.support.commands import answer_of

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from pyarrow import csv
 
+from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.attestation.results import result_from_bytes
-from dppca.common.kernel.study import study_from_yaml
 from dppca.deploy.simulation.demo import STUDY_FILE, TARGET, demo_table
 from dppca.deploy.simulation.experiment import with_owners
 from tests.support.containers import IMAGE, docker, require_compose, require_images

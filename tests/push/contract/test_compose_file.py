@@ -9,8 +9,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.errors import ArtefactError, NotReadyError
-from dppca.common.kernel.study import study_from_yaml
 from dppca.deploy.simulation.cli import cli
 from dppca.deploy.simulation.containers.topology import demo_compose_text
 from dppca.deploy.simulation.demo_rows import write_rows

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.errors import StudyError
 from dppca.common.kernel.schema import Schema
-from dppca.common.kernel.study import study_from_canonical, study_from_mapping, study_from_yaml
+from dppca.common.kernel.study import study_from_canonical, study_from_mapping
 from tests.golden.make_digests import FILE, STUDIES, documents
 from tests.support.studies import binary_of, numeric_of, study_document
 

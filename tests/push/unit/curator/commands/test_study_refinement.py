@@ -7,7 +7,7 @@ import pytest
 
 from dppca.common.analysis.rows import refinement
 from dppca.common.analysis.rows.refinement import Regrown, compare_grown
-from dppca.common.kernel.study import study_from_yaml
+from dppca.common.analysis.study_file import study_from_yaml
 from dppca.curator.cli import cli
 from tests.support.commands import answer_of
 from tests.support.processors import another_processor

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.schema import Categorical, Numeric
-from dppca.common.kernel.study import Study, study_from_yaml
+from dppca.common.kernel.study import Study
 from dppca.common.shell.console import run
 from dppca.curator.cli import cli
 from dppca.curator.commands.study_template import TEMPLATE

@@ -44,7 +44,7 @@ def test_the_canary_has_every_kind_of_attribute_and_what_each_may_say() -> None:
         for name, of in Schema.model_fields.items()
         if getattr(schema, name) != of.default
     }
-    no_effect = {"resolution_bits", "max_rows_per_person", "random_trees"}
+    no_effect = {"resolution_bits", "max_rows_per_person"}
     assert of_schemas >= {*Schema.model_fields} - no_effect
     table, tree = CANARY[0].tables
     assert table.table

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dppca.common.analysis.study_file import study_from_document
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.privacy.accounting import Budget
 from dppca.common.kernel.privacy.release import calibrate
@@ -75,7 +76,7 @@ def test_a_review_names_all_in_whose_cells_rows_are_counted() -> None:
     names = [numerics[0]["name"], target]
     document["schema"]["tables"] = [{"table": names, "cells": {names[0]: 5}}]
     document["schema"]["random_trees"] = {"count": 3, "leaves": 4, "target": target, "seed": 1}
-    study = study_from_mapping(document)
+    study = study_from_document(document)
     found = review(study, EMPTY, n_rows=1000, account=account_of())
     assert found.n_entries == STUDY.table.layout.n_entries + 40 + 5 * 2 + 3 * 4 * 2
     text = _text(found)

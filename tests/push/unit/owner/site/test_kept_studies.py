@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.errors import (
     ArtefactError,
@@ -16,7 +17,7 @@ from dppca.common.kernel.errors import (
     StudyStateError,
 )
 from dppca.common.kernel.identity.tls import Credentials, Role
-from dppca.common.kernel.study import Study, study_from_yaml
+from dppca.common.kernel.study import Study
 from dppca.owner.client.calls import CuratorClient, StudyProgress
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import keep_study, kept_result, kept_study, require_same, save

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.errors import StudyError
-from dppca.common.kernel.study import study_from_mapping, study_from_yaml
+from dppca.common.kernel.study import study_from_mapping
 from tests.support.studies import study_document
 
 AGE = {"name": "age", "type": "numeric", "lower": 0, "upper": 110}

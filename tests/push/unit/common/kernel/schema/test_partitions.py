@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dppca.common.kernel.errors import SettingError
+from dppca.common.analysis.random_trees import list_splits
+from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.common.kernel.schema import Schema, find_cells
-from dppca.common.kernel.schema.random_trees import list_splits
-from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
+from dppca.common.kernel.study import study_from_mapping
+from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of, study_document
 
 ATTRIBUTES: list[dict[str, Any]] = [
     {"name": "age", "type": "numeric", "lower": 17, "upper": 90, "integer": True},
@@ -186,3 +187,11 @@ def test_tables_change_a_digest_only_where_there_are_some() -> None:
     assert len({plain.digest, one.digest, two.digest}) == 3
     assert two.layout.largest_weight == 3
     assert two.layout.n_entries == plain.layout.n_entries + 3
+
+
+def test_a_study_has_its_trees_written_out_before_it_is_one() -> None:
+    asked = {"count": 1, "leaves": 2, **RICH, "seed": 1}
+    with pytest.raises(SettingError, match="random_trees is for a study file"):
+        Schema.from_document({"attributes": ATTRIBUTES, "random_trees": asked})
+    with pytest.raises(StudyError, match="random_trees is for a study file"):
+        study_from_mapping(study_document(ATTRIBUTES, random_trees=asked))

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
+from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.documents.yaml_text import load_yaml
 from dppca.common.kernel.errors import SettingError, StudyError
-from dppca.common.kernel.study import Study, study_from_yaml
+from dppca.common.kernel.study import Study
 from dppca.curator.planning.dictionaries.dictionary import FREE_TEXT, IDENTIFIER
 from dppca.curator.planning.dictionaries.draft import DECIDE, Choices, draft_study, open_places
 from dppca.curator.planning.dictionaries.recognition import read_dictionary
