@@ -9,6 +9,7 @@ Rules of a file of runs
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -40,7 +41,9 @@ def page_options(name: str) -> Callable[[_Command], _Command]:
         help="File of finished trials, which are not computed again: one of this version only.",
     )
     write = click.option(
-        "--write", is_flag=True, help=f"Put the figures into docs/reference/{name}.*"
+        "--write",
+        is_flag=True,
+        help=f"Put the figures into docs/evidence/{name}.json and its page.",
     )
     return lambda command: cells(write(command))
 
@@ -183,18 +186,48 @@ def keep_cells(
     *,
     known_by: Sequence[str],
     order: Callable[[Found], Any],
-) -> list[Found]:
-    """Put cells into a committed file in place of older ones, a line each; return all of them.
+) -> Found:
+    """Put cells into a committed file in place of older ones; return the whole document.
+
+    What the file says beside its ``cells`` (how they were measured, what each figure is) stays.
 
     Parameters
     ----------
     known_by
         Older cells that agree with a new one in these facts go.
     """
-    known: list[Found] = json.loads(path.read_text()) if path.exists() else []
+    known: Found = json.loads(path.read_text()) if path.exists() else {"cells": []}
     fresh = list(cells)
     replaced = {tuple(cell[name] for name in known_by) for cell in fresh}
-    older = [each for each in known if tuple(each[name] for name in known_by) not in replaced]
-    together = sorted([*older, *fresh], key=order)
-    path.write_text("[\n" + ",\n".join(json.dumps(cell) for cell in together) + "\n]\n")
-    return together
+    older = [e for e in known["cells"] if tuple(e[name] for name in known_by) not in replaced]
+    document = {**known, "cells": sorted([*older, *fresh], key=order)}
+    path.write_text(cells_text(document) + "\n")
+    return document
+
+
+def cells_text(document: Mapping[str, Any]) -> str:
+    """A document in JSON, with each of its ``cells`` on a line."""
+    head = {name: value for name, value in document.items() if name != "cells"}
+    lines = ",\n".join(json.dumps(cell, ensure_ascii=False) for cell in document["cells"])
+    return f'{json.dumps(head, indent=1, ensure_ascii=False)[:-2]},\n "cells": [\n{lines}\n]}}'
+
+
+def fill_tables(page: Path, tables: Mapping[str, str]) -> str:
+    """Text of a page whose tables, each between ``<!-- NAME -->`` and ``<!-- end -->``, are new.
+
+    What ends without a line end is a figure within a line. Raises `DataError` where the page has
+    marks for other tables than these.
+    """
+    names = []
+
+    def filled(match: re.Match[str]) -> str:
+        names.append(match[1])
+        table = tables.get(match[1], "")
+        whole = f"\n\n{table}\n" if table.endswith("\n") else table
+        return f"<!-- {match[1]} -->{whole}<!-- end -->"
+
+    marks = re.compile(r"<!-- (?!end)([\w-]+) -->.*?<!-- end -->", re.DOTALL)
+    text = marks.sub(filled, page.read_text())
+    if sorted(names) != sorted(tables):
+        raise DataError(f"{page} has marks for {names}; the tables are {[*tables]}")
+    return text

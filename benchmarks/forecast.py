@@ -11,18 +11,20 @@ distances in hundredths of an angstrom) as unit-ball rows: x / (200 sqrt(166)), 
 rows whose distances are 2 angstrom in root mean square have norm 1, longer ones are shortened.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from math import sqrt
+from typing import Any
 
 import click
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.experiment import markdown_table
+from benchmarks.experiment import fill_tables, group_runs, keep_cells, markdown_table
 from benchmarks.papers.data import read_musk
+from benchmarks.performance.machine import made_here
 from benchmarks.releases import state_privacy, state_study
 from benchmarks.studies import DATA_SETS, ROOT, data_folder, parse_rows, study_document
 from benchmarks.synthesis.subjects import load_subject
@@ -41,12 +43,13 @@ from dppca.curator.planning.forecaster import with_privacy
 from dppca.deploy.simulation.demo import demo_study
 from dppca.deploy.simulation.evaluate import captured_variance
 
-PAGE = ROOT / "docs" / "reference" / "forecast.md"
+JSON_FILE, PAGE = ROOT / "docs/evidence/forecast.json", ROOT / "docs/reference/forecast.md"
 OWNERS = 3
 DELTA = Decimal("1e-9")
 GRID = tuple(Decimal(x) for x in ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10"))
 RANGE = (0.2, 0.95)
 TOLERANCE = 0.05
+SHOWN = ("0.1", "1")
 _SEED = 1
 
 
@@ -74,6 +77,18 @@ class Comparison:
     def counts(self) -> bool:
         """Whether the forecast is in the range where it is asked to hold."""
         return RANGE[0] <= self.forecast <= RANGE[1]
+
+    def cell(self, runs: int) -> dict[str, Any]:
+        """What is kept of it, to three digits."""
+        figures = ("forecast", "measured", "spread", "error")
+        return {
+            "table": self.name,
+            "mechanism": self.mechanism,
+            "epsilon": str(self.epsilon),
+            **{name: round(getattr(self, name), 3) for name in figures},
+            "asked": self.counts,
+            "runs": runs,
+        }
 
 
 def compare(
@@ -109,36 +124,46 @@ def compare(
     return comparisons
 
 
-def page(found: list[Comparison], runs: int) -> str:
-    """The page, in Markdown."""
-    worst = max((each for each in found if each.counts), key=lambda each: abs(each.error))
-    lines = [
-        "# How far forecasts are off",
-        "",
-        "Made by `python -m benchmarks.forecast --write`.",
-        "",
-        "`dppca-curator plan` forecasts the variance that private components capture of what as",
-        "many best ones would. Here it was given the true eigenvalues of real tables (which nobody",
-        "has before a study: a plan is as good as its assumption) and compared with the release",
-        f"path: three owners, noise from the operating system, mean of {runs} runs; delta {DELTA}",
-        "for Gaussian noise.",
-        "",
-        f"Where the forecast lies between {RANGE[0]} and {RANGE[1]} it should be within",
-        f"{TOLERANCE}; the largest error there is {abs(worst.error):.3f} ({worst.name},",
-        f"{worst.mechanism}, epsilon {worst.epsilon}). A single run differs from the mean by about",
-        "the spread (one standard deviation).",
-        "",
-    ]
-    header = ("table", "mechanism", "epsilon", "forecast", "measured", "spread of a run", "error")
-    rows = [
-        (
-            *(each.name, each.mechanism, str(each.epsilon), f"{each.forecast:.3f}"),
-            *(f"{each.measured:.3f}", f"{each.spread:.3f}"),
-            f"{each.error:+.3f}{'' if each.counts else ' (outside)'}",
-        )
-        for each in found
-    ]
-    return "\n".join([*lines, markdown_table(header, rows, words=(0, 1))])
+def page(document: Mapping[str, Any]) -> str:
+    """The page, with its table and its largest error made again."""
+    cells = document["cells"]
+    worst = _worst(cells)
+    where = f"{worst['table']}, {worst['mechanism']}, ε = {worst['epsilon']}"
+    said = f"{abs(worst['error']):.3f} ({where})"
+    return fill_tables(PAGE, {"short": _table(cells), "worst": said})
+
+
+def _worst(cells: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    return max((each for each in cells if each["asked"]), key=lambda each: abs(each["error"]))
+
+
+def _table(cells: Sequence[Mapping[str, Any]]) -> str:
+    header = ["table", "noise"]
+    for epsilon in SHOWN:
+        header += [f"forecast, ε = {epsilon}", "measured", "spread"]
+    rows = []
+    for (name, mechanism), group in group_runs(cells, ("table", "mechanism")).items():
+        by_epsilon = {cell["epsilon"]: cell for cell in group}
+        figures = [
+            f"{by_epsilon[epsilon][figure]:.3f}"
+            for epsilon in SHOWN
+            for figure in ("forecast", "measured", "spread")
+        ]
+        rows.append([name, mechanism, *figures, f"{abs(_worst(group)['error']):.3f}"])
+    return markdown_table([*header, "largest error"], rows, words=(0, 1))
+
+
+def _place(cell: Mapping[str, Any]) -> tuple[int, int, Decimal]:
+    return (
+        [*SUBJECTS].index(cell["table"]),
+        [*LAWS].index(cell["mechanism"]),
+        Decimal(cell["epsilon"]),
+    )
+
+
+def _full_table(cells: Sequence[Mapping[str, Any]]) -> str:
+    names = [name for name in cells[0] if name != "runs"]
+    return markdown_table(names, [[str(cell[name]) for name in names] for cell in cells])
 
 
 def _run(
@@ -187,7 +212,7 @@ SUBJECTS: dict[str, Callable[[], Subject]] = {
 @click.command()
 @click.argument("names", nargs=-1, type=click.Choice(sorted(SUBJECTS)))
 @click.option("--runs", type=click.IntRange(min=2), default=100, show_default=True)
-@click.option("--write", is_flag=True, help="Write the page docs/reference/forecast.md.")
+@click.option("--write", is_flag=True, help="Write the file and the page forecast.*")
 def cli(names: tuple[str, ...], *, runs: int, write: bool) -> None:
     """Forecast against measured captured variance; exit code 1 where a forecast is off.
 
@@ -201,10 +226,14 @@ def cli(names: tuple[str, ...], *, runs: int, write: bool) -> None:
     with progress("Forecasts", len(names_run) * len(LAWS) * len(GRID)) as bar:
         for name in names_run:
             comparisons += compare(name, SUBJECTS[name](), runs, bar.advance)
-    text = page(comparisons, runs)
-    click.echo(text)
+    cells = [each.cell(runs) for each in comparisons]
+    click.echo(_full_table(cells))
     if write:
-        PAGE.write_text(text)
+        fresh = [{**cell, **made_here()} for cell in cells]
+        kept = keep_cells(
+            JSON_FILE, fresh, known_by=("table", "mechanism", "epsilon"), order=_place
+        )
+        PAGE.write_text(page(kept))
     if any(each.counts and abs(each.error) > TOLERANCE for each in comparisons):
         raise SystemExit(1)
 

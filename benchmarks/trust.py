@@ -5,7 +5,7 @@ openers, everybody comes) each adds a share. The noise is the product's, by its 
 a seeded source of entropy. Masks change nothing of a sum and are left out: that a masked sum is the
 sum of the vectors is tested elsewhere.
 
-`docs/reference/trust.json` holds the means; `docs/reference/trust.md` is that file in words, and a
+`docs/evidence/trust.json` holds the means; `docs/reference/trust.md` has those that decide, and a
 test compares the two.
 """
 
@@ -15,6 +15,7 @@ from itertools import groupby, product
 from math import sqrt
 from pathlib import Path
 from statistics import fmean
+from textwrap import fill
 from typing import Any
 
 import click
@@ -23,6 +24,7 @@ import numpy as np
 from benchmarks.experiment import (
     Found,
     KeyedTrial,
+    fill_tables,
     group_runs,
     keep_cells,
     markdown_table,
@@ -31,6 +33,7 @@ from benchmarks.experiment import (
     run_trials,
     shown,
 )
+from benchmarks.performance.machine import made_here
 from benchmarks.releases import pool
 from benchmarks.studies import ROOT
 from benchmarks.synthesis.forms import PLAIN, SHAPED, TARGETED, find_form
@@ -109,24 +112,13 @@ def measure_noise(calibration: Calibration, owners: int, *, entropy: EntropySour
     return float(np.sqrt(np.mean(noise.astype(np.float64) ** 2)) / one)
 
 
-JSON_FILE, PAGE = ROOT / "docs/reference/trust.json", ROOT / "docs/reference/trust.md"
+JSON_FILE, PAGE = ROOT / "docs/evidence/trust.json", ROOT / "docs/reference/trust.md"
 CELL = ("subject", "mechanism", "epsilon", "owners", "trust")
 LEAST_EPSILON, MOST_LOST, MOST_OFF = 0.2, 0.01, 0.02
-"""What was asked: at so much epsilon or more, m = 30 loses no more accuracy against m = 3 than
-this; and the pooled noise of m = 10 is no further off its forecast than this share."""
+"""What was asked: at this epsilon or more, m = 30 loses at most this accuracy against m = 3; and
+the pooled noise of m = 10 is off its forecast by at most this share."""
 SHORT_EPSILON = "0.2"
-
-_HEAD = """# What one sum gains
-
-Made by `python -m benchmarks.trust --write` from [trust.json](trust.json).
-
-The same rows dealt to 3, 10 or 30 owners. With `trust: owner` each of them adds the whole noise;
-with `trust: aggregate`, one colluder and everybody there, they add shares that make one. Accuracy
-is that of a linear SVM trained on decoded synthetic rows, on real rows held out; means of three
-seeds with their standard errors. Noise is the standard deviation of the pooled noise over that of
-one mechanism, beside its forecast sqrt(m), or sqrt(m / (m - 1)). With `aggregate` the guarantee is
-computational and rests on enough honest owners; with `owner` it does not.
-"""
+SHOWN_EPSILONS = (SHORT_EPSILON, "1")
 
 
 def summarize(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -146,15 +138,37 @@ def summarize(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def keep(cells: Sequence[dict[str, Any]]) -> None:
     """Put cells into the committed file in place of older ones, and make the page again."""
-    PAGE.write_text(page(keep_cells(JSON_FILE, cells, known_by=CELL, order=_key)))
+    fresh = [{**cell, **made_here()} for cell in cells]
+    PAGE.write_text(page(keep_cells(JSON_FILE, fresh, known_by=CELL, order=_key)))
 
 
-def page(cells: Sequence[Mapping[str, Any]]) -> str:
-    """The whole page."""
-    parts = [_HEAD, "## What was asked\n", *(f"- {line}" for line in asked(cells)), ""]
+def page(document: Mapping[str, Any]) -> str:
+    """The page, with its tables made again."""
+    cells = document["cells"]
+    lines = (fill(e, 110, initial_indent="- ", subsequent_indent="  ") for e in asked(cells))
+    return fill_tables(PAGE, {"short": _short(cells), "asked": "\n".join([*lines, ""])})
+
+
+def full_tables(cells: Sequence[Mapping[str, Any]]) -> str:
+    """Every figure, and whether what was asked holds."""
+    parts = [*(f"- {line}" for line in asked(cells)), ""]
     for subject, group in groupby(cells, key=lambda cell: cell["subject"]):
         parts += [f"## {subject}\n", _table(list(group))]
     return "\n".join(parts)
+
+
+def _short(cells: Sequence[Mapping[str, Any]]) -> str:
+    """Accuracy of the first target of each data set, by the number of owners."""
+    shown_cells = [cell for cell in cells if cell["epsilon"] in SHOWN_EPSILONS]
+    by = ("subject", "mechanism", "epsilon", "trust")
+    rows = []
+    for (subject, *facts), group in group_runs(shown_cells, by).items():
+        accuracy = {cell["owners"]: next(iter(cell["accuracy"].values()))[0] for cell in group}
+        target = next(iter(group[0]["accuracy"]))
+        means = (f"{accuracy[m]:.3f}" if m in accuracy else "–" for m in OWNERS)
+        rows.append([f"{subject}, {target}", *facts, *means])
+    header = ["data, target", "noise", "ε", "trust", *(f"{m} owners" for m in OWNERS)]
+    return markdown_table(header, rows, words=(0, 1, 3))
 
 
 def asked(cells: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -172,7 +186,7 @@ def asked(cells: Sequence[Mapping[str, Any]]) -> list[str]:
                 for name in cell["accuracy"]
             ]
     return [
-        _worst(lost, MOST_LOST, "accuracy lost from 3 to 30 owners with aggregate, epsilon >= 0.2"),
+        _worst(lost, MOST_LOST, "accuracy lost from 3 to 30 owners with aggregate, ε ≥ 0.2"),
         _worst(off, MOST_OFF, "pooled noise of 10 owners against its forecast"),
     ]
 
@@ -204,7 +218,7 @@ def _worst(found: Sequence[tuple[float, tuple[Any, ...]]], bound: float, what: s
     missed = sum(value > bound for value, _ in found)
     verdict = "reached everywhere" if not missed else f"**missed** in {missed} of {len(found)}"
     place = ", ".join(map(str, where))
-    return f"{what}: at most {bound:.2f} asked; worst {worst:.3f} ({place}): {verdict}"
+    return f"{what}: at most {bound:.2f} was asked; the worst is {worst:.3f} ({place}): {verdict}"
 
 
 def _table(cells: Sequence[Mapping[str, Any]]) -> str:
@@ -244,7 +258,7 @@ def cli(names: tuple[str, ...], *, path: Path, write: bool) -> None:
         cells += summarize(run_trials(trials, path, run=run_trial))
         if write:
             keep(cells)
-    click.echo(page(cells))
+    click.echo(full_tables(cells))
 
 
 if __name__ == "__main__":

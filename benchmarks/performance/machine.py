@@ -6,6 +6,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,16 @@ def machine_facts() -> dict[str, str]:
         **{name: _version(name) for name in _LIBRARIES},
         "BLAS": _blas(),
     }
+
+
+def today() -> str:
+    """The day, by Greenwich time, on which figures are made."""
+    return datetime.now(UTC).date().isoformat()
+
+
+def made_here() -> dict[str, str]:
+    """What is kept beside each figure of a file that several machines fill: day and processor."""
+    return {"date": today(), "processor": _processor()}
 
 
 def load() -> float:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from benchmarks.experiment import page_options, run_trials
-from benchmarks.synthesis.page import keep, page, summarize
+from benchmarks.synthesis.page import full_tables, keep, summarize
 from benchmarks.synthesis.subjects import SUBJECTS
 from benchmarks.synthesis.trials import DRAWS, SPLITS, list_trials, run_trial
 from dppca.common.kernel.errors import SettingError
@@ -40,7 +40,7 @@ def cli(
         cells += summarize(run_trials(trials, path, run=run_trial))
         if write:
             keep(cells)
-    click.echo(page(cells))
+    click.echo(full_tables(cells))
 
 
 if __name__ == "__main__":

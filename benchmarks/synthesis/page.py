@@ -1,64 +1,41 @@
 """Means over trials, and the page that is made of them.
 
-`docs/reference/synthesis.json` holds the means; `docs/reference/synthesis.md` is that file in
-words, and a test compares the two.
+`docs/evidence/synthesis.json` holds the means; `docs/reference/synthesis.md` has those that decide,
+and a test compares the two.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from benchmarks.experiment import group_runs, keep_cells, markdown_table, mean_and_error, shown
-from benchmarks.synthesis.forms import FORMS
+from benchmarks.experiment import (
+    fill_tables,
+    group_runs,
+    keep_cells,
+    markdown_table,
+    mean_and_error,
+    shown,
+)
+from benchmarks.performance.machine import made_here
+from benchmarks.studies import ROOT
+from benchmarks.synthesis.forms import BINS, BINS_TARGETED, FORMS, TREES
 from benchmarks.synthesis.subjects import SUBJECTS
-from benchmarks.synthesis.trials import MAKERS, ONE_NOISE, REAL
+from benchmarks.synthesis.trials import (
+    EPSILONS,
+    MAKERS,
+    ONE_NOISE,
+    OWN_NOISE,
+    REAL,
+    ROUND_EPSILONS,
+    ROUNDS,
+    TREE_EPSILONS,
+)
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs/reference"
-JSON_FILE = FOLDER / "synthesis.json"
-PAGE = FOLDER / "synthesis.md"
+JSON_FILE = ROOT / "docs/evidence/synthesis.json"
+PAGE = ROOT / "docs/reference/synthesis.md"
 _CELL = ("subject", "form", "rows", "mechanism", "epsilon", "noise")
 _MEANS = ("accuracy", "trees", "pairs", "triples", "workload", "marginals", "forecast")
 _RUNS = 6  # of a cell, unless its row says another number
-
-_HEAD = """# What synthetic rows are worth
-
-Made by `python -m benchmarks.synthesis --write` from [synthesis.json](synthesis.json)
-([why so](../explanation/synthetic-rows.md)).
-
-Three splits of each data set: a fifth of the rows is held out, the rest dealt to three owners; two
-draws of the noise for each split. Moments, the noise's width, pooling and rows are the product's;
-the noise itself is NumPy's of that width, which is drawn faster. Gaussian noise has δ = 1e-9.
-*Once* is one noise for the three owners together, as secure aggregation would give. Accuracy is a
-linear SVM's (`C = 0.1`) that was trained on decoded synthetic rows, on the real rows held out;
-*trees* is that of boosted trees (scikit-learn's HistGradientBoosting as it comes). *Two-way* and
-*three-way* are mean total variations of the tables of all pairs and all triples of attributes,
-*workload* is FLAIM's error (the mean L1 distance over 64 random triples and what is in them),
-*worst histogram* the total variation of a numeric's 20 equal cells, of the numeric where its mean
-is largest; all against the training rows. In the line of real rows they are those of the rows held
-out, which are a quarter as many. *Forecast* is what `dppca-curator plan` says of two-way tables
-beforehand, from noise alone. Behind ± is the standard error of a mean, most of it the splits'.
-
-*Plain* is a release without histograms, scores or targets, *shaped* has what is known of each
-numeric, with sums of half weight, *targets* weights what is predicted twice, *random trees* counts
-the leaves of 20 trees of the public schema. *Two rounds* are a release with half of the budget (of
-ρ) and one of the counts of trees that are grown on its rows. *8 bins* and *16 bins* are plain but
-for a few numerics, which have `products: bins` ([130](../explanation/synthetic-rows.md)). *40 bins*
-are shaped, with targets, and `products: bins` for the same few numerics, whose bins are those of
-their shape, or 40. The data sets, their public bounds and where they are from are in
-`benchmarks/synthesis/subjects.py`, the forms of a release in `forms.py`. A row that says a number
-of runs has fewer than six: so many splits and draws were made. Seconds are of a machine that was
-more or less busy: `make bench` has timings.
-"""
-_OLDER = """
-Figures without trees beside them are of at most 18,000 rows, and of
-[130](../explanation/synthetic-rows.md)'s commit, which changed where couplings begin; those of the
-demo, and of Adult with targets and Laplace noise from ε = 0.2 on (0.1 where the noise is drawn
-once), are of adacb48, those of NLTCS of 3640648 and after. All are from before
-[151](../explanation/synthetic-rows.md), after which one split of every form was judged again:
-accuracies changed by +0.001 (nltcs), -0.003 (demo), -0.004 (fair), +0.005 (adult) and +0.004
-(diamonds) in the mean over cells.
-"""
 
 
 def summarize(results: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -82,20 +59,94 @@ def summarize(results: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def keep(cells: list[dict[str, Any]]) -> None:
     """Put cells into the committed file in place of the same older ones; make the page again."""
     subjects = list(SUBJECTS)
-    together = keep_cells(
-        JSON_FILE, cells, known_by=_CELL, order=lambda cell: subjects.index(cell["subject"])
+    document = keep_cells(
+        JSON_FILE,
+        [{**cell, **made_here()} for cell in cells],
+        known_by=_CELL,
+        order=lambda cell: subjects.index(cell["subject"]),
     )
-    PAGE.write_text(page(together))
+    PAGE.write_text(page(document))
 
 
-def page(cells: Sequence[Mapping[str, Any]]) -> str:
-    """The whole page."""
-    parts = [_HEAD + ("" if all("trees" in cell for cell in cells) else _OLDER)]
-    for subject in SUBJECTS:
-        own = [cell for cell in cells if cell["subject"] == subject]
-        if own:
-            parts += [f"## {subject}\n", subject_table(own)]
+def page(document: Mapping[str, Any]) -> str:
+    """The page, with its tables made again."""
+    cells = document["cells"]
+    tables = {"epsilon": _by_epsilon(cells), "form": _by_form(cells), "trees": _by_trees(cells)}
+    return fill_tables(PAGE, tables)
+
+
+def full_tables(cells: Sequence[Mapping[str, Any]]) -> str:
+    """Every figure of every data set."""
+    parts = []
+    for subject, own in group_runs(cells, ("subject",)).items():
+        parts += [f"## {subject[0]}\n", subject_table(own)]
     return "\n".join(parts)
+
+
+def _first(accuracy: Mapping[str, Sequence[float]]) -> str:
+    """Mean of the first target."""
+    return _three(next(iter(accuracy.values())))
+
+
+def _three(measured: Sequence[float]) -> str:
+    return f"{measured[0]:.3f}"
+
+
+def _by_epsilon(cells: Sequence[Mapping[str, Any]]) -> str:
+    """Accuracy of each data set's last form without bins and trees, by epsilon."""
+    rows = []
+    for (subject,), group in group_runs(cells, ("subject",)).items():
+        own = [each for each in group if each["noise"] == OWN_NOISE and each["form"] not in BINS]
+        last = max((each["form"] for each in own), key=FORMS.index, default=None)
+        real = next((_first(each["accuracy"]) for each in group if each["rows"] == REAL), "–")
+        shown_cells = [each for each in own if each["form"] == last]
+        for (mechanism,), line in group_runs(shown_cells, ("mechanism",)).items():
+            found = {each["epsilon"]: _first(each["accuracy"]) for each in line}
+            name = f"{subject}, {next(iter(line[0]['accuracy']))}"
+            rows.append([name, mechanism, *(found.get(each, "–") for each in EPSILONS), real])
+    header = ["data, target", "noise", *(f"ε = {each}" for each in EPSILONS), "real"]
+    return markdown_table(header, rows, words=(0, 1))
+
+
+def _by_form(cells: Sequence[Mapping[str, Any]]) -> str:
+    """Accuracy and tables of each form at an epsilon of 1, where there is more than one."""
+    rows = []
+    for (subject,), group in group_runs(cells, ("subject",)).items():
+        real = [each for each in group if each["rows"] == REAL]
+        own = [
+            each
+            for each in group
+            if (each["noise"], each["mechanism"], each["epsilon"]) == (OWN_NOISE, "gaussian", "1")
+            and (each["form"] not in BINS or each["form"] == BINS_TARGETED)
+        ]
+        for each in [*real, *own] if len(own) > 1 else []:
+            worst = max(each["marginals"].values(), key=lambda found: found[0])
+            form = REAL if each["rows"] == REAL else each["form"]
+            rows.append([subject, form, _first(each["accuracy"]), _three(each["pairs"])])
+            rows[-1].append(_three(worst))
+    header = ["data", "release", "accuracy", "two-way", "worst histogram"]
+    return markdown_table(header, rows, words=(0, 1))
+
+
+def _by_trees(cells: Sequence[Mapping[str, Any]]) -> str:
+    """What trees trained on rows reach, of data sets that are refined, with one noise."""
+    rows = []
+    refined = [each["subject"] for each in cells if each["form"] == TREES]
+    for subject in dict.fromkeys(refined):
+        own = [each for each in cells if each["subject"] == subject and "trees" in each]
+        real = next((_first(each["trees"]) for each in own if each["rows"] == REAL), "–")
+        rows.append([subject, REAL, *[real] * len(ROUND_EPSILONS), *["–"] * 4])
+        once = [each for each in own if each["noise"] == ONE_NOISE]
+        for (form, made), line in group_runs(once, ("form", "rows")).items():
+            found = {each["epsilon"]: each for each in line}
+            row = [subject, form if made != ROUNDS else f"{form}; {ROUNDS}"]
+            row += [_first(found[e]["trees"]) if e in found else "–" for e in ROUND_EPSILONS]
+            for name in ("pairs", "forecast"):
+                row += [_three(found[e][name]) if e in found else "–" for e in TREE_EPSILONS]
+            rows.append(row)
+    header = ["data", "release", *(f"trees, ε = {each}" for each in ROUND_EPSILONS)]
+    header += [f"{name}, ε = {e}" for name in ("two-way", "forecast") for e in TREE_EPSILONS]
+    return markdown_table(header, rows, words=(0, 1))
 
 
 _COLUMNS = {
