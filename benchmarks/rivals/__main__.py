@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks.performance.machine import machine_facts
+from benchmarks.performance.machine import machine_facts, today
 from benchmarks.rivals import page
 from benchmarks.rivals.cells import read_cells, run_cells, summarize
 from dppca.common.kernel.errors import SettingError
@@ -32,7 +32,9 @@ SPLITS = 3
     show_default=True,
     help="Folder of finished cells, which are not run again: of this version only.",
 )
-@click.option("--write", is_flag=True, help="Put the figures into docs/explanation/comparison.*")
+@click.option(
+    "--write", is_flag=True, help="Put the figures into docs/evidence/comparison.json and its page."
+)
 def cli(
     name: str,
     *,
@@ -60,7 +62,7 @@ def cli(
     section = {
         "command": f"python -m benchmarks.rivals {name}",
         "machine": machine_facts(),
-        "cells": summarize(results, by),
+        "cells": [{**cell, "date": today()} for cell in summarize(results, by)],
     }
     if write:
         section = page.merge(name, section, by) if only else section

@@ -1,27 +1,29 @@
 """The page of comparisons, made from the committed means.
 
-`docs/explanation/comparison.json` holds one section per command: its cells and the
-machine. `docs/explanation/comparison.md` is that file in words, and a test compares the two.
+`docs/evidence/comparison.json` holds one section per command: its cells and the machine.
+`docs/explanation/comparison.md` has those that decide, and a test compares the two.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from benchmarks.experiment import markdown_table
+from benchmarks.experiment import cells_text, fill_tables, markdown_table
 from benchmarks.rivals import parties, pca, synthetic
 from benchmarks.rivals.cells import RivalRun
-from benchmarks.rivals.prose import ABOUT, HEAD
-from dppca.common.kernel.errors import SettingError
+from benchmarks.rivals.neighbours import Neighbours
+from benchmarks.studies import ROOT
+from benchmarks.synthesis.trials import REAL
+from dppca.common.errors import SettingError
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs/explanation"
-JSON_FILE, PAGE = FOLDER / "comparison.json", FOLDER / "comparison.md"
+JSON_FILE, PAGE = ROOT / "docs/evidence/comparison.json", ROOT / "docs/explanation/comparison.md"
 NAMES = (*synthetic.SUBJECTS, "pca", "parties")
-PRINTED = ("", "0.2", "1")
-"""Of each epsilon that was measured, those of rows that the page has; the file has all."""
-_TABLES = ("one-way", "two-way", "three-way", "workload")
-_FIGURES = ("singles", "pairs", "triples", "workload")
+_TABLES = {
+    "singles": "one-way",
+    "pairs": "two-way",
+    "triples": "three-way",
+    "workload": "workload",
+}
 Sections = dict[str, dict[str, Any]]
 
 
@@ -34,16 +36,14 @@ def list_cells(name: str, *, splits: int, only: str) -> tuple[list[RivalRun], tu
 
 
 def keep(name: str, section: Mapping[str, Any]) -> None:
-    """Put a section into the committed file in place of an older one, and make the page again."""
+    """Put a section into the committed file in place of an older one, and make the page again.
+
+    What the file says of how the section was measured stays.
+    """
     known = _read_sections()
-    known[name] = dict(section)
+    known[name] = {**known.get(name, {}), **section}
     ordered = {each: known[each] for each in NAMES if each in known}
-    parts = []
-    for each, found in ordered.items():
-        cells = ",\n".join(json.dumps(cell, ensure_ascii=False) for cell in found["cells"])
-        others = {key: value for key, value in found.items() if key != "cells"}
-        head = json.dumps(others, ensure_ascii=False)[:-1]
-        parts.append(f'"{each}": {head}, "cells": [\n{cells}\n]}}')
+    parts = [f'"{each}": {cells_text(found)}' for each, found in ordered.items()]
     JSON_FILE.write_text("{\n" + ",\n".join(parts) + "\n}\n")
     PAGE.write_text(page(ordered))
 
@@ -76,19 +76,98 @@ def _read_sections() -> Sections:
 
 
 def page(sections: Mapping[str, Mapping[str, Any]]) -> str:
-    """The whole page."""
-    parts = [HEAD]
-    for name in NAMES:
-        if name in sections:
-            parts += [ABOUT[name], section_text(name, sections[name])]
-    return "\n".join(parts)
+    """The page, with its tables made again."""
+    found = {name: _known(section["cells"]) for name, section in sections.items()}
+    tables = {
+        "added": _added_table(found),
+        "replaced": _replaced_table(found),
+        "pca": _pca_table(found["pca"]),
+        "parties": _parties_table(found["parties"]),
+    }
+    return fill_tables(PAGE, tables)
+
+
+_Cells = Mapping[tuple[Any, ...], Mapping[str, Any]]
+_FACTS = ("subject", "contestant", "owners", "components", "neighbours", "epsilon")
+
+
+def _known(cells: Sequence[Mapping[str, Any]]) -> _Cells:
+    """Cells by those of the `_FACTS` that they have."""
+    return {tuple(cell[fact] for fact in _FACTS if fact in cell): cell for cell in cells}
+
+
+def _three(cell: Mapping[str, Any] | None, *names: str) -> str:
+    """Mean of a figure of a cell, or of one of its targets; a dash where it was not measured."""
+    measured: Any = cell
+    for name in names:
+        measured = (measured or {}).get(name)
+    return "–" if measured is None else f"{measured[0]:.3f}"
+
+
+def _added_table(found: Mapping[str, _Cells]) -> str:
+    """Rows of one owner under the relation of the others, with real rows and SDV's beside them."""
+    lines = [(REAL, "", ""), ("SDV GaussianCopula", "", "")]
+    others = [who.name for who in synthetic.CONTESTANTS if who.environment == synthetic.PGM]
+    added = str(Neighbours.ADDED)
+    lines += [(who, added, each) for who in (synthetic.OURS, *others) for each in ("0.2", "1")]
+    rows = []
+    for who, neighbours, epsilon in lines:
+        cells = {
+            name: found[name].get((name, who, 1, neighbours, epsilon))
+            for name in synthetic.SUBJECTS
+        }
+        row = [who, epsilon or "none", *(_three(cell, "workload") for cell in cells.values())]
+        adult = cells["adult"] or {}
+        row += [_three(adult, "trees", "income"), _mean(adult.get("seconds"), 1)]
+        rows.append(row)
+    header = ["rows of", "ε", *(f"error, {name}" for name in synthetic.SUBJECTS)]
+    return markdown_table([*header, "income, trees", "seconds"], rows)
+
+
+def _replaced_table(found: Mapping[str, _Cells]) -> str:
+    """Two-way tables of one owner's and several owners' rows under our relation."""
+    columns = [("nltcs", "0.1"), ("nltcs", "1"), *(("adult", each) for each in ("0.1", "0.2", "1"))]
+    replaced = str(Neighbours.REPLACED)
+    rows = []
+    for who in synthetic.CONTESTANTS:
+        if who.neighbours == replaced:
+            keys = [(name, who.name, who.owners, replaced, each) for name, each in columns]
+            means = [_three(found[key[0]].get(key), "pairs") for key in keys]
+            rows.append([who.name, str(who.owners), *means])
+    header = ["rows of", "owners", *(f"{name}, ε = {each}" for name, each in columns)]
+    return markdown_table(header, rows)
+
+
+def _pca_table(cells: _Cells) -> str:
+    """The first three components: of a small table that all could do, and of a whole one."""
+    columns = [("nltcs, 1,000 rows", "0.1"), ("nltcs, 1,000 rows", "0.2"), ("adult", "0.2")]
+    return _captured_table(cells, pca.CONTESTANTS, columns, 3)
+
+
+def _parties_table(cells: _Cells) -> str:
+    """Ten parties' components."""
+    columns = [("nltcs", "0.2"), ("adult", "0.2"), ("adult", "1")]
+    return _captured_table(cells, parties.CONTESTANTS, columns, 10)
+
+
+def _captured_table(
+    cells: _Cells, contestants: Sequence[str], columns: Sequence[tuple[str, str]], count: int
+) -> str:
+    rows = []
+    for who in contestants:
+        row = [who]
+        for subject, epsilon in columns:
+            cell = cells.get((subject, who, count, epsilon)) or cells.get((subject, who, count, ""))
+            row.append(_three(cell, "captured"))
+        rows.append(row)
+    header = ["components of", *(f"{subject}, ε = {each}" for subject, each in columns)]
+    return markdown_table(header, rows)
 
 
 def section_text(name: str, section: Mapping[str, Any]) -> str:
     """The tables of one command, what could not be run, and how it was measured."""
     cells = section["cells"]
     if name in synthetic.SUBJECTS:
-        cells = [cell for cell in cells if cell["epsilon"] in PRINTED]
         tables = _synthetic_table(cells)
     else:
         by = "owners" if name == "parties" else "components"
@@ -105,12 +184,10 @@ def section_text(name: str, section: Mapping[str, Any]) -> str:
 def _synthetic_table(cells: Sequence[Mapping[str, Any]]) -> str:
     done = [cell for cell in cells if cell["runs"]]
     targets = list(done[0]["linear"]) if done else []
-    header = ["rows of", "owners", "ε", *(f"{name}, linear" for name in targets)]
-    header += [f"{name}, RBF" for name in targets]
-    new = all("trees" in cell for cell in done)
-    trees, tables = (targets, _TABLES) if new else ([], _TABLES[:2])
-    header += [f"{name}, trees" for name in trees]
-    header += [*tables, "seconds", "MiB", "runs"]
+    judges = {"linear": "linear", "rbf": "RBF", "trees": "trees"}
+    header = ["rows of", "owners", "ε"]
+    header += [f"{name}, {judge}" for judge in judges.values() for name in targets]
+    header += [*_TABLES.values(), "seconds", "MiB", "runs"]
     parts = []
     groups = dict.fromkeys(cell["neighbours"] for cell in done)
     for neighbours in groups:
@@ -120,10 +197,8 @@ def _synthetic_table(cells: Sequence[Mapping[str, Any]]) -> str:
             if cell["neighbours"] != neighbours:
                 continue
             row = [cell["contestant"], str(cell["owners"]) if neighbours else "", cell["epsilon"]]
-            row += [_shown(cell["linear"][name]) for name in targets]
-            row += [_shown(cell["rbf"][name]) for name in targets]
-            row += [_shown(cell["trees"][name]) for name in trees]
-            row += [_shown(cell[name]) for name in _FIGURES[: len(tables)]]
+            row += [_shown(cell.get(judge, {}).get(name)) for judge in judges for name in targets]
+            row += [_shown(cell.get(name)) for name in _TABLES]
             row += [_shown(cell.get("seconds"), 1), _mean(cell.get("mib"), 0), str(cell["runs"])]
             rows.append(row)
         parts.append(f"{title}\n\n{markdown_table(header, rows)}")
