@@ -64,7 +64,7 @@ $(ENGINES)/.installed: requirements/spark.lock requirements/build.lock pyproject
 pictures: install
 	DPPCA_STORE_PICTURES=1 $(BIN)/python -m pytest -q tests/night/pictures
 
-# Timings beside a reference, written to docs/reference/performance.json and .md; half an hour.
+# Timings beside a reference, written to docs/evidence/performance.json and its page; half an hour.
 bench: install
 	$(BIN)/python -m benchmarks.performance --write
 

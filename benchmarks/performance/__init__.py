@@ -3,7 +3,7 @@
 ::
 
     python -m benchmarks.performance NAME ... [--quick] [--repeat N] [--json FILE] [--write]
-    make bench                       all of them, written to docs/reference/performance.{json,md}
+    make bench                       all of them, written to docs/evidence and the page
 
 A benchmark is a module with a `TITLE`, a text `ABOUT` it, and ``measure(plan) -> list[Table]``
 (`registry.Benchmark`); its name is added to `registry.BENCHMARKS`. It times contestants with

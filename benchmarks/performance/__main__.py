@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from benchmarks.performance.machine import load, machine_facts
+from benchmarks.performance.machine import load, machine_facts, today
 from benchmarks.performance.page import keep, table_text
 from benchmarks.performance.registry import BENCHMARKS, BenchmarkPlan, find_benchmark
 from dppca.common.kernel.errors import SettingError
@@ -27,7 +27,11 @@ from dppca.common.shell.console import run
     type=click.Path(dir_okay=False, path_type=Path),
     help="Also write the figures here, as one JSON document.",
 )
-@click.option("--write", is_flag=True, help="Put the figures into docs/reference/performance.*")
+@click.option(
+    "--write",
+    is_flag=True,
+    help="Put the figures into docs/evidence/performance.json and its page.",
+)
 def cli(
     names: tuple[str, ...], *, quick: bool, repeat: int, json_file: Path | None, write: bool
 ) -> None:
@@ -71,6 +75,7 @@ def _measured(name: str, *, quick: bool, repeat: int) -> dict[str, Any]:
         "title": benchmark.TITLE,
         "about": benchmark.ABOUT.strip(),
         "command": f"python -m benchmarks.performance {name}",
+        "date": today(),
         "rounds": repeat,
         "machine": facts,
         "load": [before, load()],

@@ -1,33 +1,151 @@
-"""Results as JSON, and the page that is made from it.
+"""Results as JSON, and the page that has those that decide.
 
-`docs/reference/performance.json` holds one section per benchmark, each with the machine and the
-load it was measured under; `docs/reference/performance.md` is that file in words and a test
+`docs/evidence/performance.json` holds one section per benchmark, each with the day, the machine and
+the load it was measured under. `docs/reference/performance.md` has figures of it, and a test
 compares the two.
 """
 
 import json
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.experiment import markdown_table
+from benchmarks.experiment import fill_tables, markdown_table
 from benchmarks.performance.registry import BENCHMARKS, Cell
+from benchmarks.studies import ROOT
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs/reference"
-JSON_FILE = FOLDER / "performance.json"
-PAGE = FOLDER / "performance.md"
+JSON_FILE = ROOT / "docs/evidence/performance.json"
+PAGE = ROOT / "docs/reference/performance.md"
+Row = tuple[Cell, ...]
+"""What cells of a row are, from the left; None fits any."""
+Sections = Mapping[str, Any]
 
-_HEAD = """# Performance
 
-Made by `make bench` (or `python -m benchmarks.performance NAME --write`) from
-[performance.json](performance.json). Every figure is the median of repeated rounds that alternate
-between the contestants, so that other work on the machine slows all of them; read the ratios
-before the rates. A ratio above 1 means that DPPCA is the faster. *By processor time* is the same
-ratio of the time that all threads of the process spent on a core: on a busy machine it says what
-was worked, where the clock also says who else was waiting, but it does not see that work was done
-on two cores at once. The load is the number of processes running or waiting in the minute before
-and after the run, the run itself included in the second.
-"""
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A line of the page: ours beside a reference, each a row and a column of one table."""
+
+    what: str
+    reference: str
+    table: tuple[str, int]
+    ours: tuple[Row, str]
+    theirs: tuple[Row, str]
+    ratio: tuple[Row, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Rows and columns of one table."""
+
+    table: tuple[str, int]
+    rows: tuple[Row, ...]
+    columns: tuple[str, ...]
+
+
+def _columns(what: str, reference: str, place: tuple[str, int], row: Row, *names: str) -> Ratio:
+    """Both contestants and their ratio in one row."""
+    ours, theirs = names
+    return Ratio(what, reference, place, (row, ours), (row, theirs), (row, "ratio"))
+
+
+def _rows(what: str, theirs: str, place: tuple[str, int], *names: str) -> Ratio:
+    """Each contestant in its row."""
+    ours, ratio = names
+    mine, other = (ours,), (theirs,)
+    return Ratio(what, theirs, place, (mine, "seconds"), (other, "seconds"), (other, ratio))
+
+
+_DENSE, _FILES, _BASES = ("dense", 0), ("files", 0), ("databases", 0)
+_DASK, _SPARK, _NOISE, _PEERS = ("engines", 1), ("spark", 0), ("noise", 0), ("libraries", 0)
+_SUMS, _ON_DASK = "coding and exact sums", "DPPCA on Dask"
+_FROM, _ALONE = "million cells a second from", ("DPPCA", "pyarrow alone")
+RATIOS = (
+    *(
+        _columns(
+            f"{_SUMS}, {n:,} × {d:,}, s", "dsyrk", _DENSE, (n, d, 2), "normal, g = 10", "dsyrk"
+        )
+        for n, d in ((1_000_000, 20), (400_000, 200), (30_000, 1_000))
+    ),
+    _columns(
+        *("million Adult rows a second", "with indicators", ("labels", 0)),
+        *((), "counted", "indicators"),
+    ),
+    _columns("the same from Parquet", "pyarrow alone", ("labels", 1), (), *_ALONE),
+    *(
+        _columns(f"{_FROM} {kind}, {d} columns", "pyarrow alone", _FILES, row, *_ALONE)
+        for row in (
+            ("parquet", "all digits", 20),
+            ("parquet", "all digits", 200),
+            ("csv", "all digits", 20),
+        )
+        for kind, _, d in (row,)
+    ),
+    _columns(
+        *("million rows a second from PostgreSQL", "driver alone", _BASES, ("float8",)),
+        *("DPPCA", "driver alone"),
+    ),
+    _rows("two Dask workers, 400,000 × 200, s", "DPPCA, one process", _DASK, _ON_DASK, "ratio"),
+    _rows("Spark, files, s", "Spark's sums of all columns", _SPARK, "DPPCA, files", "to files"),
+    *(
+        _rows("Spark, a table, s", other, _SPARK, "DPPCA, table", "to table")
+        for other in ("a counting mapInArrow", "pyspark.ml PCA")
+    ),
+    *(
+        _rows("ten components, 200,000 × 200, s", library, _PEERS, "DPPCA", "ratio")
+        for library in ("scikit-learn 1.9.1 PCA, covariance_eigh", "diffprivlib PCA")
+    ),
+    *(
+        _columns(f"two million draws, {law}, s", "OpenDP", _NOISE, (law, 1000), "DPPCA", "OpenDP")
+        for law in ("Laplace", "Gaussian")
+    ),
+    _columns(
+        *("1,000 contributions, MB a second", "a bare gRPC server", ("curator_load", 0)),
+        *((1000,), "MB/s", "bare MB/s"),
+    ),
+)
+_WORKFLOWS = (
+    *(f"DPPCA, {n} openers, {s} spare" for n, s in ((2, 0), (4, 1))),
+    "Flower 1.41 SecAgg+",
+)
+EXCERPTS = {
+    "peaks": Excerpt(
+        ("files", 1),
+        (
+            *(("parquet", 20, 16_000_000), ("parquet", 200, 1_600_000)),
+            *(("csv", 20, 4_000_000), ("csv", 200, 100_000)),
+        ),
+        ("format", "columns", "n", "file MiB", "peak MiB"),
+    ),
+    "ledgers": Excerpt(("ledger", 0), ((),), ("releases", "contribute s", "one reading s")),
+    "round": Excerpt(
+        ("masked_round", 0), ((),), ("owners", "columns", "aggregate", "owner", "ratio")
+    ),
+    "secagg": Excerpt(
+        ("secagg", 0),
+        tuple((name, 0) for name in _WORKFLOWS),
+        ("workflow", "an owner, ms", "all parties, ms", "from owners, MB", "seed bits", "error"),
+    ),
+    "gone": Excerpt(
+        ("secagg", 1),
+        tuple((name,) for name in _WORKFLOWS),
+        ("workflow", "before the upload", "after it", "openers"),
+    ),
+    "curator": Excerpt(
+        ("sizing", 0),
+        ((10, 128), (1_000, 128), (100, 512), (10, 1_024), (2, 4_096)),
+        ("m", "d", "s to receive", "s to decompose", "bytes up", "peak MiB"),
+    ),
+    "owner": Excerpt(
+        ("sizing", 1),
+        ((100_000, 16), (400_000, 128), (100_000, 512)),
+        ("n", "d", "s", "peak MiB"),
+    ),
+    "grid": Excerpt(
+        ("resolution", 0),
+        tuple(("adult", None, None, bits) for bits in (6, 10, 14)),
+        ("g", "error", "lost", "error by noise"),
+    ),
+}
 
 
 def keep(sections: dict[str, Any]) -> None:
@@ -39,31 +157,57 @@ def keep(sections: dict[str, Any]) -> None:
     PAGE.write_text(page(ordered))
 
 
-def page(sections: dict[str, Any]) -> str:
-    """The whole page."""
-    return "\n".join([_HEAD, *(_section_text(each) for each in sections.values())])
+def page(sections: Sections) -> str:
+    """The page, with its tables made again; raises `LookupError` for a row that is not there."""
+    tables = {name: _excerpt(sections, each) for name, each in EXCERPTS.items()}
+    return fill_tables(PAGE, {"ratios": _ratios(sections), **tables})
+
+
+def _ratios(sections: Sections) -> str:
+    rows = []
+    for each in RATIOS:
+        table = _table(sections, each.table)
+        ours, theirs, ratio = (
+            _cell(_find(table, row)[0][table["columns"].index(column)])
+            for row, column in (each.ours, each.theirs, each.ratio)
+        )
+        rows.append((each.what, ours, f"{each.reference}: {theirs}", ratio))
+    return markdown_table(("what", "DPPCA", "beside", "ratio"), rows, words=(0, 2))
+
+
+def _excerpt(sections: Sections, excerpt: Excerpt) -> str:
+    table = _table(sections, excerpt.table)
+    places = [table["columns"].index(name) for name in excerpt.columns]
+    rows = [row for wanted in excerpt.rows for row in _find(table, wanted)]
+    return _markdown(excerpt.columns, [[row[place] for place in places] for row in rows])
+
+
+def _table(sections: Sections, place: tuple[str, int]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = sections[place[0]]["tables"][place[1]]
+    return found
+
+
+def _find(table: Mapping[str, Any], wanted: Row) -> list[Sequence[Cell]]:
+    """Rows that begin as is wanted."""
+    found = [
+        row
+        for row in table["rows"]
+        if all(cell in (None, own) for cell, own in zip(wanted, row, strict=False))
+    ]
+    if not found:
+        raise LookupError(f"no row begins with {wanted}: {table['caption']}")
+    return found
 
 
 def table_text(caption: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
-    """A table in Markdown."""
+    """A table in Markdown, with all its figures."""
+    return f"{caption}\n\n{_markdown(columns, rows)}"
+
+
+def _markdown(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
     places = range(len(columns))
     words = [place for place in places if any(isinstance(row[place], str) for row in rows)]
-    table = markdown_table(columns, [[_cell(cell) for cell in row] for row in rows], words=words)
-    return f"{caption}\n\n{table}"
-
-
-def _section_text(found: dict[str, Any]) -> str:
-    facts = ", ".join(
-        value if name in {"processor", "system", "BLAS"} else f"{name} {value}"
-        for name, value in found["machine"].items()
-    )
-    before, after = found["load"]
-    made = (
-        f"`{found['command']}`: {found['rounds']} rounds; load {before} before, {after} after; "
-        f"{facts}."
-    )
-    tables = [table_text(**table) for table in found["tables"]]
-    return "\n".join([f"## {found['title']}\n\n{found['about']}\n", *tables, f"{made}\n"])
+    return markdown_table(columns, [[_cell(cell) for cell in row] for row in rows], words=words)
 
 
 def _cell(value: Cell) -> str:

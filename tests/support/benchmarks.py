@@ -27,6 +27,6 @@ def run_quickly(name: str, folder: Path) -> dict[str, Any]:
         figures = [cell for cell in cells if isinstance(cell, int | float)]
         assert figures
         assert all(math.isfinite(figure) and figure >= 0 for figure in figures)
-    assert found[name]["title"] in page.page(found)
+        assert page.table_text(**table) in done.output
     measured: dict[str, Any] = found[name]
     return measured

@@ -9,7 +9,7 @@ from tests.support.checkout import ROOT
 
 
 def test_the_table_follows_from_the_measured_rate() -> None:
-    section = json.loads((ROOT / "docs/reference/performance.json").read_text())["files"]
+    section = json.loads((ROOT / "docs/evidence/performance.json").read_text())["files"]
     measured = section["tables"][0]
     (row,) = (r for r in measured["rows"] if r[:3] == ["parquet", "all digits", 200])
     cells_per_s = row[measured["columns"].index("DPPCA")] * 1e6 / 2  # of each of two threads

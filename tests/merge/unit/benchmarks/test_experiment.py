@@ -10,6 +10,7 @@ import pytest
 from benchmarks.experiment import (
     Found,
     KeyedTrial,
+    fill_tables,
     group_runs,
     keep_cells,
     markdown_table,
@@ -31,10 +32,30 @@ def found(trial: Toy) -> Found:
     return {**asdict(trial), "accuracy": trial.split / 4}
 
 
-@pytest.mark.parametrize("name", ["performance.page", "rivals.page", "synthesis.page", "trust"])
-def test_a_committed_page_is_made_from_its_committed_figures(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        *(("performance.page", 1500), ("rivals.page", 1500), ("synthesis.page", 1500)),
+        *(("trust", 1500), ("forecast", 900)),
+    ],
+)
+def test_a_committed_page_is_made_from_its_committed_figures_and_short(
+    name: str, words: int
+) -> None:
     page = import_module(f"benchmarks.{name}")
-    assert page.PAGE.read_text() == page.page(json.loads(page.JSON_FILE.read_text()))
+    text = page.PAGE.read_text()
+    assert text == page.page(json.loads(page.JSON_FILE.read_text()))
+    assert len(text.split()) <= words
+
+
+def test_marks_of_a_page_are_filled_and_no_other_than_its_tables(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("is <!-- a -->1<!-- end -->.\n\n<!-- b -->\n\nold\n\n<!-- end -->\n")
+    filled = fill_tables(page, {"a": "2", "b": "| x |\n| y |\n"})
+    assert filled == ("is <!-- a -->2<!-- end -->.\n\n<!-- b -->\n\n| x |\n| y |\n\n<!-- end -->\n")
+    for tables in ({"a": "2"}, {"a": "2", "b": "3", "c": "4"}):
+        with pytest.raises(DataError, match="marks"):
+            fill_tables(page, tables)
 
 
 def test_finished_trials_are_not_run_again_and_one_cut_short_is(tmp_path: Path) -> None:
@@ -85,6 +106,8 @@ def test_a_table_has_words_to_the_left_and_numbers_to_the_right() -> None:
 
 def test_new_cells_take_the_place_of_older_ones(tmp_path: Path) -> None:
     path = tmp_path / "cells.json"
+    path.write_text('{"how": "by hand", "cells": []}')
     for cells in ([{"s": "b", "x": 1}, {"s": "a", "x": 1}], [{"s": "b", "x": 2}]):
         kept = keep_cells(path, cells, known_by=("s",), order=lambda cell: cell["s"])
-    assert kept == [{"s": "a", "x": 1}, {"s": "b", "x": 2}] == json.loads(path.read_text())
+    cells = [{"s": "a", "x": 1}, {"s": "b", "x": 2}]
+    assert kept == {"how": "by hand", "cells": cells} == json.loads(path.read_text())

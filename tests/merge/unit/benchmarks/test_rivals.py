@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
@@ -63,13 +64,12 @@ def synthetic_cell(**changes: Any) -> dict[str, Any]:
     return cell | changes
 
 
-def test_trees_and_larger_tables_are_shown_where_every_line_has_them() -> None:
-    new = page.section_text("nltcs", section(synthetic_cell(), synthetic_cell(epsilon="1")))
-    assert "| money, trees | one-way | two-way | three-way | workload | seconds |" in new
-    assert new.count("| 0.750 | 0.100 | 0.200 | 0.300 | 0.400 | 12.3 |") == 2
+def test_a_figure_that_an_older_cell_lacks_is_a_dash() -> None:
     older = {name: value for name, value in synthetic_cell().items() if name != "trees"}
     text = page.section_text("nltcs", section(synthetic_cell(epsilon="1"), older))
-    assert "| money, RBF | one-way | two-way | seconds |" in text
+    assert "| money, trees | one-way | two-way | three-way | workload | seconds |" in text
+    assert text.count("| 0.750 | 0.100 | 0.200 | 0.300 | 0.400 | 12.3 |") == 1
+    assert text.count("| – | 0.100 | 0.200 | 0.300 | 0.400 | 12.3 |") == 1
 
 
 def test_every_cell_of_a_full_run_is_in_the_file() -> None:
@@ -83,8 +83,9 @@ def test_every_cell_of_a_full_run_is_in_the_file() -> None:
 
 @pytest.fixture
 def committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "JSON_FILE", tmp_path / "comparison.json")
-    monkeypatch.setattr(page, "PAGE", tmp_path / "comparison.md")
+    for name in ("JSON_FILE", "PAGE"):
+        copied = shutil.copy(getattr(page, name), tmp_path)
+        monkeypatch.setattr(page, name, Path(copied))
     page.keep("nltcs", section(synthetic_cell(), synthetic_cell(contestant="MST", runs=1)))
 
 
@@ -97,6 +98,14 @@ def test_cells_of_other_contestants_stay_in_their_places() -> None:
         ("MST", 1),
         ("AIM", 3),
     ]
+
+
+@pytest.mark.usefixtures("committed")
+def test_a_kept_section_says_how_it_was_measured_and_is_on_the_page() -> None:
+    kept = json.loads(page.JSON_FILE.read_text())["nltcs"]
+    assert kept["how"].startswith("DPPCA is a study")
+    assert (len(kept["cells"]), kept["machine"]) == (2, MACHINE)
+    assert "| DPPCA | 1 | – | – |" in page.PAGE.read_text()
 
 
 @pytest.mark.usefixtures("committed")
