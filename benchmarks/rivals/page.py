@@ -14,7 +14,7 @@ from benchmarks.rivals.cells import RivalRun
 from benchmarks.rivals.neighbours import Neighbours
 from benchmarks.studies import ROOT
 from benchmarks.synthesis.trials import REAL
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 
 JSON_FILE, PAGE = ROOT / "docs/evidence/comparison.json", ROOT / "docs/explanation/comparison.md"
 NAMES = (*synthetic.SUBJECTS, "pca", "parties")
