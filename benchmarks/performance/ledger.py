@@ -92,7 +92,7 @@ def _studies(federation: CuratorProcess, number: int, count: int) -> Iterator[st
 
 
 def _make_site(federation: CuratorProcess, number: int, n_releases: int) -> Site:
-    """A site with rows, whose ledger has so many releases."""
+    """A site with rows, whose ledger has this number of releases."""
     folder = federation.enrol(owner_name(number))
     rows = np.random.default_rng(number).uniform(-1, 1, (_ROWS, _COLUMNS))
     head = ",".join(f"x{i}" for i in range(_COLUMNS))

@@ -103,7 +103,7 @@ class BenchmarkPlan:
     scratch
         An empty folder, removed afterwards.
     say
-        Tells anybody who waits what is being measured.
+        Tells what is being measured.
     """
 
     quick: bool
@@ -127,7 +127,7 @@ class BenchmarkPlan:
         work
             How much one run does, in whatever unit the table counts.
         most
-            At most so many rounds.
+            At most this number of rounds.
         warm_up
             Run each once before, uncounted: what is imported, compiled or cached on first use is
             not what is measured.

@@ -136,7 +136,7 @@ def add_masked(
     Parameters
     ----------
     missing
-        So many of the last owners never upload.
+        Number of the last owners that never upload.
     gone
         Owners that answer nothing after the uploads.
 

@@ -1,8 +1,8 @@
 """Tables that components are compared on, and our releases of them.
 
 Every table is numbers and labels with public bounds, coded as a study codes them; what is captured
-is measured there, on the exact covariance of all rows. Who needs rows in a ball gets the coded rows
-and a public bound on their norm: by Q scalars within [-1/2, 1/2] and c indicators,
+is measured there, on the exact covariance of all rows. A method that needs rows in a ball gets the
+coded rows and a public bound on their norm: by Q scalars within [-1/2, 1/2] and c indicators,
 ``(Q/4 + c)^(1/2)``. Of mushrooms, whose file has 112 indicators of 21 attributes, these are taken
 from 0 to 1 and the bound is ``21^(1/2)``. Columns of musk are brought into [-1, 1] by their own
 range, as in `benchmarks.papers`: what is said of privacy there holds only if those are public.

@@ -12,7 +12,7 @@ PLAIN, SHAPED, TARGETED = "plain", "shaped", "shaped, targets"
 GIVEN = ("resolution_bits", "max_rows_per_person")
 BINS_TARGETED = "shaped, targets, 40 bins"
 BINS = {"8 bins": 8, "16 bins": 16, BINS_TARGETED: 40}
-"""Forms with bins of some numerics in products: as their shape says, or so many equal ones."""
+"""Forms with bins of some numerics in products: as their shape says, or equal ones, as many."""
 TREES = "shaped, targets, random trees"
 """Counts of the leaves of trees of the public schema beside them."""
 FORMS = (PLAIN, SHAPED, TARGETED, TREES, *BINS)

@@ -149,7 +149,7 @@ def attribute_cells(
 
 
 def equal_cells(attribute: Numeric, column: Column, count: int) -> NDArray[np.int64]:
-    """Which of so many equal cells between a numeric's bounds each value is in."""
+    """Number of the equal cell between a numeric's bounds that each value is in."""
     lower, upper = attribute.bounds
     scaled = (column - lower) / (upper - lower) * count
     return np.clip(np.floor(scaled), 0, count - 1).astype(np.int64)
