@@ -18,8 +18,7 @@ from tests.support.checkout import ROOT
 
 PAGE, THREATS, SECURITY = "docs/promises.md", "docs/threat-model.md", "SECURITY.md"
 ATTACKS = "Attacks"
-TIERS = ("push", "merge", "night")
-TEST = re.compile(r"`(tests/(\w+)/[\w/]+\.py)::([\w:]+)`")
+TEST = re.compile(r"`(tests/(?:push|merge|night)/[\w/]+\.py)::([\w:]+)`")
 NEVER = re.compile(
     r"pytest\.(mark\.)?skip(\(.*)?|pytest\.mark\.(skipif\(True.*|xfail(\(\)|\(\w+=.*)?)"
 )
@@ -55,7 +54,7 @@ def find_faults(root: Path) -> Iterator[str]:
     wanted[ATTACKS] = dict.fromkeys(find_items((root / SECURITY).read_text()), False)
     files = defaultdict[str, set[str]](set)
     for heading, text in find_sections((root / PAGE).read_text()).items():
-        for promise, tests, tiers in find_rows(text):
+        for promise, tests in find_rows(text):
             if promise.startswith("**"):
                 heading = promise.strip("*")
                 continue
@@ -67,14 +66,12 @@ def find_faults(root: Path) -> Iterator[str]:
                 if len(quoted) != 1:
                     yield f"{heading}: {quote} begins {len(quoted)} items"
             named = TEST.findall(tests)
-            files[heading].update(path for path, _, _ in named)
-            if tests == "not promised" and quotes and not tiers:
+            files[heading].update(path for path, _ in named)
+            if tests == "not promised" and quotes:
                 continue
             if not named or TEST.sub("", tests).strip(" ,"):
                 yield f"{promise}: no test, or something else than tests"
-            if tiers != ", ".join(each for each in TIERS if each in {tier for _, tier, _ in named}):
-                yield f"{promise}: the tier is not {tiers}"
-            for path, _, name in named:
+            for path, name in named:
                 yield from find_faults_of_test(root / path, name)
     for heading, known in wanted.items():
         if heading not in files:
@@ -132,9 +129,9 @@ GOOD, INNER = "`tests/push/test_a.py::test_good`", "`tests/push/test_a.py::TestC
 FILES = {
     THREATS: "## First\n\n| who | what |\n| --- | --- |\n| one `x` | - |\n\n- *Two.* More\n",
     SECURITY: "| what was wrong | what to do |\n| --- | --- |\n| **Hole.** Old | - |\n",
-    PAGE: "## Threats\n\n| promise | test | tier |\n| --- | --- | --- |\n| **First** | | |\n"
-    f"| *one*: kept | {GOOD}, {INNER} | push |\n| *Two* | not promised | |\n\n"
-    "## Attacks\n\n| *Hole* | `tests/night/attacks/test_b.py::test_it` | night |\n",
+    PAGE: "## Threats\n\n| promise | test |\n| --- | --- |\n| **First** | |\n"
+    f"| *one*: kept | {GOOD}, {INNER} |\n| *Two* | not promised |\n\n"
+    "## Attacks\n\n| *Hole* | `tests/night/attacks/test_b.py::test_it` |\n",
     "tests/night/attacks/test_b.py": "pytestmark = [pytest.mark.slow]\ndef test_it(): ...\n",
     "tests/push/test_a.py": "@pytest.mark.skipif(LINUX, reason='no')\ndef test_good(): ...\n"
     "@pytest.mark.skip\ndef test_mark(): ...\n"
@@ -161,7 +158,7 @@ FILES = {
         (PAGE, "::test_good", "::test_body", "test_body never runs"),
         (PAGE, "TestC", "TestD", "never runs"),
         ("tests/push/test_a.py", "@", "pytestmark = pytest.mark.skip\n@", "never runs"),
-        (PAGE, "| push |", "| night |", "tier is not night"),
+        (PAGE, "tests/push/test_a.py::test_good", "tests/other/test_a.py::test_good", "else than"),
         (PAGE, "not promised", "a test", "no test"),
         (PAGE, "*Two* |", "two |", "Two. More is in no row"),
         (PAGE, "*one*", "*none*", "none begins 0 items"),
@@ -171,8 +168,8 @@ FILES = {
         (SECURITY, "| **Hole", "| New | - |\n| **Hole", "New is in no row"),
         (
             PAGE,
-            "night/attacks/test_b.py::test_it` | night",
-            "push/test_a.py::test_good` | push",
+            "night/attacks/test_b.py::test_it`",
+            "push/test_a.py::test_good`",
             "test_b",
         ),
     ],
