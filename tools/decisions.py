@@ -16,18 +16,18 @@ FOLDER = ROOT / "docs/decisions"
 EXPLANATION = ROOT / "docs/explanation"
 _DECISION = re.compile(
     r"^#+ (?P<heading>(?P<numbers>[1-9]\d*(?:, [1-9]\d*)*)\. (?P<title>.+))\n\n"
-    r"Status: (?P<status>(?:accepted|superseded)[^\n]*?) \((?P<date>\d{4}-\d\d-\d\d)\)\n",
+    r"Status: (?P<status>(?:accepted|superseded)[^\n]*?) \(\d{4}-\d\d-\d\d\)\n",
     re.MULTILINE,
 )
 _HEAD = """# Decisions
 
-What was decided, and why. A decision that binds whoever changes the code is a page here: context,
-decision, reasons, consequences. A decision that explains a subject is a section of that subject's
-page in `docs/explanation`. Begin either as the others do and run `python -m tools.pages`, which
-makes this index; a test compares it. Nothing of 26 and 33 still holds: these numbers are gone.
+What was decided, and why. A decision that binds changes of the code is a page here. One that
+explains a subject is a section of that subject's page in `docs/explanation`. Begin either as the
+others do and run `python -m tools.pages`, which makes this index; a test compares it. Nothing of
+26 and 33 still holds.
 
-| number | decision | status | date |
-| ---: | --- | --- | --- |
+| number | decision |
+| ---: | --- |
 """
 
 
@@ -38,7 +38,6 @@ class Decision:
     numbers: tuple[int, ...]
     title: str
     status: str
-    date: str
     link: str
 
 
@@ -60,11 +59,16 @@ def index() -> str:
         return f"[{match[0]}]({numbered[int(match[0])].link})"
 
     rows = [
-        f"| {number} | [{each.title}]({each.link}) "
-        f"| {re.sub(r'[0-9]+', linked, each.status)} | {each.date} |\n"
-        for number, each in sorted(numbered.items())
+        f"| {', '.join(map(str, each.numbers))} | [{each.title}]({each.link})"
+        f"{re.sub(r'[0-9]+', linked, _note(each.status))} |\n"
+        for each in read_decisions()
     ]
     return _HEAD + "".join(rows)
+
+
+def _note(status: str) -> str:
+    """What the index says of a status: nothing of one that is accepted alone."""
+    return "" if status == "accepted" else f", {status.removeprefix('accepted, ')}"
 
 
 def _pages() -> Iterator[Decision]:
@@ -87,4 +91,4 @@ def _numbers(match: re.Match[str]) -> tuple[int, ...]:
 
 def _decision(match: re.Match[str], link: str) -> Decision:
     status = re.sub(r"\[(\d+)\]\([^)]*\)", r"\1", match["status"])
-    return Decision(_numbers(match), match["title"], status, match["date"], link)
+    return Decision(_numbers(match), match["title"], status, link)
