@@ -7,8 +7,10 @@ begins with a heading "12. Title", or "12, 14. Title" if one text holds several 
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from tools.markdown import ROOT, slug
 
@@ -23,11 +25,15 @@ _HEAD = """# Decisions
 
 What was decided, and why. A decision that binds changes of the code is a page here. One that
 explains a subject is a section of that subject's page in `docs/explanation`. Begin either as the
-others do and run `python -m tools.pages`, which makes this index; a test compares it. Nothing of
-26 and 33 still holds.
+others do and run `python -m tools.pages`, which makes this index; a test compares it. Nothing of 26
+and 33 still holds.
 
 | number | decision |
 | ---: | --- |
+"""
+_SECTIONS = """
+| page | numbers of its sections |
+| --- | --- |
 """
 
 
@@ -53,22 +59,35 @@ def read_decisions() -> list[Decision]:
 
 def index() -> str:
     """Return the whole page."""
-    numbered = {number: each for each in read_decisions() for number in each.numbers}
+    decisions = read_decisions()
+    numbered = {number: each for each in decisions for number in each.numbers}
 
     def linked(match: re.Match[str]) -> str:
         return f"[{match[0]}]({numbered[int(match[0])].link})"
 
+    def note(status: str) -> str:
+        """Return what a status says besides "accepted"."""
+        left = re.sub("^accepted(, )?", "", status)
+        return f", {re.sub('[0-9]+', linked, left)}" if left else ""
+
     rows = [
-        f"| {', '.join(map(str, each.numbers))} | [{each.title}]({each.link})"
-        f"{re.sub(r'[0-9]+', linked, _note(each.status))} |\n"
-        for each in read_decisions()
+        f"| {', '.join(map(str, each.numbers))} "
+        f"| [{each.title}]({each.link}){note(each.status)} |\n"
+        for each in decisions
+        if not each.link.startswith("../")
     ]
-    return _HEAD + "".join(rows)
+    return _HEAD + "".join(rows) + _SECTIONS + "".join(_section_rows(decisions))
 
 
-def _note(status: str) -> str:
-    """What the index says of a status: nothing of one that is accepted alone."""
-    return "" if status == "accepted" else f", {status.removeprefix('accepted, ')}"
+def _section_rows(decisions: list[Decision]) -> Iterator[str]:
+    """One row for each page of explanations, with a link for each number."""
+    links = defaultdict[str, list[str]](list)
+    for each in decisions:
+        page, _, anchor = each.link.partition("#")
+        if anchor:
+            links[page] += [f"[{number}]({each.link})" for number in each.numbers]
+    for page, numbers in sorted(links.items()):
+        yield f"| [{Path(page).stem}]({page}) | {', '.join(numbers)} |\n"
 
 
 def _pages() -> Iterator[Decision]:
