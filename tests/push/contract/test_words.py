@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tools import words
+from tools.markdown import ROOT
 
 INDEX = """# Index
 
@@ -74,6 +75,6 @@ def test_one_word_above_a_bound_is_a_fault(more: dict[str, int], named: list[str
 
 
 def test_every_reader_of_the_index_is_led_to_pages_that_are_there() -> None:
-    pages = words.find_pages(words.ROOT)
+    pages = words.find_pages(ROOT)
     assert all(len(found) > 1 for found in pages.values())
     assert [path for found in pages.values() for path in found if not path.exists()] == []
