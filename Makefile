@@ -78,6 +78,7 @@ fuzz: install
 docs: install
 	$(INSTALL) $(VENV) docs
 	$(BIN)/python -m tools.pages --check
+	$(BIN)/python -m tools.words
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # Style, types, import rules, generated code.
