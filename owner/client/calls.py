@@ -16,7 +16,6 @@ from typing import Any
 
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.aggregation.sum_messages import Opening, SealedSet, Vote, sealed_set_limit
 from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.attestation.contributions import (
@@ -535,7 +534,7 @@ def agreed_study(
     and asks for other people, attributes or rows; other errors are those of `CuratorClient.study`.
     """
     site.study_folder(name)  # refuses an invalid name before it is sent
-    ours = None if study_file is None else study_from_yaml(study_file)
+    ours = None if study_file is None else _read_study(study_file)
     checkpoint("fetch")
     study, state = client.study(name)
     if ours is not None:
@@ -545,3 +544,9 @@ def agreed_study(
         require_continues(first, study, result_sha256=None)
     keep_study(site, study)
     return study, state
+
+
+def _read_study(file: Path) -> Study:
+    from dppca.common.analysis.study_file import study_from_yaml
+
+    return study_from_yaml(file)

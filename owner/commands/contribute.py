@@ -40,8 +40,8 @@ from dppca.owner.release.contribution import (
     require_possible,
     require_sendable,
 )
+from dppca.owner.render.contributions import ContributionDocument
 from dppca.owner.render.faults import alarm_lines
-from dppca.owner.render.outcomes import ContributionDocument
 from dppca.owner.render.review import ContributionPreview
 from dppca.owner.site.agreement import (
     Agreement,

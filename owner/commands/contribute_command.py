@@ -54,7 +54,7 @@ def command(folder: Path, /, *, wait: float, yes: bool, as_json: bool, **given: 
     from dppca.owner.commands.contribute import contribute
     from dppca.owner.commands.interrupt import report_charges_on_interrupt
     from dppca.owner.commands.preview import Asked
-    from dppca.owner.render.outcomes import contribution_text
+    from dppca.owner.render.contributions import contribution_text
     from dppca.owner.site.config import load_site
 
     site, asked = load_site(folder), Asked(**given)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from dppca.common.analysis.rows.refinement import compare_grown
 from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.study import Study, require_continues
 from dppca.common.shell.console import Progress
@@ -20,6 +19,7 @@ from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.table import Table, open_table
 from dppca.owner.release.contribution import Review, choose_data_set, review
+from dppca.owner.release.regrown import compare_grown
 from dppca.owner.render.review import ContributionPreview
 from dppca.owner.site.agreement import Agreement, agree
 from dppca.owner.site.config import Site

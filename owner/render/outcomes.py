@@ -1,4 +1,4 @@
-"""Documents and texts of `contribute`, `components` and `synthesize`."""
+"""Documents and texts of `components` and `synthesize`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,25 +10,7 @@ from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.values import DecimalText, DigestText, PathText
 from dppca.common.kernel.privacy.labels import Label
-from dppca.owner.render.charges import StoredCharge, charged_text
 from dppca.owner.synthesis.visible_relations import VisibleRelations
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContributionDocument(StoredCharge):
-    """Contribution that the curator holds."""
-
-    digest: Annotated[DigestText, "digest of the study"]
-    owner: Annotated[str, "name of this site"]
-    entries: Annotated[int, "noised sums that were sent"]
-    opens: Annotated[bool, "whether this site is an opener, and comes back once"]
-    acknowledgement: Annotated[Path, "the curator's signed one"]
-    state: Annotated[StudyState, "state of the study"]
-    seconds: Annotated[
-        dict[str, float],
-        "time of each step: `read` (and code) rows, `draw` (charge, noise, store), `send`; 0 where "
-        "it was not needed",
-    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,17 +65,6 @@ class SynthesisDocument:
     published: Annotated[list[str], "forms that were sent to the curator"]
     bytes: Annotated[int, "bytes that were sent"]
     seconds: Annotated[float, "time that the command took"]
-
-
-def contribution_text(document: ContributionDocument) -> str:
-    """Return the number of bytes sent, their charge, and the next step."""
-    again = " (the curator already had it)" if document.already_stored else ""
-    return (
-        f"Sent {document.bytes} bytes on {document.rows} rows to study {document.study}"
-        f"{again}.\nIt was {charged_text(document)}.\nThe study is {document.state}.\n"
-        f"The curator's signed acknowledgement: {document.acknowledgement}.\n"
-        f"Next: dppca-owner {'open' if document.opens else 'components'} {document.study}"
-    )
 
 
 _COUNTS = "the counts of its tables; `synthesize` makes rows of them and of the study before it"

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Annotated
 
 from dppca.common.analysis.estimators.relations import relations_lines
-from dppca.common.analysis.rows.refinement import Regrown
 from dppca.common.kernel.documents.amounts import Whole, decimal_text, left_text, spent_text
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.names import one_line
@@ -24,6 +23,7 @@ from dppca.common.kernel.privacy.composition import ComposedGuarantee, describe_
 from dppca.common.kernel.study import Study
 from dppca.owner.records.faults import CheckReport, KeyReport
 from dppca.owner.release.contribution import BudgetStatus, Forecast, NextStep, Review, forecast
+from dppca.owner.release.regrown import Regrown
 from dppca.owner.render.asked import ReviewedAttribute, describe_attributes, describe_components
 from dppca.owner.render.charges import (
     ChargedCost,

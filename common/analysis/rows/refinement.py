@@ -14,7 +14,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from enum import StrEnum
 from math import sqrt
 from pathlib import Path
 from typing import Annotated, Any
@@ -45,14 +44,6 @@ ROWS = 60_000
 SIZES = ((5, 32), (10, 64), (20, 128), (40, 256))
 """Numbers of trees and of leaves, ascending."""
 ROWS_PER_NOISE = 4
-
-
-class Regrown(StrEnum):
-    """Whether a study's trees are those that its rows and its seed give."""
-
-    SAME = "same"
-    DIFFERENT = "different"
-    UNCHECKED = "unchecked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,20 +173,6 @@ def grow_again(path: Path, schema: Schema, grown: GrownTrees) -> list[dict[str, 
     return grow_trees(
         schema, columns, grown.target, count=grown.trees, leaves=grown.leaves, seed=grown.seed
     )
-
-
-def compare_grown(study: Study, path: Path | None) -> Regrown | None:
-    """Grow the trees of a study again, from the file of the rows; None if none were grown."""
-    grown = None if study.continues is None else study.continues.grown
-    if grown is None:
-        return None
-    if path is None:
-        return Regrown.UNCHECKED
-    if digest_file(path) != grown.rows:
-        return Regrown.DIFFERENT
-    trees = grow_again(path, study.table, grown)
-    again = Schema.from_document({**study.table.model_dump(mode="json"), "tables": trees})
-    return Regrown.SAME if again.digest == study.table.digest else Regrown.DIFFERENT
 
 
 def refine(

@@ -13,15 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dppca.common.analysis.rows.refinement import (
-    ROWS,
-    Regrown,
-    choose_size,
-    compare_grown,
-    plan_rounds,
-    refine,
-    write_rows,
-)
+from dppca.common.analysis.rows.refinement import ROWS, choose_size, plan_rounds, refine, write_rows
 from dppca.common.analysis.rows.synthesis import synthesize
 from dppca.common.kernel.attestation.results import (
     Published,
@@ -37,6 +29,7 @@ from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import Column
 from dppca.common.kernel.study import Study, require_continues, study_from_mapping
 from dppca.deploy.simulation.in_memory import make_parties, run_study
+from dppca.owner.release.regrown import Regrown, compare_grown
 from tests.support.noise import SeededEntropy
 from tests.support.studies import binary_of, categorical_of, make_study, numeric_of
 
