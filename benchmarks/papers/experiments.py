@@ -105,7 +105,7 @@ def _read_outcomes(runs: Sequence[Found], path: Path) -> list[TrialOutcome]:
 
 
 def _write_csv(cells: Sequence[Trial], outcomes: Sequence[TrialOutcome], path: Path) -> None:
-    """Every run as a row, for whoever reads them with other software."""
+    """Every run as a row, for other software."""
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n", extrasaction="ignore")
         writer.writeheader()

@@ -43,7 +43,7 @@ class Trial:
     owners
         Among how many the training rows are divided.
     rows, columns, components
-        At most so many training rows, the first so many columns, exactly so many components; 0
+        The most training rows, the number of first columns, the number of components; 0
         where the table or the method's rule decides.
     target
         What is predicted, where a table has several targets.

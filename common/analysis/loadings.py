@@ -57,7 +57,7 @@ class KeptComponent:
 
     @property
     def meaning(self) -> str:
-        """What its large loadings say, in words; or why they say nothing."""
+        """Meaning of its large loadings, in words; or why they have none."""
         if not self.above_noise:
             return "noise alone can make it, so its loadings say nothing."
         large = [each for each in self.loadings if each.is_large]

@@ -27,7 +27,7 @@ class DppcaError(Exception):
 
 
 class InputError(DppcaError):
-    """What was given must be changed before trying again."""
+    """The input must be changed before trying again."""
 
     public = "The request is not valid."
     exit_code = 2
@@ -118,7 +118,7 @@ class GarbledSumError(InputError):
 
 
 class PrivacyError(DppcaError):
-    """What was asked would break a promise; nothing was released and nothing charged."""
+    """The request would break a promise; nothing was released and nothing charged."""
 
     public = "The request would break a privacy promise."
     exit_code = 19
@@ -202,7 +202,7 @@ class LedgerVersionError(LedgerError):
 
 
 class CallError(DppcaError):
-    """What a call to the other side came to."""
+    """A call to the other side failed."""
 
     public = "The call failed."
     exit_code = 39

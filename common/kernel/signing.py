@@ -1,4 +1,4 @@
-"""What the parties' keys sign, and how: ECDSA on P-256 with SHA-256, deterministic.
+"""Signatures by the parties' keys: ECDSA on P-256 with SHA-256, deterministic.
 
 FIPS 186-5, RFC 6979: the same content signed again gives the same bytes, so files can be made
 again. What is signed begins with a line that says what it is, so no signature can be used for
@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 
 class Purpose(StrEnum):
-    """What a signature is for; the first line of what is signed."""
+    """Purpose of a signature, which is in the first line of what is signed."""
 
     OPENER = "opener"
     """The key to which owners seal seeds, by the opener whose key it is."""
@@ -44,5 +44,5 @@ def is_signed(
 
 
 def signed_bytes(purpose: Purpose, content: bytes) -> bytes:
-    """What is in fact signed: a line that says what it is, then the content."""
+    """Bytes that are signed: a line that names the purpose, then the content."""
     return f"dppca {purpose.value} 1\n".encode() + content

@@ -123,9 +123,9 @@ class OpenerEntry(_Strict):
     Attributes
     ----------
     key
-        What seeds are sealed to: 1216 bytes, in base64.
+        The key that seeds are sealed to, 1216 bytes.
     signature
-        The opener's own over it (DER), in base64.
+        The opener's signature of it (DER).
     """
 
     key: Base64
@@ -133,7 +133,7 @@ class OpenerEntry(_Strict):
 
 
 class _Privacy(_Strict):
-    """What a study says of its noise, whichever law it asks for."""
+    """Fields of a study's noise that every law has."""
 
     mechanism: str
     epsilon: ExactDecimal | None = None
@@ -154,7 +154,7 @@ class _Privacy(_Strict):
 
 
 class LaplacePrivacy(_Privacy):
-    """Pure differential privacy by discrete Laplace noise: ``epsilon`` or ``scale``, not both.
+    """Pure differential privacy by discrete Laplace noise: ``epsilon`` or ``scale``.
 
     Attributes
     ----------
@@ -163,15 +163,16 @@ class LaplacePrivacy(_Privacy):
     epsilon
         What one owner's release may cost a person. The noise follows from it and the schema.
     scale
-        The noise's scale b, set by hand, on a column sum or a product in coded units. It is charged
-        what it costs, computed from the schema.
+        The noise's scale b on a column sum or a product in coded units, set by hand. Its cost is
+        computed from the schema and charged.
     nominal_epsilon
-        The epsilon that a source states for ``scale``. It is printed and has no other effect.
+        The epsilon that a source states for ``scale``. It is only printed.
     trust
-        ``owner``: each owner adds all of the noise. ``aggregate``: the owners' shares of the noise
-        add up to it, and the curator sees one sum.
+        ``owner``: each owner adds all of the noise. ``aggregate``: the owners' shares add up to it,
+        and the curator sees one sum.
     colluders
-        With ``aggregate``: so many owners may work together with the curator, 1 or more.
+        With ``aggregate``: the number of owners that may collude with the curator without breaking
+        the guarantee.
     """
 
     mechanism: Literal["laplace"]
@@ -190,9 +191,9 @@ class GaussianPrivacy(_Privacy):
     delta
         Below 1, and far below 1 divided by the number of people.
     scale
-        The noise's standard deviation, set by hand, in coded units. It is charged what it costs.
+        The noise's standard deviation in coded units, set by hand. Its cost is charged.
     nominal_epsilon
-        The epsilon that a source states for ``scale``. It is printed and has no other effect.
+        The epsilon that a source states for ``scale``. It is only printed.
     trust, colluders
         As for Laplace noise.
     """
@@ -209,11 +210,11 @@ class GaussianPrivacy(_Privacy):
 
 Privacy = Annotated[LaplacePrivacy | GaussianPrivacy, Field(discriminator="mechanism")]
 PRIVACIES: tuple[type[BaseModel], ...] = get_args(get_args(Privacy)[0])
-"""How a study asks for each law of noise."""
+"""The forms in which a study asks for each law of noise."""
 
 
 def make_privacy(**fields: object) -> Privacy:
-    """What a study would say of its noise; None is as if left out."""
+    """Make the privacy part of a study; None is as if left out."""
     given = {name: value for name, value in fields.items() if value is not None}
     return TypeAdapter[Privacy](Privacy).validate_python(given)
 
@@ -224,14 +225,13 @@ class ComponentRule(_Strict):
     Attributes
     ----------
     contribution_rate
-        Keep the smallest number of components whose eigenvalues reach this share of their sum.
+        Keep the fewest components whose eigenvalues reach this share of their sum.
     trace
-        The sum that ``contribution_rate`` is a share of: ``positive`` adds the positive
-        eigenvalues, ``signed`` all of them (the form of Gu et al. 2022).
+        That sum: of the positive eigenvalues, or of all (``signed``; Gu et al. 2022).
     count
         Keep this number; at most the number of coded columns less one.
     above_noise
-        Keep each component with an eigenvalue above the simulated threshold of the noise.
+        Keep the components with an eigenvalue above the simulated threshold of the noise.
     """
 
     contribution_rate: Annotated[float, Field(gt=0, lt=1)] | None = None
@@ -248,29 +248,31 @@ class ComponentRule(_Strict):
 
 
 class FaultRule(_Strict):
-    """When a review says no: more faults than agreed on.
+    """The share of faults above which a review refuses.
 
     Attributes
     ----------
     refuse_if_above
-        A share of the rows. `check` and `review` refuse where more values of one attribute are
-        faults, or more rows of a CSV file are malformed. No release depends on it.
+        A share of the rows. `check` and `review` refuse if more values of an attribute are faults,
+        or more rows of a CSV file are malformed. No release depends on it.
     """
 
     refuse_if_above: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
 
 
 class GrownTrees(_Strict):
-    """How the tables of a study were grown on published rows, so that anybody can do it again.
+    """How the tables were grown on published rows, so that anybody can do it again.
 
     Attributes
     ----------
     rows
-        SHA-256 of the file of rows that they were grown on, hexadecimal.
+        SHA-256 of the file of rows, hexadecimal.
     target
         The attribute that the trees predict.
-    trees, leaves
-        Number of trees, and the most leaves of each.
+    trees
+        Number of trees.
+    leaves
+        The most leaves of each.
     seed
         Decides which attributes and rows each tree takes. It protects nothing.
     """
@@ -292,7 +294,7 @@ class Continued(_Strict):
     result
         SHA-256 of its result file, hexadecimal.
     grown
-        How the tables were grown on rows drawn from that result; left out where they were not.
+        How the tables were grown on rows drawn from that result, if they were.
     """
 
     study: Sha256
@@ -315,44 +317,45 @@ class Study(BaseModel):
     version
         Version of this format.
     name
-        The study's name, which commands take. No two studies of a curator share one.
+        The study's name in commands; no two studies of a curator share one.
     owners
         Who takes part, by the names in their certificates.
     quorum
-        Owners needed once the deadline has passed; all of them unless said otherwise.
+        Owners needed once the deadline has passed. Default: all owners.
     deadline
-        When the study stops waiting; needed for a quorum below all owners.
+        When the study stops waiting. A quorum below all owners needs it.
     overlap
-        True where one person may have rows at several owners: the federation's figure is then
-        the sum of the owners' and not the largest. Or groups of owners, each a list of those at
-        which one person may have rows: the figure is then the largest of the groups' sums.
+        True if one person may have rows at several owners: the federation's figure is then the sum
+        of the owners' and not the largest. Or groups of owners at which one person may have rows:
+        the figure is then the largest of the groups' sums.
     max_rows
-        Most rows of all owners together, and each has an equal part; bounds the exact integers. It
-        changes no noise: say the rows of the largest owner times the number of owners, or more.
+        Most rows of all owners together, of which each has an equal part. It bounds the exact
+        integers and changes no noise. Give the rows of the largest owner times the number of
+        owners, or more.
     privacy
-        The noise of each owner's release. It has no default.
+        The noise of each owner's release.
     components
         How many components are kept; null with ``continues``.
     covariance
-        What is decomposed: ``pooled``, the covariance of all rows, or ``within``, the mean of the
-        owners' own covariances, which needs column sums.
+        What is decomposed: the covariance of all rows, or ``within``, the mean of the owners' own
+        covariances, which needs column sums.
     faults
-        When a site's review says no. A document without it has the bytes that it had before.
+        When a site's review refuses.
     identities
-        With ``trust: aggregate``: each owner's public key, in base64, as `dppca-owner identity`
-        prints it.
+        With ``trust: aggregate``: each owner's public key, as `dppca-owner identity` prints it.
     openers
-        With ``trust: aggregate``: owners that take the masks away, each with its key for this
-        study. They come back once, after the deadline.
+        With ``trust: aggregate``: owners that come back once after the deadline to take the masks
+        away, each with its key for this study.
     spares
-        So many openers may never come back. There are ``colluders + 1 + 2 * spares`` at least.
+        The number of openers that may never come back. The study needs at least ``colluders + 1 + 2
+        * spares`` openers.
     open_by
         When the study stops waiting for openers.
     continues
         An earlier study of the same owners, attributes, overlap and rows per person. This study
-        releases the counts of its tables alone, and synthetic rows are made of both results.
+        releases only the counts of its tables; synthetic rows are made of both results.
     table
-        The attributes, and how a row becomes integers. It must say ``max_rows_per_person``.
+        The attributes, and how a row becomes integers. It needs ``max_rows_per_person``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
@@ -531,7 +534,7 @@ def _check_aggregate(study: Study) -> None:
     if study.required_contributions - colluders < 2:
         raise ValueError(
             f"quorum {study.required_contributions} less colluders {colluders} must be 2 "
-            "or more: so many owners' shares make the noise"
+            "or more: the shares of that number of owners make the noise"
         )
     least = colluders + 1 + 2 * study.spares
     if len(openers) < least:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class FileKind(NamedTuple):
-    """What a file is, after "it is", and what to do with its rows."""
+    """Description of a file, after "it is", and advice for its rows."""
 
     what: str
     advice: str

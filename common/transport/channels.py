@@ -4,9 +4,9 @@ Every call has a deadline. Retries are bounded in time, wait exponentially with 
 (Brooker, "Exponential backoff and jitter", 2015), and happen only after statuses that mean "the
 same call may succeed". Every call of the protocol may be repeated, so a retry never does harm.
 
-Whoever has time to wait for a curator that is away has `Patience`; a call without it ends after a
+A caller with time to wait for a curator that is away has `Patience`; a call without it ends after a
 few seconds. Pings find a connection that has gone silent within `SILENT_S`, whatever the call; gRPC
-then dials anew, at least every ten seconds, and asks again where a name leads.
+then dials again, at least every ten seconds, and asks again where a name leads.
 """
 
 import time
@@ -167,7 +167,7 @@ def open_channel(
 
 
 def reloading_server_credentials(current: Callable[[], Credentials]) -> grpc.ServerCredentials:
-    """Mutual TLS credentials that ``current`` supplies anew for each connection.
+    """Mutual TLS credentials that ``current`` supplies for each new connection.
 
     A client needs a certificate of the same authority. Open connections keep their first ones.
     """

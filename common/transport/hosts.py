@@ -52,7 +52,7 @@ class DialTarget:
 
 
 class Reach(IntEnum):
-    """How far a connection got."""
+    """The furthest step of a connection."""
 
     UNKNOWN_NAME = 0
     REFUSED = 1
@@ -69,7 +69,7 @@ class Reach(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What a second look found at the address that got furthest.
+    """Result of a second look at the address that got furthest.
 
     ``detail`` is what the system or the TLS library says; ``certificate`` the other side's (DER),
     empty if it was not trusted.

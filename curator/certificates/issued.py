@@ -1,4 +1,4 @@
-"""What an authority's folder remembers: certificates that it signed, and which are revoked."""
+"""Records in an authority's folder: certificates that it signed, and which are revoked."""
 
 import os
 from collections.abc import Iterator

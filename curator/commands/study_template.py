@@ -6,8 +6,8 @@ parameter; the operator and the stewards decide on each.
 
 TEMPLATE = """\
 # A study. All parties hold the same document, or nothing is sent: agree on it first. Bounds and
-# categories come from documentation and from people who know the subject, never from looking at
-# the rows: a choice made from data is outside the privacy guarantee.
+# categories come from documentation and from people who know the subject, never from the rows: a
+# choice made from data is outside the privacy guarantee.
 
 name: my-study                        # a-z 0-9 . _ -
 owners: [owner-1, owner-2, owner-3]   # as in the owners' certificates
@@ -20,33 +20,33 @@ privacy:
   mechanism: laplace                  # gaussian also needs delta, such as "1e-9"
   epsilon: "1.0"                      # decide: what each owner's release may cost a person
 
-# The curator can see one sum over the owners in place of each owner's noised sums. The owners then
-# make the noise together, and the pool holds less: `dppca-curator plan --colluders 1` shows it.
-# That takes `trust: aggregate` and `colluders: 1` in privacy (decide: how many owners may work with
-# the curator; gaussian noise keeps more if they are more than that), and
-# spares: 0                           # openers that may never come back
+# The curator can see one sum over the owners, not each owner's noised sums. The owners then make
+# the noise together, and there is less of it: `dppca-curator plan --colluders 1` shows it. In
+# privacy, set `trust: aggregate` and `colluders: 1` (decide: how many owners may collude with the
+# curator; if more do, gaussian noise keeps more of the guarantee). Here, set
+spares: 0                           # openers that may never come back
 # open_by: 2030-02-07T12:00:00+00:00  # until when the study waits for openers
 # `dppca-curator study assemble` then adds the owners' keys.
 
-overlap: false                        # true where one person may have rows at several owners
+overlap: false                        # true if one person may have rows at several owners
 
 components: {contribution_rate: 0.85} # or {count: 8} or {above_noise: true}
 
-# `check` and `review` refuse where a larger share of an attribute's values are faults: unknown,
-# missing (unless the attribute says what that is), or outside the bounds. `contribute` shows the
-# same counts to the steward and asks; it never refuses because of them.
+# `check` and `review` refuse if a larger share of an attribute's values are faults: unknown,
+# missing (unless the attribute says what that is), or outside the bounds. `contribute` only shows
+# the counts, and asks.
 faults: {refuse_if_above: 0.05}
 
 schema:
-  max_rows_per_person: 1              # the most rows of one person at one owner: decide
+  max_rows_per_person: 1              # decide: the most rows of one person at one owner
   sum_weight: 0.5                     # twice the noise on means, less on everything else
   targets: [smoker]                   # what will be predicted, if anything: half the noise on its
                                       # products with others, more on the rest
-  # `dppca-curator plan` says what each of these, and of the histograms, costs and gains.
+  # `dppca-curator plan` says what each choice here costs and gains.
 
-  # Where trees or networks will be trained on synthetic rows, give every number bins, and say
+  # To train trees or networks on synthetic rows, give every number bins, and say
   # `products: bins` in place of `histogram: true`: rows then keep relations that do not rise or
-  # fall steadily, such as a peak in middle age. `plan` says what that costs.
+  # fall steadily, such as a peak in middle age.
 
   attributes:
     # A number is clipped to its bounds; a missing one is coded as their middle.
@@ -59,24 +59,23 @@ schema:
       histogram: true                 # release the rows in each cell, to keep the shape
       # products: bins                # in place of histogram, for trees or networks
 
-    # An amount that spreads over several sizes, and is 0 for many.
+    # An amount of several orders of magnitude, often 0.
     - name: savings
       type: numeric
       lower: 0
       upper: 1000000
       score: log                      # 10,000 to 100,000 is about as far as on to 1,000,000
-      spikes: [0]                     # 0 is a cell of its own; needs histogram or products
+      spikes: [0]                     # 0 has its own cell; needs histogram or products
       histogram: true
       # bins: 20
-      # products: bins                # in place of histogram, for trees or networks
+      # products: bins
 
     # One of two labels, the second coded positive. A missing or unknown one is coded as the
-    # first, unless `missing:` names the other. Where it may be unknown, take a categorical of
-    # two categories with a label of its own, as below.
+    # first, unless `missing:` names the other. If one may be unknown, use a categorical, as below.
     - {name: smoker, type: binary, values: [no, yes]}
 
-    # One of several labels. `unknown` is a label of its own, one more category, for what is
-    # missing or not listed. Without it such a value becomes the first category.
+    # One of several labels. `unknown` is one more, for values that are missing or not listed.
+    # Without it such a value becomes the first category.
     - name: region
       type: categorical
       categories: [north, east, south, west]

@@ -54,7 +54,7 @@ class ListedStudy:
 
     @property
     def hint(self) -> str:
-        """What to do for owners that may have no certificate; empty if there are none."""
+        """Advice for owners that may have no certificate; empty if there are none."""
         if not self.unheard.total:
             return ""
         return (

@@ -1,4 +1,4 @@
-"""What surrounds every RPC: authentication, limits, authorization, errors as statuses, counters.
+"""Layers around every RPC: authentication, limits, authorization, errors as statuses, counters.
 
 `AuthInterceptor` serves every call of every service, health and reflection included. First it
 checks the certificate: `dppca.curator.service.authenticator` is asked when a call begins, at every

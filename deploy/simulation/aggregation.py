@@ -1,4 +1,4 @@
-"""What a simulated study is made with: its trust before owners have keys, and a second study."""
+"""Settings of a simulated study: its trust before owners have keys, and a second study."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -10,7 +10,7 @@ from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.study import Study, Trust
 
 SECOND = "second"
-"""What the name of a study that continues another ends in."""
+"""End of the name of a study that continues another."""
 OPEN_BY = "2100-01-01T00:00:00+00:00"
 """A deadline that no simulation reaches."""
 

@@ -37,7 +37,7 @@ _BATCH_ROWS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Utility:
-    """Accuracy of classifiers on held-out real rows, in [0, 1]; linear ones but for the trees."""
+    """Accuracy of classifiers on held-out real rows, in [0, 1]: linear ones, and trees."""
 
     trtr_accuracy: Annotated[float, "trained on real rows of all owners: without any privacy"]
     tstr_accuracy: Annotated[float, "trained on coded synthetic rows"]
@@ -48,7 +48,7 @@ class Utility:
 
     @property
     def accuracies(self) -> list[tuple[str, float, float | None]]:
-        """What each was trained on; the linear machine's accuracy, and the trees'."""
+        """Training rows, with the accuracy of the linear machine and of the trees."""
         return [
             ("real rows of all owners, no privacy", self.trtr_accuracy, self.trtr_trees),
             ("synthetic rows, coded", self.tstr_accuracy, None),

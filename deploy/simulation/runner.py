@@ -54,7 +54,7 @@ PRELOADED = (
     *("dppca.curator.cli", "dppca.curator.commands.study", "dppca.curator.operator.downloads"),
     *("scipy.special", "scipy.optimize", "scipy.interpolate", "sklearn.svm", "skops.io"),
 )
-"""What the parties' commands import, loaded once."""
+"""Modules that the parties' commands import, loaded once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How the synthetic rows of a simulation were made, for its report and for notebooks."""
+"""Origin of a simulation's synthetic rows, for its report and for notebooks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What `components` does: fetch a result, verify it, keep it, and draw pictures of it."""
+"""The command `components`: fetch a result, verify it, keep it, and draw pictures of it."""
 
 from contextlib import suppress
 from dataclasses import dataclass

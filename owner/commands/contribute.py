@@ -1,4 +1,4 @@
-"""What `contribute` does: rows, review, consent, then `dppca.owner.ledger.path`."""
+"""The command `contribute`: rows, review, consent, then `dppca.owner.ledger.path`."""
 
 import time
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ from dppca.owner.site.kept_studies import acknowledgement_path, save
 from dppca.owner.site.policy import load_policy
 
 AWAY_S = 600.0
-"""How long a contribution waits for a curator that is away: its start may take ten minutes."""
+"""Seconds that a contribution waits for a curator that is away: its start may take ten minutes."""
 
 
 def contribute(

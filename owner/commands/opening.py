@@ -1,4 +1,4 @@
-"""What `open` does: the second visit of an opener, and its vote if the study has spares."""
+"""The command `open`: the second visit of an opener, and its vote if the study has spares."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""What a steward asks to contribute: its rows, read once, and its preview before consent."""
+"""A contribution that a steward asks for: its rows, read once, and its preview before consent."""
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What `ledger recover` does: charge again, or disown, what only the curator knows."""
+"""The command `ledger recover`: charge again, or disown, what only the curator knows."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What `report` does: compare synthetic rows with a site's own."""
+"""The command `report`: compare synthetic rows with a site's own."""
 
 from __future__ import annotations
 

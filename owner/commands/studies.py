@@ -1,4 +1,4 @@
-"""What `studies` does: list the studies of a curator that name a site, once or again."""
+"""The command `studies`: list the studies of a curator that name a site, once or again."""
 
 import sys
 import time

@@ -22,7 +22,7 @@ def command(folder: Path, *, watch: bool, as_json: bool) -> None:
     """List the curator's studies that name this site, and what to do in each now.
 
     Nothing is read, charged or sent. The cost is what one contribution is charged here. On a
-    terminal --watch shows the list anew every ten seconds; elsewhere, whenever it changes.
+    terminal --watch shows the list again every ten seconds; elsewhere, whenever it changes.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""What `synthesize` does.
+"""The command `synthesize`.
 
 The generator is seeded with public values: the result file, this owner's name, the number of rows.
 So one processor draws the same rows each time, and owners do not draw each other's rows. The rows

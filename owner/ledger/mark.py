@@ -72,7 +72,7 @@ class CuratorView:
 
 
 class LedgerAge(StrEnum):
-    """What this site knows of its ledger's age.
+    """Whether a ledger is the newest, as far as this site knows.
 
     ``NEWEST``: it has every charge of this site. ``UNCOMPARED``: nothing was charged to it yet, or
     version 0.1.0 left it and cannot tell; a curator is asked once. ``RESTORED``: its marks are not
@@ -246,7 +246,7 @@ def merge_view(mark: Mark | None, view: CuratorView, history: History) -> Mark:
 
 
 def find_standing(mark: Mark | None, history: History) -> LedgerAge:
-    """What this site knows of the age of a ledger that has all that the mark knows."""
+    """Return the age, as far as known, of a ledger that has all that the mark knows."""
     if mark is None:
         used = history.charges or any(each.bound for each in history.openers.values())
         return LedgerAge.RESTORED if used else LedgerAge.UNCOMPARED

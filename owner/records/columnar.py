@@ -71,7 +71,7 @@ class ParquetRows(Rows):
                 ).iter_batches(
                     wanted.batch_rows, row_groups=groups, columns=fields, use_threads=False
                 ):
-                    schema = batch.schema  # made anew each time
+                    schema = batch.schema  # made again each time
                     arrays = [of_field(schema.field(f), batch.column(f)) for f in fields]
                     for array in arrays:
                         _check_codes(array)

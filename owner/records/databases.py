@@ -117,7 +117,7 @@ class DatabaseLocation(Location):
 
     @abstractmethod
     def ask_about_role(self, found: DatabaseSource) -> tuple[list[str], list[str]]:
-        """What was seen of the connection and of the role's rights, and what to correct."""
+        """Return findings on the connection and the role's rights, with corrections."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,7 +188,7 @@ def _marks_rows(table: Any) -> bool:
 
 
 def _store_properties(environment: Mapping[str, str]) -> dict[str, str]:
-    """What pyarrow and the Delta library take from the environment, and pyiceberg does not."""
+    """Settings from the environment that pyarrow and the Delta library take, and pyiceberg not."""
     region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION", "")
     found = {"s3.endpoint": environment.get("AWS_ENDPOINT_URL", ""), "s3.region": region}
     return {name: value for name, value in found.items() if value}

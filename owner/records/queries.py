@@ -213,8 +213,9 @@ def share_columns(fields: Sequence[pa.Field], dialect: Dialect) -> list[Sequence
 def read_columns(query: str, fields: Sequence[pa.Field], dialect: Dialect) -> str:
     """Query for some columns, each selected as `Dialect` says.
 
-    A row with several parts (`share_columns`) comes as so many rows, one after the other: the inner
-    loop of a cross join, whose order SQLite never changes. Their marks say so, and are checked.
+    A row with several parts (`share_columns`) comes as one row for each part, one after the other:
+    the inner loop of a cross join, whose order SQLite never changes. Their marks say so, and are
+    checked.
     """
     parts = [
         [e for field in part for e in dialect.expressions(f"q.{dialect.quote(field.name)}", field)]

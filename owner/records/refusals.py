@@ -1,4 +1,4 @@
-"""What is wrong if a database refuses, in this project's words.
+"""Reasons why a database refuses, in this project's words.
 
 Every message of a driver is left out: it may quote a row, a query or an address. Its SQLSTATE, a
 code of five characters, is translated instead.

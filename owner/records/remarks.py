@@ -1,4 +1,4 @@
-"""What is to be known of a column though no cell of it is at fault: how it was written.
+"""Remarks on how a column was written, although no cell of it is at fault.
 
 Words for missing values say who wrote them. Times with a zone count as days of that zone; a column
 whose times are all midnights of another zone, such as 22:00 and 23:00 in UTC, has each day one too

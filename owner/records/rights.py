@@ -1,4 +1,4 @@
-"""What `doctor` says of a server's connection and of a role's rights, from what the server sees.
+"""Checks of `doctor` on a server's connection and a role's rights, as the server sees them.
 
 It says nothing that was not looked at: a server sees the connection that it has, which may be a
 pooler's, and the rights that roles were granted, but not what its functions do.

@@ -1,4 +1,4 @@
-"""What a study asks of a site's rows, in the words that its steward reads before consent."""
+"""A study's request for a site's rows, in the words that its steward reads before consent."""
 
 from dataclasses import dataclass
 from typing import Annotated

@@ -179,7 +179,7 @@ class ContributionPreview:
 
     @cached_property
     def forecast(self) -> Forecast | None:
-        """What may be found: from the study and the number of rows alone."""
+        """Forecast of what may be found, from the study and the number of rows alone."""
         return forecast(self.study, self.review.calibration, n_rows=self.review.n_rows)
 
     def document(self, *, with_forecast: bool = True) -> ReviewDocument:

@@ -26,7 +26,7 @@ class Group(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """Where a study stands for a site."""
+    """State of a study for a site."""
 
     group: Annotated[Group, "whom it waits for"]
     words: Annotated[str, "its state, in two or three words"]

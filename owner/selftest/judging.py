@@ -91,7 +91,7 @@ def _wrong_coordinates(
 def _worst_group(sizes: NDArray[np.float64]) -> float:
     """Return the mean magnitude furthest from its law, as a share of its limit.
 
-    Groups of the coordinates of (n, d) noise: all, those beside each other, every so many.
+    Groups of the coordinates of (n, d) noise: all, neighbours, and those at equal distances.
     """
     sums = sizes.sum(axis=0)
     groups = [sums]

@@ -79,7 +79,7 @@ def release_audits() -> tuple[ReleaseAudit, ...]:
 def audit_release(
     audit: ReleaseAudit, *, n_releases: int, advance: Callable[[int], None]
 ) -> list[Finding]:
-    """Draw a kind of release so many times, and check its noise; two releases at least."""
+    """Draw ``n_releases >= 2`` releases of a kind, and check their noise."""
     entropy = CountingEntropy(OperatingSystemEntropy())
     source, drawn = audit.draws(entropy), []
     for _ in range(n_releases):

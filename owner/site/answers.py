@@ -1,4 +1,4 @@
-"""What a steward has answered to a study in place of contributing, kept at the site alone.
+"""A steward's answers to a study other than contributing, kept at the site alone.
 
 The file ``studies/NAME/answer.json`` sorts the site's own list of studies. The curator is never
 told, and it refuses nothing: a contribution that is agreed to later is made all the same.

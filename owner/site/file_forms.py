@@ -109,8 +109,8 @@ class SiteDocument(StrictDocument):
     server_name
         Expected name in the curator's certificate, if it is not the host of ``curator``.
     proxy
-        The HTTP proxy to the curator, such as ``proxy.example:3128``; without it the curator is
-        called directly. Variables such as ``https_proxy`` have no effect.
+        The HTTP proxy to the curator, such as ``proxy.example:3128``. Default: none. Variables such
+        as ``https_proxy`` have no effect.
     proxy_login
         Place of ``NAME:PASSWORD`` for the proxy, if it asks for them (HTTP Basic).
     """
@@ -146,7 +146,7 @@ class AggregateDocument(StrictDocument):
     colluders
         Least number of owners colluding with the curator that a study must tolerate.
     trusted_openers
-        At least one of these owners must be an opener; without it, any openers will do.
+        At least one of these owners must be an opener. Default: any.
     """
 
     colluders: Annotated[int, Field(ge=1)]
@@ -154,19 +154,19 @@ class AggregateDocument(StrictDocument):
 
 
 class PopulationDocument(StrictDocument):
-    """People whose rows this site holds, and the budget that all releases from these rows share.
+    """People whose rows this site holds, and the budget of all releases from these rows.
 
     Attributes
     ----------
     who
-        Description of the people, in one line. Commands show it; it never leaves the site.
+        Who the people are, in one line. Commands show it; it never leaves the site.
     epsilon
         Lifetime budget: the largest epsilon of all releases together, from all data sets and
-        queries. A decimal in quotes.
+        queries.
     delta
-        Lifetime delta; ``"0"`` if only Laplace noise is used. A decimal in quotes.
+        Lifetime delta; ``"0"`` if only Laplace noise is used.
     was
-        Names under which these people were charged before, such as the population's former name.
+        Names under which these people were charged before.
     """
 
     who: Annotated[str, AfterValidator(_one_line)]
@@ -181,31 +181,29 @@ class DataSetDocument(PlaceDocument):
     Attributes
     ----------
     path
-        The data: a file (CSV, Parquet or Arrow), a folder of files, or a pattern such as
-        ``rows/*.parquet``; relative to the site's folder, or an address such as
-        ``s3://bucket/rows`` (``gs:``, ``abfs:``, ``hdfs:``).
+        A file (CSV, Parquet or Arrow), a folder of files, or a pattern such as ``rows/*.parquet``;
+        relative to the site's folder, or an address such as ``s3://bucket/rows`` (``gs:``,
+        ``abfs:``, ``hdfs:``).
     source
         Instead of ``path``: the database or lake that holds the rows.
     table
-        With ``source``: a table or view by its name, such as ``omop.person_year``.
+        With ``source``: a table or view, such as ``omop.person_year``.
     query
         With ``source``, instead of ``table``: the file of a query of one statement, relative to the
         site's folder.
     key
-        The column that tells people apart, such as their number. `check`, `review` and `contribute`
+        The column that identifies people, such as their number. `check`, `review` and `contribute`
         count the rows of each; ``check --keys`` writes those of rows at fault.
     one_hot
         With ``path``: one-hot columns that are one attribute of a study, as ``ATTRIBUTE: {COLUMN:
-        LABEL}``. Where not exactly one of them is 1 and all others 0, the attribute is missing.
+        LABEL}``. Unless exactly one of them is 1 and all others 0, the attribute is missing.
     population
-        The population of these rows. Several data sets of one population may share files, or be
-        queries of one database.
+        The population of these rows. Its data sets may share files, or be queries of one database.
     aggregate
-        Needed for studies with ``trust: aggregate``: such a study is refused without it.
+        Studies with ``trust: aggregate`` are refused without it.
     engine
-        Engine that reads the rows: ``local``, ``spark``, or a Dask scheduler as
-        ``dask://HOST:PORT`` on this machine or ``tls://HOST:PORT``. The default is ``local``, and
-        Spark for a table of Spark.
+        What reads the rows: ``local``, ``spark``, or a Dask scheduler as ``dask://HOST:PORT`` on
+        this machine or ``tls://HOST:PORT``. Default: ``local``, and ``spark`` for a table of Spark.
     """
 
     population: PartyName
@@ -220,7 +218,7 @@ class PolicyDocument(StrictDocument):
     ----------
     populations
         The protected people, by the name that commands and the ledger use. A population that was
-        charged stays here even if no data set draws on it any more.
+        charged stays here, even without data sets.
     data_sets
         Each data set by the name that commands and the ledger use.
     """

@@ -78,7 +78,7 @@ class OneOfDocument(StrictDocument):
 
 
 class AddressDocument(OneOfDocument):
-    """Place of an address or a login that may hold a password; one of the two.
+    """Place of an address or a login that may hold a password: give one of the two.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class DatabaseDocument(SourceForm):
 
 
 class PostgreSQLDocument(DatabaseDocument, OneOfDocument):
-    """A database of PostgreSQL; one of the two.
+    """A database of PostgreSQL: give one of the two.
 
     Attributes
     ----------
@@ -211,9 +211,9 @@ class DeltaDocument(LakeDocument):
     Attributes
     ----------
     path
-        Its folder: relative to the site's folder, or an address as a data set's ``path`` may be.
+        Its folder: relative to the site's folder, or an address as in a data set's ``path``.
     version
-        Version to read; without it, the newest at each reading.
+        Version to read. Default: the newest at each reading.
     """
 
     read_by: ClassVar[str] = "DeltaLocation"
@@ -225,10 +225,10 @@ class IcebergDocument(LakeDocument):
     Attributes
     ----------
     path
-        Its metadata file (``.metadata.json``): relative to the site's folder, or an address as a
-        data set's ``path`` may be.
+        Its metadata file (``.metadata.json``): relative to the site's folder, or an address as in a
+        data set's ``path``.
     version
-        Snapshot to read; without it, the newest at each reading.
+        Snapshot to read. Default: the newest at each reading.
     """
 
     read_by: ClassVar[str] = "IcebergLocation"
@@ -242,7 +242,7 @@ class SparkDocument(SourceForm):
     table
         ``CATALOGUE.SCHEMA.NAME``; without Unity or another catalogue it is ``spark_catalog``.
     version
-        Version of Delta, or snapshot of Iceberg; without it, the newest at each reading.
+        Version of Delta, or snapshot of Iceberg. Default: the newest at each reading.
     """
 
     table: Annotated[str, Field(pattern=r"^[^.`\x00-\x1f]+\.[^.`\x00-\x1f]+\.[^.`\x00-\x1f]+$")]
@@ -263,7 +263,7 @@ class SparkDocument(SourceForm):
 
 
 class SourceDocument(OneOfDocument):
-    """Database, lake or Spark table that holds the rows; one of these.
+    """Database, lake or Spark table that holds the rows: give one.
 
     Attributes
     ----------

@@ -39,7 +39,7 @@ _NOT_SIGNED = (ArtefactError, ReceiptError, SignatureError, AlteredError)
 
 @dataclass(frozen=True, slots=True)
 class WantedRows:
-    """What a table has to be drawn for.
+    """The rows that are wanted of a table.
 
     ``components_sha256`` is the digest of the result file, ``n_rows`` the number of rows, or None
     for any; ``ca`` is the authority's certificate (PEM).

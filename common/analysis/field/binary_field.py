@@ -22,8 +22,8 @@ Averaging leaves a common shift of all singles, so at the end the pairs are fixe
 are fitted to those means.
 
 A mean over n chains is off by up to ``n^-1/2`` by their own chance, and rows begin at the chains.
-So there are as many chains as have no more chance than the release has noise, between 4,096 and
-32,768; F, whose chance matters less, is measured on the first 4,096.
+So their number, between 4,096 and 32,768, makes their chance as small as the release's noise; F,
+whose chance matters less, is measured on the first 4,096.
 
 References: D. MacKay, Bayesian interpolation, Neural Computation 4 (1992) 415-447; B. Polyak, A.
 Juditsky, Acceleration of stochastic approximation by averaging, 1992.

@@ -59,7 +59,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class TiltQuality:
-    """How well weighted rows meet the released counts, and what the weights leave of the rows."""
+    """Agreement of weighted rows with the released counts, and what weights leave of the rows."""
 
     worth: Annotated[
         float, "rows without weights that the weighted rows are worth, as a share of all of them"

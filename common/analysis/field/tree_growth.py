@@ -13,7 +13,7 @@ lower the Gini impurity most, ::
 
 with l_k, r_k and n_k the rows with label k of the target in the branches and the leaf. Counts are
 integers, each operation on them is rounded alike everywhere, and of equal gains the first is taken,
-so whoever has the rows and the seed grows the same trees.
+so anybody with the rows and the seed grows the same trees.
 
 Reference: L. Breiman, Random forests, Machine Learning 45 (2001) 5-32.
 """

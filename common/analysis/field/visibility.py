@@ -81,8 +81,8 @@ def find_visible(
 
     ``scales``, shape (p, p), is tau of each pair of columns (`coupling_scales`); ``groups`` has the
     first column of each attribute and the one after its last; ``n_rows >= 1`` are the rows of all
-    owners; ``tail`` gives the chance that an entry's noise is at least so many standard deviations
-    from 0, in either direction.
+    owners; ``tail`` gives the chance that an entry's noise is at least a number of standard
+    deviations from 0, in either direction.
     """
     spread = np.outer(targets.variance, targets.variance)
     variance = (

@@ -1,4 +1,4 @@
-"""What is signed about a contribution: the release by its owner, the curator's acknowledgement.
+"""Statements signed about a contribution: the owner's release, the curator's acknowledgement.
 
 A release is a receipt in an envelope whose subject is the upload. The envelope travels with the
 upload, and then in every file that is made of the release. It is made at each sending: the same

@@ -60,7 +60,7 @@ UNVOUCHED = "CONSISTENT, BUT NOBODY VOUCHES FOR IT"
 UNVOUCHED_WHY = (
     "anybody can make such a file under any names: give the authority's certificate with"
 )
-"""What is said of a file whose certificates nobody was asked about; an option's name follows."""
+"""Warning about a file whose certificates were not checked; an option's name follows."""
 
 
 def make_signer(credentials: Credentials) -> Signer:

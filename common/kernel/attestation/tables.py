@@ -154,7 +154,7 @@ def _check_rows(path: Path, document: Mapping[str, Any], schema: Schema) -> None
 
 
 def read_rows(path: Path, schema: Schema, *, n_rows: int) -> list[Column]:
-    """Read decoded rows of a schema, whoever wrote the file, as `encode` takes them.
+    """Read decoded rows of a schema, from any writer, as `encode` takes them.
 
     Raise `ArtefactError` if the file cannot be read, and `AlteredError` if its columns are not the
     schema's or it has another number of rows.

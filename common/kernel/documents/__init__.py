@@ -1,1 +1,1 @@
-"""What is written down: values in one form, as JSON, YAML, text or numbers, and their faults."""
+"""Values in one written form, as JSON, YAML, text or numbers, and their faults."""

@@ -1,7 +1,7 @@
 """Amounts of privacy as text and back: exact decimals, which no binary fraction has rounded.
 
 Every epsilon, delta and scale that a person or a file states is read by `parse_decimal`, whether it
-stands in a study, a policy, an option or a receipt. Who reads it decides what else it must be.
+stands in a study, a policy, an option or a receipt. The reader decides what else it must be.
 Large whole numbers are text, too (`whole`).
 """
 
@@ -62,12 +62,12 @@ def decimal_text(number: Decimal) -> str:
 
 
 def spent_text(amount: Decimal | str | None) -> str:
-    """What is spent, for people: of many digits three, and never too little; "-" for nothing."""
+    """Spent amount for people: three of many digits, never too little; "-" for nothing."""
     return _rounded(amount, ROUND_CEILING)
 
 
 def left_text(amount: Decimal | str | None) -> str:
-    """What is left, for people: of many digits three, and never too much; "-" for nothing."""
+    """Amount left, for people: three of many digits, never too much; "-" for nothing."""
     least = Decimal("0.001")
     if amount is not None and 0 < Decimal(amount) < least and _has_many_digits(Decimal(amount)):
         return f"less than {least}"

@@ -1,4 +1,4 @@
-"""What is wrong with a document that a person writes, in words of our own, by field and line.
+"""Faults of a document that a person writes, in words of our own, by field and line.
 
 Documents are studies, a site's settings and its policy. The validator says where a fault is and of
 which kind; what is printed is ours.
@@ -98,7 +98,7 @@ Parts = Sequence[str | int]
 
 
 def _without_echoes(faults: Sequence[ErrorDetails]) -> list[ErrorDetails]:
-    """Faults, but for lists that are too short only because of faults of their entries."""
+    """Faults, except of lists that are too short only because of faults of their entries."""
     places = [fault["loc"] for fault in faults]
 
     def echoes(fault: ErrorDetails) -> bool:
@@ -110,7 +110,7 @@ def _without_echoes(faults: Sequence[ErrorDetails]) -> list[ErrorDetails]:
 
 
 def _group_missing(faults: Sequence[ErrorDetails]) -> dict[tuple[str | int, ...], str]:
-    """What is missing in each place, all of it together."""
+    """Missing fields of each place, in one text."""
     names: dict[tuple[str | int, ...], list[str]] = {}
     for fault in faults[:_MOST_FAULTS]:
         if fault["type"] == "missing":
@@ -127,7 +127,7 @@ def _group_missing(faults: Sequence[ErrorDetails]) -> dict[tuple[str | int, ...]
 def _describe(
     fault: Mapping[str, Any], document: Mapping[str, Any], model: type[BaseModel]
 ) -> tuple[Parts, str]:
-    """Where the words belong, and the words."""
+    """Return the place of a fault, and its words."""
     kind, context, parts = fault["type"], fault.get("ctx", {}), fault["loc"]
     if kind == "extra_forbidden":
         fields = [name for each in _models(model, parts[:-1]) for name in _fields(each)]

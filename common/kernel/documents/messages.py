@@ -11,7 +11,7 @@ from enum import StrEnum
 RELEASE_ID_BYTES = 16
 """Length of the random name that a release keeps on every resend."""
 METADATA_KEY = b"dppca"
-"""Where a table of this software carries its label and receipt, as JSON."""
+"""Metadata key under which a table carries its label and receipt, as JSON."""
 
 
 def accounts_for(releases: Iterable[bytes]) -> bytes:
@@ -20,7 +20,7 @@ def accounts_for(releases: Iterable[bytes]) -> bytes:
 
 
 class StudyState(StrEnum):
-    """Where a study stands."""
+    """State of a study."""
 
     OPEN = "open"
     SEALED = "sealed"

@@ -109,13 +109,13 @@ def to_document(value: Any) -> Any:
 
 
 class Document(TypedDict):
-    """What a command prints with ``--json``."""
+    """Document that a command prints with ``--json``."""
 
     command: Annotated[str, "the command's name, without that of the program"]
 
 
 class ErrorDocument(TypedDict):
-    """What a command prints with ``--json`` where it fails; the exit code is the same."""
+    """Document that a failed command prints with ``--json``; the exit code is the same."""
 
     error: Annotated[Fault, "what went wrong"]
 

@@ -145,7 +145,7 @@ for _tag, (_pattern, _first) in _PLAIN_SCALARS.items():
 
 
 def _explain(error: Exception) -> str:
-    """Where it is, and what to look for."""
+    """Return the place of an error, and advice."""
     if isinstance(error, _OursError):
         words = str(error.problem)
     elif isinstance(error, yaml.constructor.ConstructorError | yaml.composer.ComposerError):

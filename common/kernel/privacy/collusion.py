@@ -61,7 +61,7 @@ def foresee_collusion(
 
 
 def _left(rounds: Sequence[Round], colluders: int | None) -> Decimal | None:
-    """Return epsilon if so many owners collude in each study; None for all others."""
+    """Return epsilon if ``colluders`` owners collude in each study, or, for None, all others."""
     total, delta = PrivacyCost(Decimal(0), Decimal(0)), Decimal(0)
     for each in rounds:
         cost: PrivacyCost | None = each.calibration.charge

@@ -195,7 +195,7 @@ class NoiseLaw(ABC):
     @staticmethod
     @abstractmethod
     def tail(deviations: NDArray[np.float64], n: int) -> NDArray[np.float64]:
-        """Return the chance that a sum of n noises is at least so many deviations from 0."""
+        """Return the chance that a sum of n noises is at least ``deviations`` from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,7 +427,7 @@ class GaussianLaw(NoiseLaw):
 
     @override
     def nats(self, x: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:
-        # By Poisson summation the weights add up to this, but for a factor 1 + 2 exp(-2 pi^2 v).
+        # By Poisson summation the weights add up to this times 1 + 2 exp(-2 pi^2 v).
         wide = self.variance > _LARGEST_TABLE
         total = self.width * sqrt(2 * pi) if wide else float(_weights(self.variance).sum())
         nats: NDArray[np.float64] = x.astype(np.float64) ** 2 / (2 * self.variance) + log(total)

@@ -47,7 +47,7 @@ with c >= 1 a coin gains at least min(beta_i, 1 - beta_i) from one changed categ
 W >= 1; for L2 a coin loses p^2, p = beta_i (1 - beta_i) <= 1/4, and gains w^2 p, which is no less
 where w >= 1/2 (required of a schema with targets), while no other term goes down. With c = 0,
 L1 is for s_0, s_1 flipped binaries, the q_0 other numerics at one beta_0 (along a difference of
-two of them it is concave) and the target numerics at 0 or 1 but for one at most, at beta_1 (along
+two of them it is concave) and the target numerics at 0 or 1, except one at most, at beta_1 (along
 a difference of two of them its second derivative is 2 omega - 4 >= 0): a quadratic in
 (beta_0, beta_1) with the second derivatives -q_0 (q_0 + 1), -2 and, mixed, -omega q_0. Their
 determinant q_0 (2 - (omega^2 - 2) q_0) is never above 0, so no point inside of the square is above

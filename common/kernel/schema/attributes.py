@@ -37,7 +37,7 @@ MAX_BINS = 256
 MAX_LEVELS = 100
 MAX_SPIKES = 16
 _LEAST_WIDTH = 1e-12
-"""Of a bin, as a share of the range: its ends are different coordinates, also by `Score.LOG`."""
+"""Least width of a bin, a share of the range: its ends are two coordinates, also by `Score.LOG`."""
 
 
 def label_text(value: object) -> str:
@@ -150,52 +150,47 @@ class Numeric(_Strict):
 
     Box coding needs ``lower < upper``: values are clipped to them and mapped to ``[-1/2, 1/2]`` by
     ``score``. Unit-ball rows (`Schema.row_norm`) need ``centre`` and ``scale > 0``. A missing or
-    non-finite value is coded as the middle, the value whose coordinate is 0, unless ``missing``
-    says otherwise.
+    non-finite value is coded as the middle, whose coordinate is 0, unless ``missing`` says
+    otherwise.
 
-    ``bins``, ``integer``, ``spikes`` and ``missing`` define the numeric's cells
-    (`dppca.common.kernel.schema.cells`): rows are counted in them and synthetic values are drawn
-    from them. A document without the fields from ``score`` on has the same bytes and digest as
-    before these fields existed.
+    ``bins``, ``integer``, ``spikes`` and ``missing`` define the cells in which rows are counted and
+    from which synthetic values are drawn.
 
     Attributes
     ----------
     name
-        Name of the column in the owners' files.
+        Column in the files.
     type
         The kind of attribute.
     lower, upper
-        Public bounds, agreed before any row is read; values outside are clipped to them.
+        Public bounds, agreed before any row is read; other values are clipped to them.
     centre, scale
         For unit-ball rows, instead of bounds: a value becomes ``(x - centre) / scale``.
     score
-        Scale on which the value enters products: ``linear``, or ``log`` for amounts that spread
-        over several orders of magnitude, such as money: with t the value's place between its
-        bounds, from 0 to 1, the logarithm of ``1 + 1000 t``, so the lowest thousandth takes as much
-        as a tenth elsewhere.
+        Scale on which the value enters products. ``log`` is for amounts of several orders of
+        magnitude, such as money: the logarithm of ``1 + 1000 t``, with t the value's place between
+        its bounds, from 0 to 1. The lowest thousandth then takes as much as a tenth elsewhere.
     integer
-        True if values are whole numbers: synthetic values are, too. Another value counts as the
+        True if values are whole numbers; so are synthetic values then. Another value counts as the
         nearest whole number between the bounds, and is a fault.
     spikes
-        Values that many rows have exactly, at most 16 in ascending order: ``[0]`` for money and
-        counts, ``[40]`` for hours of work. Each has a cell of its own, after all others. They need
-        ``histogram: true`` or ``products: bins``.
+        Values that many rows have exactly, in ascending order: ``[0]`` for money and counts,
+        ``[40]`` for hours of work. Each has its own cell, after all others. Needs ``histogram:
+        true`` or ``products: bins``.
     bins
-        Number of cells of equal width, on the score's scale, between the bounds; or the edges
-        between them, in ascending order. The default is one cell for each value of a whole number
-        that has at most 100, otherwise 40.
+        Number of cells of equal width on the score's scale, or the edges between them, in ascending
+        order. Default: one cell for each whole number if there are at most 100, otherwise 40.
     histogram
-        True: the number of rows in each cell is released, too. All histograms together cost a
-        little noise on everything; see `Schema.histogram_weight`.
+        True releases the number of rows in each cell. All histograms together add a little noise to
+        everything; see `Schema.histogram_weight`.
     products
-        ``bins``: the value enters products by its bin, like a categorical by its label, so that
-        synthetic rows keep relations that do not rise or fall steadily. The rows in each bin are
-        then among the column sums, without a histogram. It needs ``bins``, and makes as many coded
-        columns.
+        ``bins``: the value enters products by its bin, like a categorical, so that synthetic rows
+        keep relations that do not rise or fall steadily. The rows in each bin are then among the
+        column sums, without a histogram. Needs ``bins``, and makes as many coded columns.
     missing
-        ``level`` if a missing value carries information: missing and non-finite values have a cell
-        of their own, and synthetic rows have such values, too. It needs ``histogram: true`` or
-        ``products: bins``. A missing value is then not counted as a fault.
+        ``level`` if a missing value carries information: missing and non-finite values have their
+        own cell, also in synthetic rows. A missing value is then no fault. Needs ``histogram:
+        true`` or ``products: bins``.
     """
 
     name: Name
@@ -299,6 +294,7 @@ class Numeric(_Strict):
 
     @model_serializer(mode="wrap")
     def _as_before(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave later fields out where unset: old documents keep their bytes and digest."""
         return {
             key: value
             for key, value in written(self).items()
@@ -345,18 +341,18 @@ _NUMBERS_ONLY = ("centre", "scale", "score", "integer", "spikes", "missing")
 
 
 class Date(Numeric):
-    """A day of the calendar, counted in days: synthetic values are dates, too.
+    """A day of the calendar: synthetic values are dates, too.
 
-    It is coded like a numeric, between its bounds; a time of day in the data is ignored.
+    It is coded like a numeric, in days; a time of day in the data is ignored.
 
     Attributes
     ----------
     name
-        Name of the column in the owners' files, with dates such as ``2020-01-31``.
+        Column in the owners' files, with dates such as ``2020-01-31``.
     type
         The kind of attribute.
     lower, upper
-        Public bounds, dates; days outside are clipped to them.
+        Public bounds; other days are clipped to them.
     bins
         As for a numeric; edges are dates.
     histogram, products
@@ -379,20 +375,19 @@ class Date(Numeric):
 class Ordinal(Numeric):
     """One of several ordered labels, such as ``low``, ``middle``, ``high``.
 
-    It is coded as a numeric whose values are the places of the labels, so it costs one coded
-    column. A missing or unknown label is coded as the middle of the scale. If steps between labels
-    differ much, use a categorical.
+    It is coded as a numeric, by the places of the labels, in one column. A missing or unknown label
+    is coded as the middle of the scale. If steps between labels differ much, use a categorical.
 
     Attributes
     ----------
     name
-        Name of the column in the owners' files.
+        Column in the files.
     type
         The kind of attribute.
     levels
-        The labels in their order, the lowest first.
+        The labels, the lowest first.
     histogram
-        True: the number of rows with each label is released, too, as for a numeric.
+        True releases the number of rows with each label.
     """
 
     HIDDEN: ClassVar[tuple[str, ...]] = (*_NUMBERS_ONLY, "lower", "upper", "bins", "products")
@@ -429,15 +424,15 @@ class Binary(_Strict):
     Attributes
     ----------
     name
-        Name of the column in the owners' files.
+        Column in the files.
     type
         The kind of attribute.
     values
         The two labels. Only ``true`` and ``false`` are booleans; ``No``, ``010`` and ``1.10`` are
         text.
     missing
-        Label that codes a missing or unknown value; the first one by default. A missing value is
-        then not counted as a fault.
+        Label that codes a missing or unknown value. Default: the first. If given, a missing value
+        is no fault.
     """
 
     name: Name
@@ -465,23 +460,21 @@ class Categorical(_Strict):
     """One of three or more labels, coded as indicators.
 
     A missing or unknown value is coded as ``unknown``, a label of its own after the categories;
-    without it as ``missing``, one of the categories; else as the first category. A document without
-    ``unknown`` has the same bytes and digest as before this field existed.
+    without it as ``missing``, one of the categories; else as the first category.
 
     Attributes
     ----------
     name
-        Name of the column in the owners' files.
+        Column in the files.
     type
         The kind of attribute.
     categories
         The labels; three at least, ``unknown`` included.
     missing
-        Category that codes a missing or unknown value; the first one if neither this nor
-        ``unknown`` is given. A missing value is then not counted as a fault.
+        Category that codes a missing or unknown value. If given, a missing value is no fault.
     unknown
         A label of its own, after the categories, for missing values and labels that are not listed.
-        It costs one more coded column. It excludes ``missing``.
+        It costs one more coded column. Not with ``missing``.
     """
 
     name: Name
@@ -506,6 +499,7 @@ class Categorical(_Strict):
 
     @model_serializer(mode="wrap")
     def _as_before(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave ``unknown`` out where unset: old documents keep their bytes and digest."""
         document: dict[str, Any] = written(self)
         if self.unknown is None:
             document.pop("unknown", None)

@@ -62,8 +62,8 @@ class RowNorm(BaseModel):
     Attributes
     ----------
     include_sums
-        True releases column sums beside the products. Without them the second moment is decomposed
-        around ``centre`` and not around the mean.
+        True releases column sums. Without them the second moment is decomposed around ``centre``,
+        not around the mean.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -79,30 +79,30 @@ class Schema(BaseModel):
     resolution_bits
         ``g``: a coded value is an integer number of ``2**-g``.
     max_rows_per_person
-        ``k``: the most rows one person may have at one owner. Every sensitivity is multiplied by
-        it. The sites assert it, and no software can check it. A study requires it; a schema without
-        it only codes rows.
+        ``k``: the most rows of one person at one owner. Every sensitivity is multiplied by it. The
+        sites assert it; no software can check it. A schema without it only codes rows, so a study
+        requires it.
     sum_weight
         ``w``: weight of column sums against products; ``w * 2**g`` must be an integer.
     row_norm
-        Present for unit-ball rows; absent for box coding.
+        For unit-ball rows; without it, box coding.
     histogram_weight
         ``h``: weight of the released histograms against products; ``h * 4**g`` must be an integer.
-        A larger weight means less noise on histograms and more on everything else.
+        More weight means less noise on histograms and more on everything else.
     targets
         The most important attributes, such as those that a classifier predicts. Their products with
-        others have ``target_weight`` times less noise, and everything else has a little more. They
-        need a ``sum_weight`` of at least 1/2.
+        others have ``target_weight`` times less noise, everything else a little more. They need a
+        ``sum_weight`` of at least 1/2.
     target_weight
         Weight of the products with targets.
     tables
         Tables of a few attributes, and trees, in whose cells rows are counted, so that synthetic
-        rows keep what products of pairs do not show. Each costs a little noise on everything else.
-        They need attributes with bounds or labels, not ``row_norm``.
+        rows keep what products of pairs do not show. Each adds a little noise to everything else.
+        Not with ``row_norm``.
     tables_weight
         Weight of these counts against products; its product with ``4**g`` must be an integer.
     only_tables
-        True in a study that continues another: its release is the counts of its tables alone.
+        True in a study that continues another: it releases only the counts of its tables.
     attributes
         In the order of the coded columns.
     """
@@ -243,7 +243,7 @@ class Schema(BaseModel):
 
     @cached_property
     def public(self) -> Public:
-        """What partitions have to know of the attributes."""
+        """Return the attributes as partitions use them."""
         return Public(self.attributes, self.cells, self.resolution_bits)
 
     @cached_property

@@ -56,13 +56,13 @@ class CountedTable(Strict):
     table
         The attributes of a table; their joint values are its cells.
     cells
-        For a table's numerics: a number of cells of equal width on the numeric's scale, in place of
-        its own cells. Fewer cells have less noise in all.
+        For a table's numerics: a number of cells of equal width on the numeric's scale, not its own
+        cells. Fewer cells have less noise in all.
     tree
-        The nodes of a decision tree, each split followed by all nodes of its first branch and then
-        by those of its second one.
+        Nodes of a decision tree: after each split, all nodes of its first branch, then those of its
+        second.
     target
-        An attribute that does not split the tree: its labels, or its own cells, divide each leaf.
+        An attribute that does not split the tree: its labels, or own cells, divide each leaf.
     """
 
     table: Annotated[tuple[Name, ...], Field(max_length=MAX_TABLE_ATTRIBUTES)] = ()

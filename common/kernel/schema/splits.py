@@ -1,4 +1,4 @@
-"""What a schema says of its attributes to partitions, and the splits of trees of it.
+"""A schema's attributes as partitions use them, and the splits of trees of it.
 
 A document has as many as 131,072 splits, so each is read in a step or two: names, labels and
 thresholds are looked up, and what rows can still have of an attribute is bits, or an interval.
@@ -69,18 +69,17 @@ class Strict(BaseModel):
 
 
 class TreeNode(Strict):
-    """A split of a decision tree, or a leaf, which says nothing: ``{}``.
+    """A split of a decision tree, or a leaf: ``{}``.
 
     Attributes
     ----------
     by
         The attribute that splits.
     at_most
-        A threshold within the attribute's bounds: a number, a date or a level. Rows whose coded
-        value is at most the threshold's go on with the next node, the others with the node after
-        all of those.
+        A threshold within the attribute's bounds. Rows whose coded value is at most the threshold's
+        go on with the next node, the others with the node after that branch.
     labels
-        For an attribute with labels: rows with one of these go on with the next node.
+        Rows with one of these labels go on with the next node.
     """
 
     by: Name | None = None
@@ -101,7 +100,7 @@ Branch = int | tuple[Sequence[int], int, int]
 
 @dataclass(frozen=True)
 class Public:
-    """What a schema says of its attributes, in their order: cells is None for labels.
+    """A schema's attributes in their order: cells is None for labels.
 
     Each name, label and threshold is looked up in one step, however many splits a document has.
     """
@@ -173,7 +172,7 @@ def code_thresholds(nodes: Iterable[TreeNode], public: Public) -> None:
     wanted: dict[int, dict[float | str, float]] = {}
     for node in nodes:
         if node.at_most is not None:
-            with suppress(ValueError):  # whoever reads that node says what is wrong
+            with suppress(ValueError):  # reading that node says what is wrong
                 index = public.place(node.by or "")
                 if isinstance(public.attributes[index], Numeric):
                     known = wanted.setdefault(index, {})

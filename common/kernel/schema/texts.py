@@ -1,6 +1,6 @@
-"""What the text of one cell says: a number, a day, the number that a label is, or nothing.
+"""Meaning of one cell's text: a number, a day, the number that a label is, or nothing.
 
-Of each function the work grows with the length of the text, and none raises.
+Each function's work grows with the length of the text, and none raises.
 """
 
 import math

@@ -13,8 +13,8 @@ parties' releases. Every release is private by itself, with
    free of cost, because it uses only 1.
 3. *Updates.* The parties take turns. Each receives the network of the one before. For every
    attribute with two or more candidates in the frontier, C attributes in all, it chooses the
-   parents anew by the exponential mechanism, with the score of its own rows and ``epsilon_2 / C`` a
-   choice (`dppca.common.papers.networks.dependence` proves the sensitivity,
+   parents again by the exponential mechanism, with the score of its own rows and
+   ``epsilon_2 / C`` a choice (`dppca.common.papers.networks.dependence` proves the sensitivity,
    `dppca.common.papers.base.exponential` draws).
 4. *Tables.* Every party counts its rows in the families of the last network and adds noise: S
    tables, L1 sensitivity 2 S, epsilon_3. A family contained in another has no table of its own. The
@@ -166,7 +166,7 @@ def _update(
     max_rows_per_person: int,
     entropy: EntropySource,
 ) -> Network:
-    """Return a network with parents chosen anew by one party's rows, for epsilon in all."""
+    """Return a network with parents chosen again by one party's rows, for epsilon in all."""
     n_choices = sum(len(candidates) > 1 for candidates in frontier)
     families = []
     for family, candidates in zip(network.families, frontier, strict=True):

@@ -44,7 +44,7 @@ _KINDS = {
     StudyState.CLOSED: "good",
     StudyState.ABORTED: "bad",
 }
-"""How each state is meant, for the colour of its pill."""
+"""Meaning of each state, for the colour of its pill."""
 
 
 @dataclass(frozen=True, slots=True)

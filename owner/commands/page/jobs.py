@@ -99,7 +99,7 @@ class Job:
                 self.error = error
 
     def wait(self, most_s: float | None = None) -> None:
-        """Wait until it has ended or was stopped, or for so many seconds."""
+        """Wait until it has ended or was stopped, or for ``most_s`` seconds."""
         if self.thread is not None and not self.stopped:
             self.thread.join(most_s)
 
