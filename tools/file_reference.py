@@ -6,6 +6,7 @@ A field's meaning is its entry in the section "Attributes" of the model's docstr
 import inspect
 import json
 import re
+import textwrap
 import typing
 from collections.abc import Iterator
 from enum import StrEnum
@@ -33,33 +34,36 @@ from dppca.owner.site.file_forms import (
 from dppca.owner.site.source_documents import AddressDocument, SourceDocument
 from tools.markdown import slug
 
-_MADE = (
-    "Made from the models that read the file, by `python -m tools.pages`; a test compares them. A\n"
-    "field that the tables do not name is refused.\n"
-)
+_MADE = """\
+<!-- made by tools.pages -->
+
+A field that is not listed is refused, and one that is not *required* may be left out. A *short
+name* has 1 to 64 characters `a-z 0-9 . _ -` and begins and ends with a letter or digit. Decimals
+are text in quotes, because an amount of privacy is an exact number.
+"""
 _STUDY = f"""# The study file
 
-{_MADE}
 A study is one YAML file that all parties agree on before anybody looks at rows. `dppca-curator
-study template` prints one to begin with, `dppca-curator study new` drafts one from a [data
-dictionary](../how-to/draft-a-study.md), `dppca-curator study check` says what is wrong with one,
+study template` prints the one below, `study new` drafts one from a
+[data dictionary](../how-to/draft-a-study.md), `study check` says what is wrong with one,
 `dppca-curator plan` forecasts what it can find, and `dppca-curator study create` makes it known to
-the curator. Editors complete it by a [JSON Schema](study-file.schema.json). Decimals are text in
-quotes, because an amount of privacy is an exact number. Only `true` and `false` are booleans: `No`
-and `010` are labels. What is agreed on is the canonical JSON form of the document, with every
-default written out; its SHA-256 names the study.
+the curator. The SHA-256 of its canonical JSON form, with defaults written out, names the study.
+
+{_MADE}
+An *attribute name* has 1 to 128 characters. A *label* is text, a number or a boolean. Only `true`
+and `false` are booleans: `No` and `010` are labels. Editors complete the file by a
+[JSON Schema](study-file.schema.json).
 
 ```yaml
 {TEMPLATE}```
 """
 _SITE = f"""# site.yaml and policy.yaml
 
-{_MADE}
 `dppca-owner init` makes both files in the site's folder, and no command writes to them afterwards.
-Editors complete them by JSON Schemas: [site.yaml](site-file.schema.json),
-[policy.yaml](policy-file.schema.json).
-Without an entry in `policy.yaml` nothing can be released. Decimals are text in quotes.
+Without an entry in `policy.yaml` nothing can be released. Editors complete them by JSON Schemas:
+[site.yaml](site-file.schema.json), [policy.yaml](policy-file.schema.json).
 
+{_MADE}
 ```yaml
 # site.yaml
 version: 1
@@ -80,11 +84,11 @@ data_sets:
     key: person_id                              # the number of a person, not needed
 ```
 
-A budget belongs to people. What is charged for any data set of a population, by any name or
-query, adds up ([rules](../decisions/0139-a-budget-belongs-to-people.md)). A data set or population
-may get another name: its charges follow it where its data set, its population or its source stays
-what it was. Where all three change, nothing more is charged until the population says what it
-`was`. A population that was charged stays in the file, with or without data sets.
+A budget belongs to people: what is charged for any data set of a population, by any name or query,
+adds up ([rules](../decisions/0139-a-budget-belongs-to-people.md)). If a data set or population gets
+another name, its charges follow it while its data set, its population or its source stays what it
+was. If all three change, nothing more is charged until the population says what it `was`. A
+population that was charged stays in the file, with or without data sets.
 """
 _STUDY_MODELS: dict[type[BaseModel], str] = {
     StudyFile: "Study",
@@ -124,33 +128,33 @@ _SITE_MODELS: dict[type[BaseModel], str] = {
 _SECTIONS = _STUDY_MODELS | _SITE_MODELS
 _NAMED: tuple[tuple[object, str], ...] = (  # compared by identity: some cannot be hashed
     (study.ExactDecimal, "decimal above 0"),
-    (study.PartyName, "name (`a-z 0-9 . _ -`)"),
-    (study.Base64, "text in base64"),
-    (study.Overlap, "true or false, or a list of groups of owners"),
-    (attributes.Label, "label (text, number or boolean)"),
-    (attributes.Name, "text, 1 to 128 characters"),
+    (study.PartyName, "short name"),
+    (study.Base64, "base64"),
+    (study.Overlap, "true, false, or list of groups of owners"),
+    (attributes.Label, "label"),
+    (attributes.Name, "attribute name"),
     (attributes.Finite, "finite number"),
     (splits.Threshold, "number, date or level"),
-    (attributes.Day, "date, such as `2020-01-31`"),
+    (attributes.Day, "date"),
     (bool, "true or false"),
-    (AwareDatetime, "date and time with a zone (ISO 8601)"),
+    (AwareDatetime, "date and time with a zone, ISO 8601"),
     (int, "whole number"),
     (float, "number"),
     (str, "text"),
 )
 _SITE_FIELDS = {  # rules of validators that annotations lack
-    (SiteDocument, "name"): "name (`a-z 0-9 . _ -`)",
+    (SiteDocument, "name"): "short name",
     (SiteDocument, "curator"): "`HOST:PORT`",
     (PopulationDocument, "epsilon"): "decimal",
     (PopulationDocument, "delta"): "decimal",
-    (PopulationDocument, "was"): "list of names",
-    (DataSetDocument, "population"): "name of a [population](#population)",
+    (PopulationDocument, "was"): "list of short names",
+    (DataSetDocument, "population"): "a [population](#population)'s name",
     (DataSetDocument, "epsilon"): "decimal",
     (DataSetDocument, "delta"): "decimal",
-    (AggregateDocument, "trusted_openers"): "list of names",
-    (PeersDocument, "peers"): "mapping of a name to text in base64",
-    (PolicyDocument, "populations"): "mapping of a name to a [population](#population)",
-    (PolicyDocument, "data_sets"): "mapping of a name to a [data set](#data-set)",
+    (AggregateDocument, "trusted_openers"): "list of short names",
+    (PeersDocument, "peers"): "map, short name: base64",
+    (PolicyDocument, "populations"): "map, short name: [population](#population)",
+    (PolicyDocument, "data_sets"): "map, short name: [data set](#data-set)",
 }
 
 
@@ -204,15 +208,24 @@ def _explain_fields(part: dict[str, Any], model: type[BaseModel] | None) -> None
 def _section(model: type[BaseModel]) -> str:
     summary, meanings = _read_docstring(model)
     hints = typing.get_type_hints(model, include_extras=True)
-    rows = []
+    fields: dict[tuple[str, str], list[str]] = {}  # names by what is said of them
     for name, field in model.model_fields.items():
-        if name in getattr(model, "HIDDEN", ()):
-            continue
-        kind = _SITE_FIELDS.get((model, name)) or _describe(hints[name])
-        row = (f"`{field.alias or name}`", kind, _default(name, field), meanings[name])
-        rows.append(f"| {' | '.join(row)} |\n")
-    table = "| field | type | default | meaning |\n| --- | --- | --- | --- |\n" + "".join(rows)
-    return f"## {_SECTIONS[model]}\n\n{summary}\n\n{table}"
+        if name not in getattr(model, "HIDDEN", ()):
+            kind = _SITE_FIELDS.get((model, name)) or _describe(hints[name])
+            said = (kind + _default(name, field), meanings[name])
+            fields.setdefault(said, []).append(f"`{field.alias or name}`")
+    entries = [
+        _wrap(f"- {', '.join(names)} ({kind}): {meaning}", "  ")
+        for (kind, meaning), names in fields.items()
+    ]
+    return "\n".join([f"## {_SECTIONS[model]}\n\n{summary}\n", *entries, ""])
+
+
+def _wrap(text: str, indent: str = "") -> str:
+    """Lines of at most 120 characters."""
+    return textwrap.fill(
+        text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _read_docstring(model: type[BaseModel]) -> tuple[str, dict[str, str]]:
@@ -238,9 +251,9 @@ def _as_markdown(text: str) -> str:
 
 def _default(name: str, field: FieldInfo) -> str:
     if field.is_required() or name == "type":  # only Python may leave it out
-        return "required"
+        return ", required"
     value = field.default
-    return "none" if value is None else f"`{json.dumps(value)}`".replace('"', "")
+    return "" if value is None else f", default `{json.dumps(value)}`".replace('"', "")
 
 
 def _describe(annotation: object) -> str:
@@ -254,17 +267,27 @@ def _describe(annotation: object) -> str:
         return f"[{title}](#{slug(title)})"
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
-        return _describe(arguments[0]) + "".join(_bounds(arguments[1:]))
+        bounds = "".join(_bounds(arguments[1:]))
+        if arguments[0] is str:
+            bounds = bounds.replace("; at least 1", ", not empty")
+        return _describe(arguments[0]) + _RANGE.sub(r"\1 \2 to \3", bounds)
     if origin is typing.Literal:
         return " or ".join(f"`{json.dumps(each)}`".replace('"', "") for each in arguments)
     if origin in {UnionType, typing.Union}:
         return " or ".join(_describe(each) for each in arguments if each is not NoneType)
     if origin is dict:
-        return f"mapping of a {_describe(arguments[0])} to a {_describe(arguments[1])}"
+        return f"map, {_describe(arguments[0])}: {_describe(arguments[1])}"
     assert origin is tuple, annotation  # noqa: S101 - another kind needs words of its own
     if arguments[-1] is Ellipsis:
-        return f"list, each a {_describe(arguments[0])}"
-    return f"list of {len(arguments)}, each a {_describe(arguments[0])}"
+        return f"list of {_plural(_describe(arguments[0]))}"
+    return f"list of {len(arguments)} {_plural(_describe(arguments[0]))}"
+
+
+def _plural(words: str) -> str:
+    return words.replace("](", "s](") if "](" in words else f"{words}s"
+
+
+_RANGE = re.compile(r"([,;]) at least (\S+)[,;] at most (\S+)")
 
 
 def _bounds(metadata: tuple[object, ...]) -> Iterator[str]:
