@@ -2,10 +2,10 @@
 
 Noise is for a public bound on the norm of a row (1 in the proofs; dividing the rows by the bound is
 the same). Rows are split 80/20 by the seed; every accuracy is on the rows held out (the paper does
-not say on which). Linear machines with C = 1, but for PCA-DPSVM's sound form, whose C is that of
-the public rule (`dppca.common.analysis.estimators.base.penalty`); the contribution rate is 0.85 and
-delta 1/n^2. Running times are those of libsvm's RBF machine, on all columns or on the components,
-everything included.
+not say on which). Linear machines have C = 1. PCA-DPSVM's sound form has the C of the public rule
+(`dppca.common.analysis.estimators.base.penalty`); the contribution rate is 0.85 and delta 1/n^2.
+Running times are those of libsvm's RBF machine, on all columns or on the components, everything
+included.
 
 The paper's Sensorless (58,509 rows) and Covertype (580,000) are not in the data folder: a sample of
 2,200 rows and Adult stand in for them. Musk is the paper's.
@@ -139,7 +139,7 @@ _STANDS_IN = (
 )
 _NOTES = (
     "Accuracy on a fifth held out. `true epsilon` is what the components cost; the classifiers are "
-    "trained on raw rows in their basis and may not leave, but for PCA-DPSVM's sound form.",
+    "trained on raw rows in their basis and may not leave, except PCA-DPSVM's sound form.",
 )
 _FIG1_NOTE = (
     "PCA-DPSVM as printed releases components without noise, and noise on the weights that leaves "
