@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
@@ -234,9 +233,14 @@ def _stored(kind: pa.DataType) -> pa.DataType:
 def _check_codes(array: pa.Array) -> None:
     """Check codes against the dictionary: in a damaged file they may be out of range."""
     if pa.types.is_dictionary(array.type):
-        extremes = pc.min_max(array.indices)
-        least, most = extremes["min"].as_py(), extremes["max"].as_py()
-        if most is not None and not 0 <= least <= most < len(array.dictionary):
+        codes = array.indices
+        if codes.null_count:  # the code of a null is any
+            codes = codes.drop_null()
+        places = codes.to_numpy()
+        # A negative code is a large unsigned number, so one comparison finds both kinds.
+        unsigned = places.view(f"u{places.itemsize}")
+        end = min(len(array.dictionary), np.iinfo(places.dtype).max + 1)
+        if len(places) and unsigned.max() >= end:
             raise pa.ArrowInvalid("codes out of range")
 
 

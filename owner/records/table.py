@@ -32,7 +32,7 @@ from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.moments.threads import count_cores, one_blas_thread
 from dppca.common.kernel.schema import Column, Schema
 from dppca.common.kernel.schema.attributes import list_labels
-from dppca.common.kernel.schema.columns import absent_column, parse_column
+from dppca.common.kernel.schema.columns import KnownLists, absent_column, parse_column
 from dppca.owner.records.faults import KeyReport
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.locations import Location
@@ -130,7 +130,7 @@ class Table:
             self._require_key(key)
         labels = [a.name.strip() for a in read if list_labels(a) is not None]
         # If no column is converted, the rows must still be counted.
-        n_rows = 0
+        n_rows, known = 0, KnownLists()
         wanted = Wanted(names or self.source.names[:1], batch_rows, labels)
         for arrays in self.source.read(wanted):
             n_batch = len(arrays[0])
@@ -139,7 +139,7 @@ class Table:
             n_rows += n_batch
             arrays_by_name = dict(zip((a.name for a in read), arrays, strict=False))
             keys = arrays[names.index(key)] if key else None
-            yield CellBatch(self.schema, n_batch, arrays_by_name, keys)
+            yield CellBatch(self.schema, n_batch, arrays_by_name, keys, known)
         self.source.require_rows(n_rows)
 
     def count_keys(self, key: str, *, allowed: int) -> KeyReport:
@@ -164,18 +164,25 @@ class Table:
 class CellBatch:
     """A batch as it was read: Arrow arrays by attribute, none for those that are absent.
 
-    ``keys`` is the column that identifies its rows, if it was requested.
+    ``keys`` is the column that identifies its rows, if it was requested. ``known`` are dictionaries
+    that batches of one pass share.
     """
 
     schema: Schema
     n_rows: int
     arrays: Mapping[str, Any]
     keys: Any = None
+    known: KnownLists | None = None
 
     def columns(self, *, distinguish_missing: bool = True) -> list[Column]:
         """Columns for `encode`: an array of shape (n_rows,) per attribute, as of `parse_column`."""
         return [
-            parse_column(a, self.arrays[a.name], distinguish_missing=distinguish_missing)
+            parse_column(
+                a,
+                self.arrays[a.name],
+                distinguish_missing=distinguish_missing,
+                known=self.known,
+            )
             if a.name in self.arrays
             else absent_column(a, self.n_rows)
             for a in self.schema.attributes

@@ -9,6 +9,8 @@ The second factor lacks the first column. BLAS therefore does not use its symmet
 is several times slower for small matrices.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,18 +18,20 @@ from numpy.typing import NDArray
 class BatchedGram:
     """``z^T z`` and column sums of the rows of one block of ``n_columns >= 2``."""
 
-    def __init__(self, n_columns: int, most_rows: int) -> None:
+    def __init__(
+        self, n_columns: int, most_rows: int, kind: type[np.float32 | np.float64] = np.float32
+    ) -> None:
         self._products = np.empty((n_columns, n_columns))
-        self._ones = np.ones(most_rows, np.float32)
+        self._ones = np.ones(most_rows, kind)
 
     def multiply(
-        self, rows: NDArray[np.float32], height: int
+        self, rows: NDArray[Any], height: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
         """Multiply ``height`` rows at a time.
 
         Return products and sums, shapes (p, p) and (p,), valid until the next call, and the largest
         number on the diagonal of the product of any ``height`` rows. The former are exact if the
-        latter is below 2^24.
+        latter is below 2^24; of rows in float64, if they are below 2^53.
         """
         height = min(height, len(rows))
         n_stacked = len(rows) - len(rows) % height

@@ -64,6 +64,7 @@ class GramSum:
         self._most_rows = self.block_rows
         self._least_rows = max(_LEAST_ROWS, _LEAST_VALUES // max(n_columns, 1))
         self._batched: BatchedGram | None = None
+        self._double_stack: BatchedGram | None = None
         if n_columns in _STACKED_COLUMNS:
             self.block_rows = 1 << (_STACKED_VALUES // n_columns).bit_length()
             self._most_rows, self._least_rows = _STACKED_ROWS, _LEAST_ROWS
@@ -107,13 +108,22 @@ class GramSum:
             if most < _SINGLE / 4:
                 self._height = min(2 * self._height, self._most_rows)
         else:
-            if self._double is None:
-                self._double = _BlockGram(self._products.shape, self.block_rows, np.float64)
-            products, sums = self._double.multiply(rows.astype(np.float64))
+            products, sums = self._multiply_double(rows.astype(np.float64))
         self._products += products
         self._sums += sums
         self._n_rows += len(rows)
         return True
+
+    def _multiply_double(
+        self, rows: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        shape = self._products.shape
+        if self._batched is not None:
+            stack = self._double_stack or BatchedGram(shape[0], _STACKED_ROWS, np.float64)
+            self._double_stack = stack
+            return stack.multiply(rows, _STACKED_ROWS)[:2]
+        self._double = self._double or _BlockGram(shape, self.block_rows, np.float64)
+        return self._double.multiply(rows)
 
     def _spill(self) -> None:
         moved = self._products.astype(np.int64)

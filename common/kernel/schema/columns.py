@@ -30,6 +30,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import date
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -60,12 +61,37 @@ from dppca.common.kernel.schema.texts import (
 _DAY_S: Final = 86_400
 _PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 _FIRST_DAY, _LAST_DAY = count_days(date.min), count_days(date.max)
+_SHORT_LIST: Final = 1 << 12  # texts of a dictionary whose values are kept
 _PLAIN = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
 _TRUTHS = (("true", "false"), ("t", "f"))
 
 
+class KnownLists:
+    """Values of each attribute's latest dictionary of texts; batches of a file often share one.
+
+    Of short ones alone: what is kept is small. Several threads may ask at once.
+    """
+
+    def __init__(self) -> None:
+        self._latest: dict[str, tuple[pa.Array, Column]] = {}
+
+    def values(self, attribute: Attribute, listed: pa.Array) -> Column:
+        """Return the value of each text, shape (n_texts + 1,); the last is that of null."""
+        latest = self._latest.get(attribute.name)
+        if latest is not None and listed.equals(latest[0]):
+            return latest[1]
+        values = _list_values(attribute, listed)
+        if len(listed) <= _SHORT_LIST and _is_text(listed.type):
+            self._latest[attribute.name] = listed, values
+        return values
+
+
 def parse_column(
-    attribute: Attribute, cells: pa.Array, *, distinguish_missing: bool = True
+    attribute: Attribute,
+    cells: pa.Array,
+    *,
+    distinguish_missing: bool = True,
+    known: KnownLists | None = None,
 ) -> Column:
     """Convert the cells of one attribute.
 
@@ -76,6 +102,8 @@ def parse_column(
     distinguish_missing
         Distinguish non-finite numbers from non-numbers; coding does not need it, and it reads every
         number once more.
+    known
+        Dictionaries of earlier batches, of this attribute among others; the values are the same.
 
     Returns
     -------
@@ -86,13 +114,11 @@ def parse_column(
     kind = cells.type
     if isinstance(kind, pa.BaseExtensionType):
         plain = of_extension(kind.extension_name, cells.storage)
-        return parse_column(attribute, plain, distinguish_missing=distinguish_missing)
+        return parse_column(attribute, plain, distinguish_missing=distinguish_missing, known=known)
     if pa.types.is_run_end_encoded(kind):
         return _run_ends(attribute, cells)
     if pa.types.is_dictionary(kind):
-        values = parse_column(attribute, cells.dictionary)
-        taken: Column = np.concatenate([values, absent_column(attribute, 1)])[_places(cells)]
-        return taken
+        return (known or KnownLists()).values(attribute, cells.dictionary).take(_places(cells))
     if _is_text(kind):
         # Without a check for UTF-8: a cell must not be able to raise.
         cells = cells.cast(pa.large_binary()).view(pa.large_string())
@@ -170,13 +196,17 @@ def absent_column(attribute: Attribute, n_rows: int) -> Column:
     return np.full(n_rows, MISSING, dtype=np.int32)
 
 
-def _places(cells: pa.DictionaryArray) -> NDArray[np.integer[Any]]:
+def _list_values(attribute: Attribute, listed: pa.Array) -> Column:
+    """Convert a dictionary's values; the last is that of null."""
+    return np.concatenate([parse_column(attribute, listed), absent_column(attribute, 1)])
+
+
+def _places(cells: pa.DictionaryArray) -> NDArray[np.intp]:
     """Return places in the dictionary; its length stands for null."""
     places = cells.indices
     if places.null_count:
         places = places.cast(pa.int64()).fill_null(len(cells.dictionary))
-    codes: NDArray[np.integer[Any]] = places.to_numpy()
-    return codes
+    return places.to_numpy().astype(np.intp, copy=False)
 
 
 def _run_ends(attribute: Attribute, cells: pa.RunEndEncodedArray) -> Column:
@@ -272,6 +302,23 @@ def local_seconds(cells: pa.Array) -> NDArray[np.int64] | None:
 
 
 def _codes(labels: tuple[str, ...], cells: pa.Array) -> NDArray[np.int32]:
+    listed, code = _label_reader(labels)
+    if not _is_text(cells.type):
+        if _has_canonical_text(cells.type):
+            return _by_value(cells, code, np.int32)
+        return np.where(find_nulls(cells), MISSING, UNKNOWN).astype(np.int32)
+    indices = pc.index_in(cells, value_set=listed.cast(cells.type))
+    codes = np.array(indices.fill_null(UNKNOWN).to_numpy(zero_copy_only=False), np.int32)
+    # Only cells whose text is no label need the slower conversion.
+    open_ = np.flatnonzero(codes == UNKNOWN)
+    if len(open_):
+        codes[open_] = _by_value(cells.take(pa.array(open_)), code, np.int32)
+    return codes
+
+
+@lru_cache(maxsize=256)
+def _label_reader(labels: tuple[str, ...]) -> tuple[pa.Array, Callable[[object], int]]:
+    """Return the labels as texts, and the function that finds the code of any value."""
     code_of = {label: code for code, label in enumerate(labels)}
     numbers: dict[Decimal | None, int] = {}
     for label, place in code_of.items():
@@ -295,17 +342,7 @@ def _codes(labels: tuple[str, ...], cells: pa.Array) -> NDArray[np.int32]:
             return MISSING if is_missing(text) else UNKNOWN
         return found
 
-    if not _is_text(cells.type):
-        if _has_canonical_text(cells.type):
-            return _by_value(cells, code, np.int32)
-        return np.where(find_nulls(cells), MISSING, UNKNOWN).astype(np.int32)
-    indices = pc.index_in(cells, value_set=pa.array(labels, cells.type))
-    codes = np.array(indices.fill_null(UNKNOWN).to_numpy(zero_copy_only=False), np.int32)
-    # Only cells whose text is no label need the slower conversion.
-    open_ = np.flatnonzero(codes == UNKNOWN)
-    if len(open_):
-        codes[open_] = _by_value(cells.take(pa.array(open_)), code, np.int32)
-    return codes
+    return pa.array(labels, pa.large_string()), code
 
 
 def _canonical_text(value: object) -> str:

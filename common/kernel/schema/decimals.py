@@ -4,6 +4,7 @@ Each becomes the float64 that its decimal text is read as, whatever stands besid
 """
 
 import sys
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -16,7 +17,8 @@ _DECIMAL_DIGITS: Final = 78  # of the widest decimal of Arrow
 _NARROWEST: Final = 4  # bytes of the narrowest
 _EXACT, _POWERS = 1 << 53, 22  # whole numbers, and powers of ten, that are exact in float64
 _FEW: Final = 80_000  # below 2^23 / 10^2, a float32 of two decimals is nearest to these at 10^-2
-_SHORT, _PLACES = 1 << 24, 8  # whole numbers exact in float32, and decimals that are tried at once
+_TRIED, _TRIES = 11, 3  # places tried first are fewer; tries, with one place more each
+_LEAST_EXPONENT, _WHOLE_EXPONENT = -11, 24  # of float32 with few enough places, and with no others
 
 
 def is_short(kind: pa.DataType) -> bool:
@@ -27,35 +29,54 @@ def is_short(kind: pa.DataType) -> bool:
 def shortest_decimals(cells: pa.Array) -> NDArray[np.float64]:
     """Return the float64 nearest to the shortest decimal that is read as each float32 or float16.
 
-    Of the decimals with s places the nearest is found at once: a float32 has 24 bits and 10^s, up
-    to 10^8, another 19 besides a power of two, so the product is exact, and the quotient of whole
-    numbers up to 2^53 is rounded once. The smallest s whose decimal is read as the same float32 is
-    the shortest; for the few left, Arrow writes it.
+    The nearest decimal with s places is found at once (`_nearest`). While decimals with s places
+    are further apart than float32 numbers, at most one is read as a value, and it is the same as
+    one with fewer places: the most such places are tried first, then one more, then another (where
+    the exponent changes). For the few left, Arrow writes the shortest.
     """
     narrow = cells.to_numpy(zero_copy_only=False)
     if narrow.dtype != np.float32:
         written = {value: float(str(value)) for value in np.unique(narrow)}
         return np.array([written.get(value, np.nan) for value in narrow], np.float64)
-    with np.errstate(invalid="ignore"):  # a NaN that signals
-        values: NDArray[np.float64] = narrow.astype(np.float64)
-    known = np.where(np.isfinite(values), values, 0.0)
-    if np.abs(known).max(initial=0.0) < _FEW:  # then two places hold all that have no more
-        short = np.rint(known * 100.0) / 100.0
-        if (short.astype(np.float32) == known).all():
-            return np.where(np.isfinite(values), short, values)
-    open_ = np.flatnonzero((np.abs(values) > _SHORT) | (np.rint(values) != values))
-    open_ = open_[np.isfinite(values[open_])]
-    for places in range(1, _PLACES + 1):
-        wanted = values[open_]
-        found = np.rint(wanted * 10.0**places) / 10.0**places
-        same = (found.astype(np.float32) == wanted) & (np.abs(wanted) <= _SHORT)
-        values[open_[same]] = found[same]
-        open_ = open_[~same]
-        if not len(open_):
-            break
+    values, known = _nearest(narrow, 100.0)
+    open_ = np.flatnonzero(~(known & (np.abs(narrow) < _FEW)))
+    open_ = open_[np.isfinite(narrow[open_])]  # others stay as they are
+    powers = _first_powers()[narrow[open_].view(np.uint32) >> 23 & 0xFF]
+    for _ in range(_TRIES):
+        values[open_], known = _nearest(narrow[open_], powers)
+        open_, powers = open_[~known], 10.0 * powers[~known]
     written = pa.array(narrow[open_]).cast(pa.large_string()).cast(pa.float64())
     values[open_] = written.to_numpy(zero_copy_only=False)
     return values
+
+
+def _nearest(
+    narrow: NDArray[np.float32], power: float | NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the nearest multiple of ``1 / power`` in float64, and if it is read as the float32.
+
+    A float32 has 24 bits and 10^s, up to 10^12, another 28 besides a power of two, so the product
+    is exact, and the quotient of whole numbers up to 2^53 is rounded once.
+    """
+    with np.errstate(invalid="ignore"):  # a NaN that signals
+        values = np.multiply(narrow, power, dtype=np.float64)
+        np.rint(values, out=values)
+        np.divide(values, power, out=values)
+        return values, values.astype(np.float32) == narrow
+
+
+@cache
+def _first_powers() -> NDArray[np.float64]:
+    """Return for each exponent of a float32 the power of ten that is tried first, shape (256,).
+
+    The smallest numbers have 1, which fails but for zero; those that are written have NaN.
+    """
+    powers = np.ones(256)
+    for exponent in range(_LEAST_EXPONENT, _WHOLE_EXPONENT):
+        fits = (s for s in range(_TRIED) if 2**exponent * 10**s < 2**23)
+        powers[exponent + 127] = 10.0 ** max(fits, default=0)
+    powers[_WHOLE_EXPONENT + 127 :] = np.nan
+    return powers
 
 
 def numbers_of_decimals(cells: pa.Array) -> NDArray[np.float64]:

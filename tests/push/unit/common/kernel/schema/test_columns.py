@@ -1,5 +1,6 @@
 """Dates and ordinals: what a cell becomes, whatever the file's type."""
 
+import math
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -131,12 +132,21 @@ def test_a_label_that_is_a_code_or_a_word_is_itself_alone() -> None:
     assert parse_column(CODES, pa.array([1.1, 1e50])).tolist() == [0, UNKNOWN]
 
 
+def _neighbour(digits: int, places: int, steps: int) -> float:
+    """A float32 next to a decimal, or the nearest to it."""
+    nearest = np.float32(digits / 10.0**places)
+    return float(np.nextafter(nearest, np.float32(steps * np.inf)) if steps else nearest)
+
+
 NUMBER = Numeric(name="x", type="numeric", lower=5.7, upper=9.1)
 floats = st.one_of(
     st.floats(width=32, allow_nan=False, allow_infinity=False),
     st.integers(-(10**7), 10**7).map(lambda n: float(np.float32(n / 100))),
     st.integers(-149, 127).map(lambda power: float(np.float32(2.0) ** power)),
     st.integers(2**21, 2**26).map(lambda n: float(np.float32(n + 0.25))),
+    # Halves of the last place: the two nearest decimals are as near as each other.
+    st.builds(math.ldexp, st.integers(-(2**24), 2**24), st.integers(-40, 0)),
+    st.builds(_neighbour, st.integers(-(10**7), 10**7), st.integers(0, 13), st.integers(-1, 1)),
 )
 
 
