@@ -61,17 +61,19 @@ class ParquetRows(Rows):
             every = [group.number for group in self.groups]
             for groups in [[group] for group in every] if remote else [every]:
                 # Without threads: the code that adds up the batches uses the other cores meanwhile.
-                for batch in pq.ParquetFile(
+                file = pq.ParquetFile(
                     stored,
                     metadata=metadata,
                     read_dictionary=listed,
                     pre_buffer=remote,
                     coerce_int96_timestamp_unit="ms",
-                ).iter_batches(
+                )
+                schema = file.schema_arrow  # of each batch, too, where it would be made again
+                described = [schema.field(field) for field in fields]
+                for batch in file.iter_batches(
                     wanted.batch_rows, row_groups=groups, columns=fields, use_threads=False
                 ):
-                    schema = batch.schema  # made again each time
-                    arrays = [of_field(schema.field(f), batch.column(f)) for f in fields]
+                    arrays = [of_field(each, batch.column(each.name)) for each in described]
                     for array in arrays:
                         _check_codes(array)
                     yield arrays
@@ -239,7 +241,7 @@ def _check_codes(array: pa.Array) -> None:
         places = codes.to_numpy()
         # A negative code is a large unsigned number, so one comparison finds both kinds.
         unsigned = places.view(f"u{places.itemsize}")
-        end = min(len(array.dictionary), np.iinfo(places.dtype).max + 1)
+        end = min(len(array.dictionary), 1 << 8 * places.itemsize - (places.dtype.kind == "i"))
         if len(places) and unsigned.max() >= end:
             raise pa.ArrowInvalid("codes out of range")
 

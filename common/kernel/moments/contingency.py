@@ -7,7 +7,7 @@ has one key per group, and
 
 * one histogram per pair of groups holds the joint counts of every attribute of one group with every
   attribute of the other, and thus each group's own counts (a single group has its own histogram);
-* one sparse product per group sums the numerics by key, in float32 if that is exact.
+* one sparse product sums the numerics by the keys of all groups, in float32 if that is exact.
 
 Counts of two attributes are marginals of a histogram. All sums are integers. Larger groups mean
 fewer histograms, but a histogram beyond the cache takes several times as long, so groups are the
@@ -16,8 +16,10 @@ largest whose histograms together have at most `_CACHED_CELLS` cells.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate, combinations
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +62,8 @@ class ContingencyCounts:
         self._largest = largest
         cells = [group.n_cells for group in self._groups]
         self._alone = np.zeros(cells[0] if len(cells) == 1 else 0, dtype=np.int64)
-        self._sums = [np.zeros((n, n_numerics), dtype=np.int64) for n in cells]
+        self._starts = [0, *accumulate(cells)]  # of the groups' keys, one after the other
+        self._sums = np.zeros((self._starts[-1], n_numerics), dtype=np.int64)
         self._pairs = {
             (s, t): np.zeros(cells[s] * cells[t], dtype=np.int64)
             for s, t in combinations(range(len(cells)), 2)
@@ -77,7 +80,7 @@ class ContingencyCounts:
         """
         self._joint.clear()
         keys = [_key(group, codes) for group in self._groups]
-        if numerics.shape[1]:
+        if keys and numerics.shape[1]:
             self._add_numerics(keys, numerics)
         # In place, because a new histogram per batch would have to be cleared and added.
         if len(keys) == 1:
@@ -97,13 +100,19 @@ class ContingencyCounts:
         rows = np.empty(numerics.shape, np.float32 if single else np.float64)
         for column in range(numerics.shape[1]):  # faster than all of them at once
             rows[:, column] = numerics[:, column]
-        if len(self._one) < n_rows:
-            self._one = np.ones(n_rows, np.float32)
-            self._at = np.arange(n_rows + 1, dtype=np.int32)
-        one, at = self._one[:n_rows], self._at[: n_rows + 1]
-        for sums, group, key in zip(self._sums, self._groups, keys, strict=True):
-            chosen = csc_array((one, key, at), shape=(group.n_cells, n_rows), copy=False)
-            sums += (chosen @ rows).astype(np.int64)
+        n_groups = len(keys)
+        if len(self._at) <= n_rows:
+            self._one = np.ones(n_rows * n_groups, np.float32)
+            self._at = np.arange(0, n_rows * n_groups + 1, n_groups, dtype=np.int32)
+        places = np.empty((n_rows, n_groups), np.int32)
+        for group, (key, start) in enumerate(zip(keys, self._starts, strict=False)):
+            np.add(key, np.int32(start), out=places[:, group])
+        chosen = csc_array(
+            (self._one[: places.size], places.ravel(), self._at[: n_rows + 1]),
+            shape=(len(self._sums), n_rows),
+            copy=False,
+        )
+        self._sums += (chosen @ rows).astype(np.int64)
 
     def counts(self, attribute: int) -> NDArray[np.int64]:
         """Return the rows with each label of an attribute: shape (size,)."""
@@ -113,7 +122,8 @@ class ContingencyCounts:
     def sums(self, attribute: int) -> NDArray[np.int64]:
         """Return the sums of the numerics over the rows with each label: shape (size, q)."""
         number, labels = self._place[attribute]
-        return _marginal(self._sums[number], self._groups[number])[labels]
+        sums = self._sums[self._starts[number] : self._starts[number + 1]]
+        return _marginal(sums, self._groups[number])[labels]
 
     def pair(self, first: int, second: int) -> NDArray[np.int64]:
         """Return the rows with each pair of labels of two attributes: shape (size, size)."""
@@ -122,12 +132,12 @@ class ContingencyCounts:
             return self.pair(second, first).T
         if (s, t) not in self._joint:
             if s == t:
-                table = np.diag(self._count_group(s))
+                has = _membership(self._groups[s])
+                self._joint[s, t] = (has * self._count_group(s) @ has.T).toarray()
             else:
-                cells = self._groups[s].n_cells, self._groups[t].n_cells
-                table = self._pairs[s, t].reshape(cells)
-            by_first = _marginal(table, self._groups[s])
-            self._joint[s, t] = _marginal(by_first.T, self._groups[t]).T
+                table = self._pairs[s, t].reshape(self._groups[s].n_cells, -1)
+                by_first = _marginal(table, self._groups[s])
+                self._joint[s, t] = _marginal(by_first.T, self._groups[t]).T
         return self._joint[s, t][of_first, of_second]
 
     def _count_group(self, number: int) -> NDArray[np.int64]:
@@ -184,11 +194,17 @@ def _key(group: _Group, codes: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]
 
 def _marginal(table: NDArray[np.int64], group: _Group) -> NDArray[np.int64]:
     """Sums by label from sums by key, along the first axis: the labels of each member in turn."""
-    if len(group.members) == 1:
-        return table
-    parts = []
-    for axis, size in enumerate(group.sizes):
-        outer = prod(group.sizes[:axis])
-        shape = (outer, size, group.n_cells // (outer * size), *table.shape[1:])
-        parts.append(table.reshape(shape).sum(axis=2).sum(axis=0))
-    return np.concatenate(parts)
+    sums: NDArray[np.int64] = table if len(group.members) == 1 else _membership(group) @ table
+    return sums
+
+
+@lru_cache(maxsize=64)
+def _membership(group: _Group) -> Any:
+    """Return a sparse array, shape (n_labels, n_cells): 1 where a key has a member's label."""
+    from scipy.sparse import csc_array
+
+    keys, sizes = np.arange(group.n_cells)[:, None], np.array(group.sizes)
+    labels = keys // np.array(group.strides) % sizes + np.cumsum([0, *sizes[:-1]])
+    ends = np.arange(0, labels.size + 1, len(sizes))
+    ones = np.ones(labels.size, np.int64)
+    return csc_array((ones, labels.ravel(), ends), shape=(sizes.sum(), group.n_cells))

@@ -67,9 +67,9 @@ _TRUTHS = (("true", "false"), ("t", "f"))
 
 
 class KnownLists:
-    """Values of each attribute's latest dictionary of texts; batches of a file often share one.
+    """Values of the latest dictionary of texts of each of a schema's attributes.
 
-    Of short ones alone: what is kept is small. Several threads may ask at once.
+    Batches of a file often share one. Only short ones are kept. Several threads may ask at once.
     """
 
     def __init__(self) -> None:
@@ -234,7 +234,7 @@ def _numbers(cells: pa.Array, *, distinguish_missing: bool) -> NDArray[np.float6
             if pa.types.is_decimal(kind)
             else shortest_decimals(cells)
             if is_short(kind)
-            else cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+            else _to_float64(cells)
         )
         if not distinguish_missing:
             return values
@@ -245,6 +245,13 @@ def _numbers(cells: pa.Array, *, distinguish_missing: bool) -> NDArray[np.float6
             return values
         return np.where(np.isneginf(values), INFINITE, values)
     return np.where(find_nulls(cells), np.nan, NOT_A_NUMBER)
+
+
+def _to_float64(cells: pa.Array) -> NDArray[np.float64]:
+    """Return whole numbers, each the nearest float64, or float64 itself; NaN for null."""
+    wide = cells if pa.types.is_float64(cells.type) else cells.cast(pa.float64(), safe=False)
+    values: NDArray[np.float64] = wide.to_numpy(zero_copy_only=False)
+    return values
 
 
 def _numbers_of_text(text: pa.Array) -> NDArray[np.float64]:

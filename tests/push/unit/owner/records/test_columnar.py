@@ -1,20 +1,27 @@
-"""Parquet as older software writes it."""
+"""Parquet as older software writes it; labels as lists and places in them."""
 
 import struct
 from datetime import date, datetime
 from pathlib import Path
+from string import ascii_lowercase
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from dppca.common.kernel.errors import DataError
+from dppca.common.kernel.moments.accumulation import accumulate_moments
 from dppca.common.kernel.schema.attributes import count_days
+from dppca.common.kernel.schema.columns import parse_column
 from dppca.owner.records.check import FaultCounts, check_table
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.table import moments_of_table, open_table
 from tests.support.engines import InProcess
-from tests.support.studies import make_schema, numeric_of
+from tests.support.studies import categorical_of, make_schema, numeric_of
 
 SCHEMA = make_schema(
     [
@@ -68,3 +75,53 @@ def test_every_engine_reads_int96_as_this_process_reads_dates(tmp_path: Path) ->
     )
     np.testing.assert_array_equal(found.packed, sums)
     assert check_table(table, SCHEMA) == check_table(expected, SCHEMA)
+
+
+LETTERS = [*ascii_lowercase]  # enough to be counted, in two groups
+LABELLED = make_schema(
+    [numeric_of("age", 0, 100), categorical_of("ward", LETTERS), categorical_of("unit", LETTERS)]
+)
+texts = st.sampled_from(["a", "b", "f", " m", "?", "", None])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 100), texts, texts), min_size=1, max_size=12),
+    group_rows=st.integers(1, 5),
+    batch_rows=st.integers(1, 7),
+    listed=st.booleans(),
+)
+def test_labels_have_the_same_sums_with_one_thread_and_with_two(
+    tmp_path: Path,
+    rows: list[tuple[int, str | None, str | None]],
+    group_rows: int,
+    batch_rows: int,
+    listed: bool,
+) -> None:
+    path = tmp_path / "rows.parquet"
+    columns = zip(*rows, strict=True)
+    kinds = pa.schema([("age", pa.int64()), ("ward", pa.string()), ("unit", pa.string())])
+    written = pa.table(dict(zip(kinds.names, columns, strict=True)), schema=kinds)
+    pq.write_table(written, path, use_dictionary=listed, row_group_size=group_rows)
+    cells = [written.column(a.name).combine_chunks() for a in LABELLED.attributes]
+    parsed = [parse_column(a, c) for a, c in zip(LABELLED.attributes, cells, strict=True)]
+    expected = accumulate_moments(LABELLED, parsed)
+    table = open_table(path, LABELLED)
+    for workers in (1, 2):
+        found = moments_of_table(table, LABELLED, batch_rows=batch_rows, workers=workers)
+        assert found.n_rows == len(rows)
+        np.testing.assert_array_equal(found.packed, expected.packed)
+
+
+@pytest.mark.parametrize(("code", "width"), [(-1, pa.int8()), (-100, pa.int8()), (200, pa.uint8())])
+def test_a_place_outside_its_list_of_labels_is_refused(
+    tmp_path: Path, code: int, width: pa.DataType
+) -> None:
+    path = tmp_path / "rows.arrow"
+    places = pa.array([0, code], width)
+    wards = pa.DictionaryArray.from_arrays(places, [f"w{i}" for i in range(200)], safe=False)
+    rows = pa.table({"age": [1, 2], "ward": wards, "unit": ["f", "m"]})
+    with pa.ipc.new_file(path, rows.schema) as writer:
+        writer.write_table(rows)
+    with pytest.raises(DataError, match="damaged"):
+        moments_of_table(open_table(path, LABELLED), LABELLED)

@@ -21,7 +21,7 @@ from dppca.common.kernel.schema import (
     label_text,
 )
 from dppca.common.kernel.schema.attributes import count_days
-from dppca.common.kernel.schema.columns import parse_column
+from dppca.common.kernel.schema.columns import KnownLists, parse_column
 from dppca.common.kernel.schema.texts import INFINITE, NOT_A_NUMBER
 from tests.support.studies import categorical_of, make_schema
 
@@ -214,3 +214,25 @@ def test_nothing_is_raised_while_an_error_that_quotes_a_cell_is_handled(
     with pytest.raises(MemoryError) as raised:
         parse_column(number, pa.array(["Smith"]))
     assert raised.value.__context__ is None
+
+
+LISTED = make_schema([categorical_of("label", ["a", "b", "1"])]).attributes[0]
+lists = st.lists(st.sampled_from(["a", "b", "1", "1.0", " a ", "", "?"]), min_size=1, max_size=4)
+codes_of_lists = st.lists(st.none() | st.integers(0, 3), max_size=6)
+
+
+@given(st.lists(st.tuples(lists, codes_of_lists), max_size=4), st.sampled_from(["i1", "i4", "u8"]))
+def test_a_known_list_of_labels_changes_no_value(
+    batches: list[tuple[list[str], list[int | None]]], width: str
+) -> None:
+    known = KnownLists()
+    for texts, codes in batches:
+        places = [None if code is None else code % len(texts) for code in codes]
+        indices = pa.array(places, pa.from_numpy_dtype(np.dtype(width)))
+        for listed in (pa.array(texts), pa.array(texts[::-1] + texts)):
+            cells = pa.DictionaryArray.from_arrays(indices, listed)
+            plain = listed.take(indices)
+            for attribute in (LISTED, NUMBER):
+                np.testing.assert_array_equal(
+                    parse_column(attribute, cells, known=known), parse_column(attribute, plain)
+                )
