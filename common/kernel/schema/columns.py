@@ -206,7 +206,8 @@ def _places(cells: pa.DictionaryArray) -> NDArray[np.intp]:
     places = cells.indices
     if places.null_count:
         places = places.cast(pa.int64()).fill_null(len(cells.dictionary))
-    return places.to_numpy().astype(np.intp, copy=False)
+    codes: NDArray[np.intp] = places.to_numpy().astype(np.intp, copy=False)
+    return codes
 
 
 def _run_ends(attribute: Attribute, cells: pa.RunEndEncodedArray) -> Column:
