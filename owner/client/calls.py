@@ -66,7 +66,6 @@ from dppca.common.transport.codec import (
 )
 from dppca.common.transport.hosts import DialTarget
 from dppca.common.transport.proxies import HttpProxy
-from dppca.common.verification.downloads import receive_result
 from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc
 from dppca.owner.ledger import database
@@ -394,6 +393,8 @@ class CuratorClient(CuratorConnection):
         received: Callable[[int], None] | None = None,
     ) -> SignedFile:
         """Download the result file and its envelope; raises as `receive_result`."""
+        from dppca.common.verification.downloads import receive_result
+
         request = pb.DownloadComponentsRequest(study_digest=bytes.fromhex(study.digest))
 
         def fetch(left: float) -> SignedFile:

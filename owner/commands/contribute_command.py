@@ -30,7 +30,7 @@ from dppca.owner.commands.options import (
     help="Longest time to wait for a curator that is away, in each call.",
 )
 @click.option("--yes", is_flag=True, help="Consent without being asked.")
-@prints("dppca.owner.render.outcomes:ContributionDocument")
+@prints("dppca.owner.render.contributions:ContributionDocument")
 @click.pass_obj
 def command(folder: Path, /, *, wait: float, yes: bool, as_json: bool, **given: Any) -> None:
     """Release noised moments of a data set to a study, once.

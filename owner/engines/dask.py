@@ -30,7 +30,7 @@ from distributed.scheduler import KilledWorker
 from dppca.common.kernel.documents.names import is_loopback
 from dppca.common.kernel.durable.files import CA, CERTIFICATE, KEY
 from dppca.common.kernel.errors import DataError, SettingError, UnreachableError
-from dppca.owner.engines.engine import ClusterEngine, require_alike
+from dppca.owner.engines.cluster import ClusterEngine, require_alike
 from dppca.owner.engines.kernel import Answer, Work, answer_part, fingerprint_document
 from dppca.owner.engines.parts import Part
 

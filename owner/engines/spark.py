@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.moments.moments import Moments
-from dppca.owner.engines.engine import ClusterEngine, require_alike
+from dppca.owner.engines.cluster import ClusterEngine, require_alike
 from dppca.owner.engines.kernel import Answer, Failure, Work
 from dppca.owner.engines.merging import merge
 from dppca.owner.engines.parts import PARTS_PER_SLOT, Part

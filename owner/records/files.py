@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from dppca.common.kernel.errors import DataError
 from dppca.common.shell.file_kinds import kind_of
-from dppca.owner.records.columnar import open_arrow, open_parquet
 from dppca.owner.records.delimited import open_csv
 from dppca.owner.records.faults import FaultCount, LineFault
 from dppca.owner.records.sources import Rows, Source, Wanted
@@ -27,14 +26,28 @@ Constant = tuple[str, str | pa.Array | None]
 """Name of a column, and the cell of all rows: a text, an array of one cell, or None for null."""
 Reader = Callable[[StoredFile], Rows]
 """Function that opens the rows of a file."""
+
+
+def _open_parquet(stored: StoredFile) -> Rows:
+    from dppca.owner.records.columnar import open_parquet
+
+    return open_parquet(stored)
+
+
+def _open_arrow(stored: StoredFile) -> Rows:
+    from dppca.owner.records.columnar import open_arrow
+
+    return open_arrow(stored)
+
+
 FORMATS: Final[Mapping[str, Reader]] = {
     ".csv": open_csv,
     ".csv.gz": open_csv,
-    ".parquet": open_parquet,
-    ".pq": open_parquet,
-    ".arrow": open_arrow,
-    ".feather": open_arrow,
-    ".ipc": open_arrow,
+    ".parquet": _open_parquet,
+    ".pq": _open_parquet,
+    ".arrow": _open_arrow,
+    ".feather": _open_arrow,
+    ".ipc": _open_arrow,
 }
 """Reader of a file by its suffix."""
 _AT_ONCE: Final = 8  # an object store answers slowly, and each file is asked for several times
@@ -161,7 +174,7 @@ class JoinedFiles(Source):
 def read_by_suffix(stored: StoredFile) -> Rows:
     """Rows of a file, opened by the reader of its suffix; a lake's table has Parquet alone."""
     if stored.columns:
-        return open_parquet(stored)
+        return _open_parquet(stored)
     name = stored.path.lower()
     read = next((FORMATS[suffix] for suffix in FORMATS if name.endswith(suffix)), None)
     if read is None:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dppca.owner.engines.engine import ClusterEngine
+from dppca.owner.engines.cluster import ClusterEngine
 from dppca.owner.engines.kernel import Answer, Work, answer_part
 from dppca.owner.engines.parts import Part
 from tests.support.checkout import ROOT

@@ -16,7 +16,7 @@ import pytest
 from dppca.common.kernel.errors import DataError, InvalidRowsError, SettingError, UnreachableError
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.moments.moments import Moments
-from dppca.owner.engines import engine as engines
+from dppca.owner.engines import cluster as engines
 from dppca.owner.engines.dask import DaskEngine
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.records.check import FaultCounts

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from dppca.common.kernel.errors import DataError, SettingError
-from dppca.owner.engines import engine as module
+from dppca.owner.engines import cluster as module
 from dppca.owner.engines import spark as spark_module
 from dppca.owner.engines.engine import LocalEngine
 from dppca.owner.engines.kernel import take_fingerprint

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.moments.moments import Moments
-from dppca.owner.engines import engine as module
+from dppca.owner.engines import cluster as module
 from dppca.owner.engines.engine import Engine, LocalEngine
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.records.check import FaultCounts

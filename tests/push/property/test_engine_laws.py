@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dppca.owner.engines import engine as engines
+from dppca.owner.engines import cluster as engines
 from dppca.owner.records.check import FaultCounts, check_table
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.table import moments_of_table, open_table

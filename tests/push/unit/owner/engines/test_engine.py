@@ -8,7 +8,7 @@ import pytest
 from deltalake import write_deltalake
 
 from dppca.common.kernel.errors import DataError, SettingError
-from dppca.owner.engines import engine as module
+from dppca.owner.engines import cluster as module
 from dppca.owner.engines.engine import LocalEngine
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.records.check import FaultCounts, check_table
