@@ -69,7 +69,7 @@ def _nearest(
 def _first_powers() -> NDArray[np.float64]:
     """Return for each exponent of a float32 the power of ten that is tried first, shape (256,).
 
-    The smallest numbers have 1, which fails but for zero; those that are written have NaN.
+    The smallest numbers have 1, which fits zero alone; numbers that are written have NaN.
     """
     powers = np.ones(256)
     for exponent in range(_LEAST_EXPONENT, _WHOLE_EXPONENT):
