@@ -161,13 +161,20 @@ class TableErrors:
 
 def compare_rows(schema: Schema, ours: Sequence[Column], theirs: Sequence[Column]) -> TableErrors:
     """Judge rows by other rows, both as uncoded columns of one schema; see the module."""
+    return compare_each(schema, [ours], theirs)[0]
+
+
+def compare_each(
+    schema: Schema, tables: Sequence[Sequence[Column]], theirs: Sequence[Column]
+) -> list[TableErrors]:
+    """Judge each table's rows as `compare_rows` does; the other rows are counted once for all."""
     found = []
-    for columns in (ours, theirs):
+    for columns in (*tables, theirs):
         kept = choose_rows(len(columns[0]), JUDGED_ROWS)
         sample = [column[kept] for column in columns]
         found.append(_schema_cells(schema, sample, encode(schema, sample), most=JUDGED_CELLS))
-    (first, sizes), (second, _) = found
-    return compare_cells(first, second, sizes)
+    *ours, last = [cells for cells, _ in found]
+    return _compare_all(ours, last, found[-1][1])
 
 
 def choose_rows(n_rows: int, most: int) -> NDArray[np.int64] | slice:
@@ -181,27 +188,31 @@ def compare_cells(
     ours: NDArray[np.int64], theirs: NDArray[np.int64], sizes: Sequence[int]
 ) -> TableErrors:
     """Judge rows by other rows whose cells, shapes (n, A) and (m, A), are among ``sizes`` each."""
-    first, second = np.ascontiguousarray(ours.T), np.ascontiguousarray(theirs.T)
+    return _compare_all([ours], theirs, sizes)[0]
 
-    def variation(attributes: tuple[int, ...]) -> float:
-        return _joint_variation(first, second, sizes, attributes)
 
+def _compare_all(
+    tables: Sequence[NDArray[np.int64]], theirs: NDArray[np.int64], sizes: Sequence[int]
+) -> list[TableErrors]:
+    cells = [np.ascontiguousarray(each.T) for each in (*tables, theirs)]
     n = len(sizes)
     triples, workload = choose_triples(n)
     found = {
-        attributes: variation(attributes)
+        attributes: _joint_variations(cells, sizes, attributes)
         for attributes in [*((i,) for i in range(n)), *list_pairs(n), *{*triples, *workload}]
     }
     closure = {part for each in workload for k in (1, 2, 3) for part in combinations(each, k)}
 
-    def mean(tables: Iterable[tuple[int, ...]]) -> float | None:
-        values = [found[each] for each in tables]
-        return fmean(values) if values else None
+    def errors(table: int) -> TableErrors:
+        def mean(attributes: Iterable[tuple[int, ...]]) -> float | None:
+            values = [found[each][table] for each in attributes]
+            return fmean(values) if values else None
 
-    one_way, error = fmean(found[(i,)] for i in range(n)), mean(closure)
-    return TableErrors(
-        one_way, mean(list_pairs(n)), mean(triples), None if error is None else 2 * error
-    )
+        one_way, error = fmean(found[(i,)][table] for i in range(n)), mean(closure)
+        workload_error = None if error is None else 2 * error
+        return TableErrors(one_way, mean(list_pairs(n)), mean(triples), workload_error)
+
+    return [errors(table) for table in range(len(tables))]
 
 
 def choose_triples(
@@ -223,21 +234,31 @@ def choose_triples(
     return triples, rng.sample(triples, min(WORKLOAD_TRIPLES, len(triples)))
 
 
-def _joint_variation(
-    first: NDArray[np.int64],
-    second: NDArray[np.int64],
-    sizes: Sequence[int],
-    attributes: tuple[int, ...],
-) -> float:
-    """Total variation of the joint shares of some attributes; cells have shape (A, rows)."""
-    keys, size = [np.zeros(each.shape[1], np.int64) for each in (first, second)], 1
-    for i in attributes:
-        keys = [key * sizes[i] + each[i] for key, each in zip(keys, (first, second), strict=True)]
+def _joint_variations(
+    cells: Sequence[NDArray[np.int64]], sizes: Sequence[int], attributes: tuple[int, ...]
+) -> list[float]:
+    """Total variation between each table and the last one of the joint shares of some attributes.
+
+    The tables' cells have shape (A, rows).
+    """
+    keys, size = [each[attributes[0]] for each in cells], sizes[attributes[0]]
+    for i in attributes[1:]:
+        keys = [key * sizes[i] + each[i] for key, each in zip(keys, cells, strict=True)]
         size *= sizes[i]
+    *ours, last = keys
     if size > _MOST_CELLS:
-        seen, inverse = np.unique(np.concatenate(keys), return_inverse=True)
-        keys, size = np.split(inverse, [first.shape[1]]), len(seen)
-    return total_variation(*(np.bincount(key, minlength=size) for key in keys))
+        return [total_variation(*_count_seen(key, last)) for key in ours]
+    counted = np.bincount(last, minlength=size)
+    return [total_variation(np.bincount(key, minlength=size), counted) for key in ours]
+
+
+def _count_seen(
+    first: NDArray[np.int64], second: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Count the keys that either of two arrays has, in ascending order of the keys."""
+    seen, inverse = np.unique(np.concatenate([first, second]), return_inverse=True)
+    parts = np.split(inverse, [len(first)])
+    return np.bincount(parts[0], minlength=len(seen)), np.bincount(parts[1], minlength=len(seen))
 
 
 @dataclass(frozen=True, slots=True)

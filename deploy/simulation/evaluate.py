@@ -14,7 +14,7 @@ Accuracy
     not count.
 Tables
     How far decoded synthetic rows are from the training rows, by
-    `dppca.common.analysis.comparison.compare_rows`, and how far held-out real rows are: as these
+    `dppca.common.analysis.comparison.compare_each`, and how far held-out real rows are: as these
     are fewer, chance alone puts them further away.
 """
 
@@ -25,7 +25,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.analysis.comparison import WORKLOAD_TRIPLES, TableErrors, compare_rows
+from dppca.common.analysis.comparison import WORKLOAD_TRIPLES, TableErrors, compare_each
 from dppca.common.analysis.values import known_cells
 from dppca.common.kernel.documents.names import nearest_name
 from dppca.common.kernel.errors import DataError, SettingError
@@ -74,8 +74,9 @@ def compare_tables(
     decoded: Sequence[Column],
 ) -> TableUtility:
     """Compare synthetic and held-out rows with the training rows; all are uncoded columns."""
-    made = compare_rows(schema, decoded, training)
-    real = compare_rows(schema, held_out, training) if len(held_out[0]) else None
+    tables = [decoded, held_out] if len(held_out[0]) else [decoded]
+    made, *others = compare_each(schema, tables, training)
+    real = others[0] if others else None
     return TableUtility(made, real, _summarise_tables(made, real))
 
 

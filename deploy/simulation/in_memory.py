@@ -33,6 +33,7 @@ from dppca.common.kernel.attestation.results import Published, Result, result_to
 from dppca.common.kernel.documents.messages import RELEASE_ID_BYTES, StudyState
 from dppca.common.kernel.durable.files import PRIVATE
 from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.moments.threads import one_blas_thread
 from dppca.common.kernel.privacy.accounting import Budget
 from dppca.common.kernel.privacy.composition import Round
 from dppca.common.kernel.privacy.mechanisms import Calibration
@@ -149,6 +150,7 @@ def _add_keys(
     return Parties(study, keys, secrets)
 
 
+@one_blas_thread()  # as each party's process has; more would wait for each other
 def run_study(
     parties: Parties,
     moments: Mapping[str, Moments],

@@ -2,10 +2,11 @@
 
 Two machines are tried: a linear SVM (standardised columns, squared hinge loss, C = 0.1, solved in
 the primal), and boosted trees, which also see what depends on several attributes at once
-(scikit-learn's HistGradientBoostingClassifier as it comes, `random_state` 0, at most `TREE_ROWS`
-rows). The trees' features are values and codes of labels, one column for each attribute; the
-SVM's are the coded columns of all attributes except the target. The target of coded
-synthetic rows is a coordinate, or one for each category: `synthetic_labels` makes classes of them
+(scikit-learn's HistGradientBoostingClassifier as it comes, `random_state` 0). The trees' features
+are values and codes of labels, one column for each attribute; the SVM's are the coded columns of
+all attributes except the target. Of large tables they are trained on a random sample of rows
+(`svm_rows`, `tree_rows`), always the same, so that what is found depends on no clock. The target of
+coded synthetic rows is a coordinate, or one for each category: `synthetic_labels` makes classes of them
 from released values only.
 
 The trained SVM predicts coded rows, which are integers, by integer arithmetic (`LinearRule`):
@@ -28,9 +29,31 @@ from dppca.common.kernel.schema import Categorical, Column, Schema
 from dppca.common.kernel.schema.document import FINEST_BITS
 
 TREE_ROWS = 50_000
-"""Rows that trees are trained on; of more rows a random sample, always the same."""
+"""Rows that trees are trained on at most."""
+SVM_CELLS = 5_000_000
+TREE_CELLS = 2_000_000
+"""Numbers that a machine reads at most: rows times features, once for each class of three or more."""
+LEAST_ROWS = 2_000
+"""Rows that are taken of a table of any width."""
+SAMPLED_TREES = {"max_bins": 63, "early_stopping": True}
+"""Settings of trees on a sample of rows: steps of a number, and an end once they get no better."""
 _ITERATIONS = 20_000
 _UNIT = 1 << FINEST_BITS
+
+
+def svm_rows(n_features: int, n_classes: int) -> int:
+    """Rows that the SVM is trained on at most."""
+    return _rows(SVM_CELLS, n_features, n_classes)
+
+
+def tree_rows(n_features: int, n_classes: int) -> int:
+    """Rows that boosted trees are trained on at most."""
+    return min(TREE_ROWS, _rows(TREE_CELLS, n_features, n_classes))
+
+
+def _rows(cells: int, n_features: int, n_classes: int) -> int:
+    machines = n_classes if n_classes > 2 else 1
+    return max(LEAST_ROWS, cells // (max(1, n_features) * machines))
 
 
 def extract_labels(schema: Schema, target: str, rows: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -130,8 +153,9 @@ def svm_accuracy(
     test: NDArray[np.float64],
     truth: NDArray[np.int64],
 ) -> float:
-    """Accuracy of `fit_svm` on ``test``, coded rows in real units."""
-    return float((fit_svm(features, labels)(test) == truth).mean())
+    """Accuracy on ``test``, coded rows in real units, of `fit_svm` on at most `svm_rows`."""
+    kept = choose_rows(len(labels), svm_rows(features.shape[1], len(np.unique(labels))))
+    return float((fit_svm(features[kept], labels[kept])(test) == truth).mean())
 
 
 def trees_accuracy(
@@ -141,14 +165,15 @@ def trees_accuracy(
     test: NDArray[np.float64],
     truth: NDArray[np.int64],
 ) -> float:
-    """Accuracy of boosted trees on ``test``, shape (m, d); a feature may be NaN.
+    """Accuracy on ``test``, shape (m, d), of boosted trees on at most `tree_rows`.
 
-    A class with one row teaches nothing: trees are stopped by rows of each class that are set
-    aside, and that takes two.
+    A feature may be NaN. A class with one row teaches nothing: trees are stopped by rows of each
+    class that are set aside, and that takes two.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    kept = choose_rows(len(labels), TREE_ROWS)
+    kept = choose_rows(len(labels), tree_rows(features.shape[1], len(np.unique(labels))))
+    settings = {} if isinstance(kept, slice) else SAMPLED_TREES
     features, labels = features[kept], labels[kept]
     classes, sizes = np.unique(labels, return_counts=True)
     if (sizes > 1).sum() < 2:
@@ -156,7 +181,7 @@ def trees_accuracy(
     often = np.isin(labels, classes[sizes > 1])
     # More threads would wait for each other at every node of a tree on a busy machine.
     with threadpool_limits(1, user_api="openmp"):
-        trees = HistGradientBoostingClassifier(random_state=0)
+        trees = HistGradientBoostingClassifier(random_state=0, **settings)
         found = trees.fit(features[often], labels[often]).predict(test)
     return float((found == truth).mean())
 

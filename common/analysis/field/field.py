@@ -343,12 +343,12 @@ class Chains:
                 else:
                     waits = rng.standard_exponential(odds.shape, dtype=np.float32)
                     odds -= np.log(waits + _TINY)  # minus the log of a waiting time is Gumbel
-                    likeliest = odds.argmax(axis=0).astype(np.int32)
+                    likeliest = _likeliest(odds)
                     if keep:  # no other value is likelier than the present one
                         states, own = np.arange(len(likeliest)), self._codes[index]
                         odds[own, states] = odds[likeliest, states]
                         likeliest = own
-                    codes = balance(odds.T, likeliest, quota[index])
+                    codes = balance(np.ascontiguousarray(odds.T), likeliest, quota[index])
                 self._codes[index] = codes
                 variable.write(self._centred, codes)
 
@@ -398,7 +398,16 @@ def _choose(odds: Rows, rng: np.random.Generator) -> Codes:
     for index in range(1, n_values):
         odds[index] += odds[index - 1]
     uniform *= odds[-1]
-    codes: Codes = (odds[:-1] <= uniform).sum(axis=0, dtype=np.int32)
+    counted = np.uint8 if n_values <= 256 else np.int32  # bytes are added up faster
+    codes: Codes = (odds[:-1] <= uniform).sum(axis=0, dtype=counted).astype(np.int32)
+    return codes
+
+
+def _likeliest(odds: Rows) -> Codes:
+    """Return the first of the largest values of each state, of log-odds of shape (K, n)."""
+    largest, codes = odds.max(axis=0), np.zeros(odds.shape[1], np.int32)
+    for value in reversed(range(len(odds))):  # several times as fast as argmax over axis 0
+        np.copyto(codes, value, where=odds[value] == largest)
     return codes
 
 
