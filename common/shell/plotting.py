@@ -75,9 +75,13 @@ def new_figure(width: float, height: float) -> Figure:
 
 def write_figures(folder: Path, figures: Mapping[str, Figure]) -> dict[str, str]:
     """Write each figure as PNG and SVG; return the paths of the PNG files by name."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     paths = {name: folder / f"{name}.png" for name in figures}
     for name, figure in figures.items():
-        figure.savefig(paths[name], dpi=DPI)
+        figure.set_dpi(DPI)
+        # `savefig` would draw twice, the first time for the layout, which a canvas finds as it draws.
+        FigureCanvasAgg(figure).print_png(paths[name])
         figure.set_layout_engine("none")  # everything has its place now
         paths[name].with_suffix(".svg").write_bytes(make_svg(figure))
     return {name: str(path) for name, path in paths.items()}
@@ -85,8 +89,11 @@ def write_figures(folder: Path, figures: Mapping[str, Figure]) -> dict[str, str]
 
 def make_svg(figure: Figure, **metadata: str) -> bytes:
     """Return a figure as SVG, dark where its reader prefers that; metadata are Dublin Core's."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg", dpi=DPI, metadata=metadata)
+    figure.set_dpi(DPI)  # of images inside
+    FigureCanvasSVG(figure).print_svg(buffer, metadata=metadata)
     rules = "".join(
         f'[style*="{kind}: {light.lower()}"]{{{kind}:{dark}!important}}'
         for light, dark in _DARK.items()
