@@ -26,6 +26,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.analysis.comparison import WORKLOAD_TRIPLES, TableErrors, compare_each
+from dppca.common.analysis.estimators.utility import (
+    extract_features,
+    extract_labels,
+    stack_features,
+    svm_accuracy,
+    svm_rows,
+    synthetic_labels,
+    tree_rows,
+    trees_accuracy,
+)
 from dppca.common.analysis.values import known_cells
 from dppca.common.kernel.documents.names import nearest_name
 from dppca.common.kernel.errors import DataError, SettingError
@@ -45,6 +55,7 @@ class Utility:
     majority: Annotated[float, "always the commonest class of the training rows"]
     trtr_trees: Annotated[float, "boosted trees trained on real rows of all owners"]
     tstr_trees: Annotated[float, "boosted trees trained on decoded synthetic rows"]
+    sampled: Annotated[str, "on which sample of rows each was trained; empty where on all"] = ""
 
     @property
     def accuracies(self) -> list[tuple[str, float, float | None]]:
@@ -163,15 +174,6 @@ def evaluate(
     rows are taken from ``like``, an evaluation on the same real rows. Raise `DataError` if the
     target is known of no row that is trained or tried on.
     """
-    from dppca.common.analysis.estimators.utility import (  # scikit-learn takes its time to import
-        extract_features,
-        extract_labels,
-        stack_features,
-        svm_accuracy,
-        synthetic_labels,
-        trees_accuracy,
-    )
-
     index, unit = schema.find_index(target), float(1 << schema.resolution_bits)
 
     def known(columns: Sequence[Column]) -> list[Column]:
@@ -210,4 +212,21 @@ def evaluate(
         majority=float((truth == classes[sizes.argmax()]).mean()),
         trtr_trees=trees(training, seen) if like is None else like.trtr_trees,
         tstr_trees=trees(decoded, made),
+        sampled=_describe_sample(
+            max(map(len, (seen, made, coded))), test.shape[1], len(schema.attributes) - 1, classes
+        ),
     )
+
+
+def _describe_sample(
+    n_rows: int, n_columns: int, n_attributes: int, classes: NDArray[np.int64]
+) -> str:
+    """Return in words what the largest table, of ``n_rows``, was cut to; nothing if it was not."""
+    most = {
+        "linear machines": svm_rows(n_columns, len(classes)),
+        "boosted trees": tree_rows(n_attributes, len(classes)),
+    }
+    parts = [f"{name} on {n:,} rows" for name, n in most.items() if n < n_rows]
+    if not parts:
+        return ""
+    return f"Trained on a random sample of each table, always the same: {', '.join(parts)}."

@@ -231,6 +231,7 @@ class Simulation:
                 for name, linear, trees in self._accuracies()
             )
             lines.append(f"  accuracy for {self.target} on {self._tried_on} †: {figures}")
+            lines += [f"  † {self.utility.sampled}"] if self.utility.sampled else []
         if self.tables.summary:
             lines.append(f"  † {self.tables.summary}")
         return "\n".join(lines)
@@ -266,6 +267,7 @@ class Simulation:
             caption = f"Accuracy for {self.target} on {self._tried_on} †"
             names = ("a classifier, trained on", "linear", "boosted trees")
             parts.append(html_table(names, self._accuracies(), caption=caption))
+            parts += [f"<p>† {self.utility.sampled}</p>"] if self.utility.sampled else []
         if self.tables.summary:
             parts.append(f"<p>† {html_text(self.tables.summary)}</p>")
         return "".join(parts)

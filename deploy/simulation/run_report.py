@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated
 
 from dppca.common.analysis.comparison import PAIR_CELLS, PairSummary
-from dppca.common.analysis.estimators.utility import TREE_ROWS
 from dppca.common.analysis.loadings import KeptComponent
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.values import DigestText, PathText
@@ -183,7 +182,7 @@ def _rendered(template: str, report: SimulationReport, **values: object) -> str:
         "prose": lambda text: one_line(text).replace("<", "&lt;"),
     }
     return environment.get_template(template).render(
-        report=report, pair_cells=PAIR_CELLS, tree_rows=TREE_ROWS, **values
+        report=report, pair_cells=PAIR_CELLS, **values
     )
 
 
@@ -218,7 +217,6 @@ def make_page(report: SimulationReport) -> str:
         answer=_answer(report),
         face=face,
         pictures=pictures,
-        tree_rows=TREE_ROWS,
     )
 
 
@@ -250,6 +248,7 @@ def _mean_and_error(values: Sequence[float]) -> RepeatedFigure:
 
 def _repeated_figures(report: SimulationReport) -> dict[str, float]:
     utility = {} if report.utility is None else asdict(report.utility)
+    utility.pop("sampled", None)
     figures = {
         "components.count": report.components.count,
         "components.above_noise": report.components.above_noise,
