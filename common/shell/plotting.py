@@ -80,7 +80,7 @@ def write_figures(folder: Path, figures: Mapping[str, Figure]) -> dict[str, str]
     paths = {name: folder / f"{name}.png" for name in figures}
     for name, figure in figures.items():
         figure.set_dpi(DPI)
-        # `savefig` would draw twice, the first time for the layout, which a canvas finds as it draws.
+        # `savefig` would draw twice, once for the layout, which a canvas finds as it draws.
         FigureCanvasAgg(figure).print_png(paths[name])
         figure.set_layout_engine("none")  # everything has its place now
         paths[name].with_suffix(".svg").write_bytes(make_svg(figure))

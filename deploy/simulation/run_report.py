@@ -181,9 +181,7 @@ def _rendered(template: str, report: SimulationReport, **values: object) -> str:
         "line": one_line,
         "prose": lambda text: one_line(text).replace("<", "&lt;"),
     }
-    return environment.get_template(template).render(
-        report=report, pair_cells=PAIR_CELLS, **values
-    )
+    return environment.get_template(template).render(report=report, pair_cells=PAIR_CELLS, **values)
 
 
 def _code(name: str) -> str:

@@ -6,8 +6,8 @@ the primal), and boosted trees, which also see what depends on several attribute
 are values and codes of labels, one column for each attribute; the SVM's are the coded columns of
 all attributes except the target. Of large tables they are trained on a random sample of rows
 (`svm_rows`, `tree_rows`), always the same, so that what is found depends on no clock. The target of
-coded synthetic rows is a coordinate, or one for each category: `synthetic_labels` makes classes of them
-from released values only.
+coded synthetic rows is a coordinate, or one for each category: `synthetic_labels` makes classes of
+them from released values only.
 
 The trained SVM predicts coded rows, which are integers, by integer arithmetic (`LinearRule`):
 the label of a row is a function of that row alone, in a simulation and in a site's own report. An
@@ -32,7 +32,7 @@ TREE_ROWS = 50_000
 """Rows that trees are trained on at most."""
 SVM_CELLS = 5_000_000
 TREE_CELLS = 2_000_000
-"""Numbers that a machine reads at most: rows times features, once for each class of three or more."""
+"""Numbers that a machine reads at most: rows times features, for each class of three or more."""
 LEAST_ROWS = 2_000
 """Rows that are taken of a table of any width."""
 SAMPLED_TREES = {"max_bins": 63, "early_stopping": True}

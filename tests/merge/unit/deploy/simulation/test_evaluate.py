@@ -113,6 +113,7 @@ def test_a_perfect_copy_is_as_useful_as_the_rows(
     )
     assert utility.tstr_accuracy == utility.tstr_accuracy_decoded == utility.trtr_accuracy
     assert utility.tstr_trees == utility.trtr_trees
+    assert not utility.sampled
     assert min(utility.trtr_accuracy, utility.trtr_trees) > 0.9
     assert utility.majority == pytest.approx(0.5, abs=0.1)
     tables = compare_tables(schema, training=training, held_out=held_out, decoded=training)
@@ -159,3 +160,21 @@ def test_synthetic_rows_of_one_class_answer_that_class() -> None:
 def test_a_target_without_classes_is_refused(schema: Schema, target: str) -> None:
     with pytest.raises(SettingError, match="b, c"):
         check_target(schema, target)
+
+
+def test_a_sample_that_was_trained_on_is_named(
+    schema: Schema, columns: list[Column], rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dppca.common.analysis.estimators.utility.LEAST_ROWS", 500)
+    monkeypatch.setattr("dppca.common.analysis.estimators.utility.TREE_CELLS", 2000)
+    utility = evaluate(
+        schema,
+        "b",
+        training=columns,
+        held_out=columns,
+        coded=rows / 1024,
+        decoded=columns,
+        released_mean=None,
+    )
+    said = "Trained on a random sample of each table, always the same: boosted trees on 1,000 rows."
+    assert utility.sampled == said

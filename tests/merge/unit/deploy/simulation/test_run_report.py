@@ -114,7 +114,7 @@ def report() -> SimulationReport:
             21, 19, (), "Relations of 19 of 21 pairs of attributes stand above the noise: <b>."
         ),
         synthesis=SYNTHESIS,
-        utility=Utility(0.98, 0.97, 0.91, 0.74, 0.99, 0.96),
+        utility=Utility(0.98, 0.97, 0.91, 0.74, 0.99, 0.96, "Trained on a sample."),
         tables=TableUtility(TableErrors(0.01, 0.02, 0.03, 0.07), None, "Tables are off."),
         pairs=PairSummary(0.0456, 0.0123, (Variation(("lpi", "fmde"), 0.7891, 0.0567),)),
         steps=list_steps(owners),
@@ -170,6 +170,7 @@ def test_the_report_says_what_the_document_says_and_first_what_an_owner_would_be
         "| owner-2 | 5,384 | 1 | 0 | 0.920 |",
         "| synthetic rows, coded | 0.9700 |  |",
         "| synthetic rows, decoded | 0.9100 | 0.9600 |",
+        "\n\nTrained on a sample.\n",
         "\nTables are off.\n",
         "| `lncoins` | 0 | 1,234 | 0 | 0 | 0 | 7.64% |",
         "0.0456 on average, where chance alone would give 0.0123",
@@ -217,6 +218,7 @@ def test_the_report_has_the_keys_that_were_promised(document: Any) -> None:
         "majority",
         "trtr_trees",
         "tstr_trees",
+        "sampled",
     }
     assert document["synthesis"] == {
         "rows": 16_152,
