@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from numpy.typing import NDArray
 
 from dppca.common.analysis.comparison import count_cells, list_pairs
@@ -189,13 +189,13 @@ def test_every_plot_is_labelled_site_only(tmp_path: Path, monkeypatch: pytest.Mo
     result = make_result(make_study("latent"), tmp_path / "200-0.parquet")
     quality = _quality(real, synthetic, targets=())
     titles: list[str] = []
-    save = Figure.savefig
+    save = FigureCanvasSVG.print_svg
 
-    def saved(figure: Figure, *given: object, **options: object) -> None:
-        titles.append(figure.get_suptitle())
-        save(figure, *given, **options)  # type: ignore[arg-type]
+    def saved(canvas: FigureCanvasSVG, *given: Any, **options: Any) -> None:
+        titles.append(canvas.figure.get_suptitle())
+        save(canvas, *given, **options)
 
-    monkeypatch.setattr(Figure, "savefig", saved)
+    monkeypatch.setattr(FigureCanvasSVG, "print_svg", saved)
     plots = [pair_plot(quality), biplot(SCHEMA, result, real, synthetic.sample / 1024)]
     for title, svg in zip(titles, plots, strict=True):
         assert title.startswith("site-only")
