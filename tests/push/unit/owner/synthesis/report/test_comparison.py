@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dppca.common.analysis.comparison import count_cells, list_pairs
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema import Column, encode
+from dppca.common.shell.plotting import make_svg
 from dppca.owner.records.table import open_table
 from dppca.owner.synthesis.report.comparison import (
     CodedTable,
@@ -189,13 +190,12 @@ def test_every_plot_is_labelled_site_only(tmp_path: Path, monkeypatch: pytest.Mo
     result = make_result(make_study("latent"), tmp_path / "200-0.parquet")
     quality = _quality(real, synthetic, targets=())
     titles: list[str] = []
-    save = FigureCanvasSVG.print_svg
 
-    def saved(canvas: FigureCanvasSVG, *given: Any, **options: Any) -> None:
-        titles.append(canvas.figure.get_suptitle())
-        save(canvas, *given, **options)
+    def made(figure: Figure, **metadata: str) -> bytes:
+        titles.append(figure.get_suptitle())
+        return make_svg(figure, **metadata)
 
-    monkeypatch.setattr(FigureCanvasSVG, "print_svg", saved)
+    monkeypatch.setattr("dppca.owner.synthesis.report.page.make_svg", made)
     plots = [pair_plot(quality), biplot(SCHEMA, result, real, synthetic.sample / 1024)]
     for title, svg in zip(titles, plots, strict=True):
         assert title.startswith("site-only")
