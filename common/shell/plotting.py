@@ -81,7 +81,8 @@ def write_figures(folder: Path, figures: Mapping[str, Figure]) -> dict[str, str]
     for name, figure in figures.items():
         figure.set_dpi(DPI)
         # `savefig` would draw twice, once for the layout, which a canvas finds as it draws.
-        FigureCanvasAgg(figure).print_png(paths[name])
+        canvas: Any = FigureCanvasAgg(figure)
+        canvas.print_png(paths[name])
         figure.set_layout_engine("none")  # everything has its place now
         paths[name].with_suffix(".svg").write_bytes(make_svg(figure))
     return {name: str(path) for name, path in paths.items()}
@@ -93,7 +94,8 @@ def make_svg(figure: Figure, **metadata: str) -> bytes:
 
     buffer = io.BytesIO()
     figure.set_dpi(DPI)  # of images inside
-    FigureCanvasSVG(figure).print_svg(buffer, metadata=metadata)
+    canvas: Any = FigureCanvasSVG(figure)
+    canvas.print_svg(buffer, metadata=metadata)
     rules = "".join(
         f'[style*="{kind}: {light.lower()}"]{{{kind}:{dark}!important}}'
         for light, dark in _DARK.items()
