@@ -84,9 +84,8 @@ def store(
 ) -> tuple[StoredRelease, History]:
     """A release as an owner's ledger holds it."""
     budget = Budget(Decimal(100), Decimal("1e-6"))
-    request = request_contribution(
-        study, account=Account("benchmark", Population("benchmark", budget))
-    )
+    account = Account("benchmark", Population("benchmark", budget))
+    request = request_contribution(study, calibrate(study), account=account)
     payload, receipt = release.payload(), release.receipt.canonical_bytes()
     stored = StoredRelease(
         reservation=Reservation(0, _TIME, release.release_id, request),

@@ -13,9 +13,10 @@ from benchmarks.performance.federation import CuratorProcess, make_study
 from benchmarks.performance.registry import BenchmarkPlan, FigureTable, Run
 from benchmarks.releases import owner_name
 from dppca.common.kernel.privacy.accounting import PrivacyCost
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.owner.commands.consent import Terminal
 from dppca.owner.commands.contribute import contribute
-from dppca.owner.commands.preview import Asked
+from dppca.owner.commands.preview import ContributionOptions
 from dppca.owner.ledger.chain import FIRST
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.ledger.entries import Delivery, Entry, Reservation, commitment, time_text
@@ -70,7 +71,7 @@ def _contribution(site: Site, names: Iterator[str]) -> Run:
 
     def run() -> None:
         site.ledger.touch()
-        contribute(site, Asked(next(names)), steward)
+        contribute(site, ContributionOptions(next(names)), steward)
 
     return run
 
@@ -109,7 +110,8 @@ def _make_site(federation: CuratorProcess, number: int, n_releases: int) -> Site
 def _fill(site: Site, n_releases: int) -> None:
     """Enter releases that were charged, stored and sent, in one transaction."""
     study = make_study("before", owners=2, columns=_COLUMNS, components=2)
-    asked = request_contribution(study, account=load_policy(site).data_set(None).account)
+    account = load_policy(site).data_set(None).account
+    asked = request_contribution(study, calibrate(study), account=account)
     charge = PrivacyCost(Decimal("0.001"), Decimal(0))
     entries: list[Entry] = []
     for number in range(n_releases):

@@ -169,8 +169,8 @@ def run_study(
     study, noise = parties.study, calibrate(parties.study)
     before = None if first is None else _stored(first)
     record = lifecycle.create(None, study, first=before, now=now)
-    budget = Budget(noise.epsilon, noise.delta)
-    request = request_contribution(study, account=Account(_DATA_SET, Population(_DATA_SET, budget)))
+    account = Account(_DATA_SET, Population(_DATA_SET, Budget(noise.epsilon, noise.delta)))
+    request = request_contribution(study, noise, account=account)
     releases: dict[str, Release | MaskedRelease] = {}
     for owner in sorted(study.owners):
         releases[owner] = release = _release(

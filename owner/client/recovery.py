@@ -144,7 +144,7 @@ def assign_data_sets(
 
 def make_recovery(found: RecoveredContribution, data_set: DataSet, *, now: datetime) -> Recovery:
     """Entry that charges a contribution again; the ledger numbers it."""
-    request = request_contribution(found.study, account=data_set.account)
+    request = request_contribution(found.study, calibrate(found.study), account=data_set.account)
     return Recovery(
         sequence=0,
         time=time_text(now),

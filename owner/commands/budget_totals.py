@@ -1,5 +1,6 @@
 """Charges and remaining budget of each population, for ``dppca-owner budget``."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -76,16 +77,18 @@ def _find_owners(policy: Policy, history: History) -> dict[str, str]:
     return owners
 
 
-def stored_charge(site: Site, history: History, stored: StoredRelease) -> dict[str, Any]:
-    """Return the fields of `StoredCharge` that come from the ledger and from today's policy.
+def stored_charge(
+    policy: Callable[[], Policy], history: History, stored: StoredRelease
+) -> dict[str, Any]:
+    """Return the fields of `StoredCharge` that come from the ledger and from the policy.
 
-    ``remaining`` is None if the policy does not state the data set any longer: a stored release is
-    still sent.
+    ``remaining`` is None if ``policy`` raises, or does not state the data set any longer: a stored
+    release is still sent.
     """
     request = stored.reservation.request
     account, left = request.account, None
     with suppress(NoPolicyError, SettingError):
-        account = load_policy(site).data_set(request.data_set).account
+        account = policy().data_set(request.data_set).account
         total = history.total(account.population.name, account.populations)
         left = remaining(account.population.budget, total)
     return {

@@ -6,6 +6,7 @@ from dppca.common.kernel.aggregation.terms import Terms
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import DppcaError, NoPolicyError, PrivacyError
+from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study, Trust
 from dppca.owner.ledger.chain import History, admit_charge
 from dppca.owner.records.faults import CheckReport
@@ -62,7 +63,8 @@ def find_uncovered(study: Study, policy: Policy, history: History) -> list[Dppca
     for each in policy.data_sets:
         refusals = [*_refused_by_rule(study, each)]
         try:
-            admit_charge(history, request_contribution(study, account=each.account))
+            request = request_contribution(study, calibrate(study), account=each.account)
+            admit_charge(history, request)
         except DppcaError as error:
             refusals.append(error)
         if not refusals:

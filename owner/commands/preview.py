@@ -1,10 +1,11 @@
-"""A contribution that a steward asks for: its rows, read once, and its preview before consent."""
+"""A contribution before consent: what was asked for, its data set, its rows and their preview."""
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.study import Study, require_continues
 from dppca.common.shell.console import Progress
@@ -28,8 +29,8 @@ from dppca.owner.site.policy import DataSet, load_policy
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A contribution that a steward asks for; None for what was left out.
+class ContributionOptions:
+    """What a steward asks to contribute; None for what was left out.
 
     ``digest`` is the study's, from another owner's steward; ``study_file`` the steward's own copy;
     ``engine`` replaces the policy's engine.
@@ -51,6 +52,49 @@ class ShowProgress(Protocol):
         """Show the progress; see `dppca.common.shell.console.progress`."""
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedContribution:
+    """A contribution whose data set is open, and of which no row was read.
+
+    ``agreement`` is None for a study with ``trust: owner``; ``engine`` is the address of what
+    reads the rows.
+    """
+
+    data_set: DataSet
+    agreement: Agreement | None
+    engine: str
+    table: Table
+    review: Review
+
+    def read_rows(self, engine: Engine, *, progress: ShowProgress) -> tuple[Moments, CheckReport]:
+        """Return exact sums of the current rows, and the values coded by rule; both are site-only.
+
+        If the policy names a key, the rows of each person are counted at the same moment.
+        """
+        table, study, key, counted = self.table, self.review.study, self.data_set.key, None
+        tally = FaultCounts(table.schema)
+        with table.latest() as latest, progress("Reading rows", latest.n_rows, unit="rows") as bar:
+            moments = engine.sum_table(latest, tally=tally, progress=bar.advance)
+            if key:
+                counted = latest.count_keys(key, allowed=study.max_rows_per_person)
+        return moments, replace(tally.report(latest), key=counted).under(study.faults)
+
+    def preview(
+        self, site: Site, state: StudyState, moments: Moments, counted: CheckReport
+    ) -> ContributionPreview:
+        """Return what the steward is shown; the number of rows is that of the rows read."""
+        return ContributionPreview(
+            site=site,
+            study=self.review.study,
+            state=state,
+            review=replace(self.review, n_rows=moments.n_rows),
+            moments=moments,
+            data_set=self.data_set,
+            counted=counted,
+            agreement=self.agreement,
+        )
+
+
 def find_first(site: Site, client: CuratorClient, study: Study) -> Study | None:
     """Return the study that a study continues, kept here or fetched from the curator and kept.
 
@@ -69,17 +113,20 @@ def find_first(site: Site, client: CuratorClient, study: Study) -> Study | None:
     return None
 
 
-def plan_contribution(
+def open_contribution(
     study: Study,
     history: History,
     data_set: DataSet,
     agreement: Agreement | None,
-    engine: str,
+    engine: str | None,
     *,
     first: Study | None,
-) -> tuple[Table, Review]:
-    """Open a data set, and review its contribution before a row is read."""
-    table = open_table(data_set.source, study.table)
+) -> OpenedContribution:
+    """Open a data set, and review its contribution before a row is read.
+
+    ``engine`` replaces the data set's; ``first`` is the study that this one continues.
+    """
+    engine, table = engine or data_set.engine, open_table(data_set.source, study.table)
     planned = review(
         study,
         history,
@@ -90,54 +137,35 @@ def plan_contribution(
         engine=ledger_name(engine),
         first=first,
     )
-    return table, planned
-
-
-def read_rows(
-    table: Table, engine: Engine, study: Study, *, key: str, progress: ShowProgress
-) -> tuple[Moments, CheckReport]:
-    """Return exact sums of the current rows, and the values coded by rule; both are site-only.
-
-    If the policy names a ``key``, the rows of each person are counted at the same moment.
-    """
-    tally, counted = FaultCounts(table.schema), None
-    with table.latest() as latest, progress("Reading rows", latest.n_rows, unit="rows") as bar:
-        moments = engine.sum_table(latest, tally=tally, progress=bar.advance)
-        if key:
-            counted = latest.count_keys(key, allowed=study.max_rows_per_person)
-    return moments, replace(tally.report(latest), key=counted).under(study.faults)
+    return OpenedContribution(data_set, agreement, engine, table, planned)
 
 
 def preview_contribution(
-    site: Site, asked: Asked, *, grown_on: Path | None = None, progress: ShowProgress
+    site: Site,
+    options: ContributionOptions,
+    *,
+    grown_on: Path | None = None,
+    progress: ShowProgress,
 ) -> ContributionPreview:
     """Review a contribution: the rows are read once, as `contribute` would read them.
 
     Nothing is drawn, charged or sent. ``grown_on`` is the file of rows that the study's trees were
-    grown on. Raise as
-    `agreed_study`, `choose_data_set`, `open_table`, `agree`, `review` and `open_engine`.
+    grown on. Raise as `agreed_study`, `choose_data_set`, `open_table`, `agree`, `review` and
+    `open_engine`.
     """
-    policy = load_policy(site)
+    policy, name, file = load_policy(site), options.study_name, options.study_file
     with connect(site) as client:
-        study, state = agreed_study(site, client, asked.study_name, study_file=asked.study_file)
+        study, state = agreed_study(site, client, name, study_file=file)
         first = find_first(site, client, study)
     history = read_history(site.ledger)
-    data_set = choose_data_set(study, history, policy, asked.data_set_name)
-    agreement = agree(site, study, digest=asked.digest)
-    engine = asked.engine or data_set.engine
-    table, reviewed = plan_contribution(study, history, data_set, agreement, engine, first=first)
-    with open_engine(engine, site.folder) as used:
-        moments, counted = read_rows(table, used, study, key=data_set.key, progress=progress)
-    reviewed = replace(reviewed, n_rows=moments.n_rows)  # the number shown is the number read
-    return ContributionPreview(
-        site=site,
-        study=study,
-        state=state,
-        review=reviewed,
-        moments=moments,
-        agreement=agreement,
-        data_set=data_set,
-        refusals=find_refusals(reviewed, state, data_set, history, counted),
-        counted=counted,
+    data_set = choose_data_set(study, history, policy, options.data_set_name)
+    agreement = agree(site, study, digest=options.digest)
+    opened = open_contribution(study, history, data_set, agreement, options.engine, first=first)
+    with open_engine(opened.engine, site.folder) as engine:
+        moments, counted = opened.read_rows(engine, progress=progress)
+    seen = opened.preview(site, state, moments, counted)
+    return replace(
+        seen,
+        refusals=find_refusals(seen.review, state, data_set, history, counted),
         grown=compare_grown(study, grown_on),
     )

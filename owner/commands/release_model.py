@@ -77,7 +77,7 @@ def release_model(
     receipt, envelope = json.loads(stored.receipt), components[0].envelope
     write_model(sign_model(path.name, stored.payload, receipt, envelope, signer), path)
     return ReleasedModelDocument(
-        **stored_charge(site, read_history(site.ledger), stored),
+        **stored_charge(lambda: policy, read_history(site.ledger), stored),
         label=Label(receipt["label"]),
         receipt=receipt,
         already_stored=already_stored,

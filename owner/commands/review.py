@@ -54,7 +54,7 @@ def command(folder: Path, /, grown_on: Path | None, *, as_json: bool, **given: A
 
     from dppca.common.kernel.errors import TooManyFaultsError
     from dppca.common.shell.console import progress
-    from dppca.owner.commands.preview import Asked, preview_contribution
+    from dppca.owner.commands.preview import ContributionOptions, preview_contribution
     from dppca.owner.release.contribution import NextStep
     from dppca.owner.render.faults import with_counts
     from dppca.owner.site.config import load_site
@@ -62,7 +62,7 @@ def command(folder: Path, /, grown_on: Path | None, *, as_json: bool, **given: A
     study = given["study_name"]
     show = partial(progress, enabled=not as_json)
     preview = preview_contribution(
-        load_site(folder), Asked(**given), grown_on=grown_on, progress=show
+        load_site(folder), ContributionOptions(**given), grown_on=grown_on, progress=show
     )
     text = with_counts(preview.text(), preview.counted)
     if not preview.refusals:

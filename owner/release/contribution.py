@@ -158,18 +158,17 @@ def choose_data_set(study: Study, history: History, policy: Policy, name: str | 
 
 
 def request_contribution(
-    study: Study, *, account: Account, query_sha256: str = "", engine: str = ""
+    study: Study, calibration: Calibration, *, account: Account
 ) -> ReleaseRequest:
-    """Charge of a contribution to a study; raise `RangeError` as `calibrate` does."""
-    request = ReleaseRequest.from_calibration(
+    """Charge of a contribution to a study with its noise."""
+    return ReleaseRequest.from_calibration(
         ReleaseKind.CONTRIBUTION,
-        calibrate(study),
+        calibration,
         account=account,
         study=study.name,
         request_digest=study.digest,
         colluders=study.privacy.colluders,
     )
-    return replace(request, query_sha256=query_sha256, engine=engine)
 
 
 def decide_step(history: History, request_digest: str) -> NextStep:
@@ -198,7 +197,9 @@ def review(
     ``terms`` are those of a study with ``trust: aggregate``, ``engine`` is the ledger's name of it.
     A study that the budget does not cover is reviewed too: `BudgetStatus.admitted` says so.
     """
-    request = request_contribution(study, account=account, query_sha256=query_sha256, engine=engine)
+    calibration = calibrate(study)
+    request = request_contribution(study, calibration, account=account)
+    request = replace(request, query_sha256=query_sha256, engine=engine)
     n_entries = study.table.layout.n_entries
     return Review(
         study=study,
@@ -206,7 +207,7 @@ def review(
         n_entries=n_entries,
         n_bytes=n_entries * BYTES_PER_ENTRY if terms is None else upload_limit(terms),
         request=request,
-        calibration=calibrate(study),
+        calibration=calibration,
         budget_status=compute_budget_status(history, request),
         step=decide_step(history, study.digest),
         first=first,

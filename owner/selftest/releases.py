@@ -269,7 +269,7 @@ def privacy_of(law: str) -> dict[str, object]:
 
 def request_of(study: Study) -> ReleaseRequest:
     """Return the request of a contribution."""
-    return request_contribution(study, account=_ACCOUNT)
+    return request_contribution(study, calibrate(study), account=_ACCOUNT)
 
 
 def no_result(study: Study, k: int) -> Result:

@@ -5,6 +5,7 @@ kept. If the curator later shows another one, or the steward's own study file di
 command stops, and the message names the fields at fault, never a value.
 """
 
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,12 +46,11 @@ def require_same(ours: Study, theirs: Study, *, what: str) -> None:
 
 def keep_study(site: Site, study: Study) -> None:
     """Keep a study's document; `SchemaMismatchError` if another one is kept under its name."""
-    path = site.study_folder(study.name) / "study.json"
-    if path.exists():
-        stored = kept_study(site, study.name)
-        require_same(stored, study, what=f"the document kept in {path}")
-        return
-    save(path, study.canonical_bytes())
+    path = _document_path(site, study.name)
+    if not path.exists():
+        save(path, study.canonical_bytes())
+    elif _digest(path) != study.digest:
+        require_same(kept_study(site, study.name), study, what=f"the document kept in {path}")
 
 
 def kept_names(site: Site) -> list[str]:
@@ -63,7 +63,7 @@ def kept_study(site: Site, name: str) -> Study:
 
     Raise `NotReadyError` if none is kept, `ArtefactError` if it is damaged.
     """
-    path = site.study_folder(name) / "study.json"
+    path = _document_path(site, name)
     try:
         return study_from_canonical(path.read_bytes())
     except FileNotFoundError as error:
@@ -148,9 +148,11 @@ def _kept_first(site: Site, study: Study) -> Published:
 
 def find_continued(site: Site, study: Study) -> Study | None:
     """The study that a study continues, if its document is kept here."""
-    digest = None if study.continues is None else study.continues.study
-    kept = (kept_study(site, name) for name in kept_names(site)) if digest else ()
-    return next((each for each in kept if each.digest == digest), None)
+    if study.continues is None:
+        return None
+    wanted, names = study.continues.study, kept_names(site)
+    name = next((each for each in names if _digest(_document_path(site, each)) == wanted), None)
+    return None if name is None else kept_study(site, name)
 
 
 def require_own_release(
@@ -190,6 +192,18 @@ def require_not_left_out(owner: str, study: Study, result: Result, history: Hist
         f"the result of study {study.name} leaves out {owner}, whose contribution the curator has "
         "acknowledged: do not use it, and tell the operator and the other owners"
     )
+
+
+def _document_path(site: Site, name: str) -> Path:
+    return site.study_folder(name) / "study.json"
+
+
+def _digest(path: Path) -> str | None:
+    """SHA-256 of a file, in hexadecimal; None if it cannot be read."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return None
 
 
 def save(path: Path, content: bytes | SignedFile) -> None:

@@ -35,7 +35,7 @@ def account_of(data_set: str = "survey", budget: Budget = BUDGET, **changes: Any
 def request_of(
     study: Study, *, data_set: str = "survey", budget: Budget = BUDGET
 ) -> ReleaseRequest:
-    return request_contribution(study, account=account_of(data_set, budget))
+    return request_contribution(study, calibrate(study), account=account_of(data_set, budget))
 
 
 def drawn(study: Study, reservation: Reservation, *, seed: int = 1) -> Release:

@@ -52,7 +52,7 @@ from dppca.owner.commands.page.views import (
     spectrum,
     sum_steps,
 )
-from dppca.owner.commands.preview import Asked, preview_contribution
+from dppca.owner.commands.preview import ContributionOptions, preview_contribution
 from dppca.owner.commands.report import compare_kept
 from dppca.owner.commands.studies import find_policy, find_standing, list_studies
 from dppca.owner.ledger.chain import History
@@ -84,7 +84,7 @@ class StewardApp(PageApp):
         self._site = site
         self._before = known_history(site)
         self._jobs = Jobs()
-        self._previews: dict[Asked, ContributionPreview] = {}
+        self._previews: dict[ContributionOptions, ContributionPreview] = {}
         self._artefacts = Artefacts(site)
         self._known: dict[str, Study] = {}
         self._looked = self._settings()
@@ -279,7 +279,11 @@ class StewardApp(PageApp):
         """Show a review, or the progress of the reading that it needs."""
         name, asked = _name(request), request.query_params
         data_set, digest = asked.get("data-set") or None, asked.get("digest", "").strip() or None
-        key, job, again = Asked(name, data_set, digest), self._jobs.of(name), "again" in asked
+        key, job, again = (
+            ContributionOptions(name, data_set, digest),
+            self._jobs.of(name),
+            "again" in asked,
+        )
         address = self._place(name, "/review", data_set, digest)
         if job is not None and job.runs and job.consents:
             return self._to(name)
@@ -322,7 +326,7 @@ class StewardApp(PageApp):
 
     def _show_review(
         self,
-        key: Asked,
+        key: ContributionOptions,
         *,
         wrong: str | None = None,
         wrong_field: str = "",
@@ -351,7 +355,7 @@ class StewardApp(PageApp):
         """Begin a contribution, if the steward has asserted what the page asks."""
         name, form = _name(request), read_form(request)
         data_set, digest = form.get("data-set") or None, _digest(form)
-        key = Asked(name, data_set, form.get("looked-digest") or None)
+        key = ContributionOptions(name, data_set, form.get("looked-digest") or None)
         if key not in self._previews:
             return self._to(name)
         seen = self._previews[key]
@@ -361,7 +365,9 @@ class StewardApp(PageApp):
         agreed = form.get("agreed", "")
 
         def work(job: Job) -> None:
-            contribute(self._site, Asked(name, data_set, digest), PageDialogue(job, agreed))
+            contribute(
+                self._site, ContributionOptions(name, data_set, digest), PageDialogue(job, agreed)
+            )
 
         begun = self._begin(Job(name, f"The contribution to {name}", consents=True), work)
         kept = self._previews.items()

@@ -5,18 +5,23 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 
 import dppca
 from dppca.common.kernel.errors import BudgetExceededError, ChainError, StudyStateError
-from dppca.common.kernel.study import Study
+from dppca.common.kernel.privacy.release import calibrate
+from dppca.common.kernel.study import Study, study_from_mapping
+from dppca.owner.client.calls import CuratorClient
 from dppca.owner.commands import synthesize
 from dppca.owner.commands.consent import Terminal
 from dppca.owner.commands.contribute import contribute
-from dppca.owner.commands.preview import Asked
+from dppca.owner.commands.preview import ContributionOptions
 from dppca.owner.site.config import load_site
+from dppca.owner.site.kept_studies import keep_study
+from dppca.owner.site.policy import load_policy
 from tests.support.curator import Curator
 from tests.support.processors import another_processor
 from tests.support.sites import OwnerSite, error_of, make_enrolled_site
@@ -147,6 +152,27 @@ def test_a_study_that_does_not_name_this_owner_is_no_study(
         assert "lists those that name this owner" in message
 
 
+def test_a_contribution_reads_prices_and_keeps_its_study_once_and_its_policy_once(
+    site: OwnerSite, study: Study
+) -> None:
+    assert site.run("review", study.name)[0] == 0  # the document is kept from now on
+    once = [study_from_mapping, calibrate, keep_study, CuratorClient.study, load_policy]
+    counted = dict.fromkeys([each.__code__ for each in once], 0)
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code in counted:
+            counted[frame.f_code] += 1
+
+    sys.setprofile(count)
+    try:
+        _contribute_while(site, study, lambda: None)
+    finally:
+        sys.setprofile(None)
+    assert {code.co_name: number for code, number in counted.items()} == dict.fromkeys(
+        [each.__name__ for each in once], 1
+    )
+
+
 def test_a_study_that_ends_while_the_steward_is_asked_costs_nothing(
     curator: Curator, site: OwnerSite, study: Study
 ) -> None:
@@ -164,7 +190,7 @@ def _contribute_while(site: OwnerSite, study: Study, happens: Callable[[], objec
             return super().require_consent(*shown)
 
     steward = Slow(yes=True, quiet=True)
-    contribute(load_site(site.folder), Asked(study.name), steward)
+    contribute(load_site(site.folder), ContributionOptions(study.name), steward)
 
 
 def test_another_process_that_charges_while_the_steward_is_asked_leaves_less_of_the_budget(

@@ -18,7 +18,7 @@ from dppca.common.shell.console import progress
 from dppca.owner.commands import consent
 from dppca.owner.commands.contribute import contribute
 from dppca.owner.commands.page.jobs import Job, PageDialogue, fingerprint
-from dppca.owner.commands.preview import Asked, preview_contribution
+from dppca.owner.commands.preview import ContributionOptions, preview_contribution
 from dppca.owner.records.table import Table
 from dppca.owner.release.contribution import Review
 from dppca.owner.site.config import load_site
@@ -116,7 +116,7 @@ def test_rows_that_came_after_consent_on_a_page_are_said_and_released(
     site: OwnerSite, study: Study, postgres: PostgresServer
 ) -> None:
     found = load_site(site.folder)
-    preview = preview_contribution(found, Asked(study.name), progress=progress)
+    preview = preview_contribution(found, ContributionOptions(study.name), progress=progress)
 
     class Growing(PageDialogue):
         def begin(self, planned: Review) -> None:
@@ -126,7 +126,7 @@ def test_rows_that_came_after_consent_on_a_page_are_said_and_released(
     job = Job(study.name, "It", consents=True)
     postgres.run("INSERT INTO people SELECT age, sex, work, note FROM people LIMIT 1")
     agreed = fingerprint(preview.review, preview.moments)
-    contribute(found, Asked(study.name), Growing(job, agreed))
+    contribute(found, ContributionOptions(study.name), Growing(job, agreed))
     n_rows = preview.review.n_rows
     assert [note.split(" has ")[1] for note in job.notes] == [
         f"{n_rows + 1} rows now.",

@@ -66,11 +66,10 @@ class Liar(rpc.FederationServicer):
 
     def GetStudy(self, _: Any, context: Any) -> pb.GetStudyResponse:  # noqa: N802
         assert self.study is not None
-        state = pb.STUDY_STATE_SEALED if self.shown else pb.STUDY_STATE_OPEN
-        return pb.GetStudyResponse(document=self.study.canonical_bytes(), state=state)
+        return pb.GetStudyResponse(document=self.study.canonical_bytes(), state=self.state)
 
     def GetResult(self, _: Any, context: Any) -> pb.GetResultResponse:  # noqa: N802
-        return pb.GetResultResponse(state=pb.STUDY_STATE_SEALED)
+        return pb.GetResultResponse(state=self.state)
 
     def Contribute(self, request: Any, context: Any) -> pb.ContributeResponse:  # noqa: N802
         head, *parts = request
@@ -99,6 +98,10 @@ class Liar(rpc.FederationServicer):
             votes=[*self.votes, *self.voted[:1]],
             wanted=() if content else self.wanted,
         )
+
+    @property
+    def state(self) -> pb.StudyState:
+        return pb.STUDY_STATE_SEALED if self.shown else pb.STUDY_STATE_OPEN
 
     @property
     def terms(self) -> Terms:

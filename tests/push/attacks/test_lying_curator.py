@@ -73,12 +73,15 @@ class Curator(rpc.FederationServicer):
     taken: list[tuple[Any, bytes]] = field(default_factory=list)
     lists: Callable[[Any], pb.ListStudiesResponse] = lambda _: pb.ListStudiesResponse()
 
+    @property
+    def state(self) -> pb.StudyState:
+        return pb.STUDY_STATE_DECOMPOSED if self.told.content else pb.STUDY_STATE_OPEN
+
     def ListStudies(self, request: Any, context: Any) -> pb.ListStudiesResponse:  # noqa: N802
         return self.lists(request)
 
     def GetStudy(self, _: Any, context: Any) -> pb.GetStudyResponse:  # noqa: N802
-        state = pb.STUDY_STATE_DECOMPOSED if self.told.content else pb.STUDY_STATE_OPEN
-        return pb.GetStudyResponse(document=self.study.canonical_bytes(), state=state)
+        return pb.GetStudyResponse(document=self.study.canonical_bytes(), state=self.state)
 
     def Contribute(self, request: Any, context: Any) -> pb.ContributeResponse:  # noqa: N802
         parts = list(request)
@@ -90,7 +93,7 @@ class Curator(rpc.FederationServicer):
 
     def GetResult(self, _: Any, context: Any) -> pb.GetResultResponse:  # noqa: N802
         return pb.GetResultResponse(
-            state=pb.STUDY_STATE_DECOMPOSED,
+            state=self.state,
             total_bytes=len(self.told.content) if self.announced is None else self.announced,
             sha256=self.told.sha256,
         )

@@ -194,7 +194,7 @@ def test_a_data_set_with_another_name_is_found_by_its_source_if_it_is_the_only_o
     assert choose_data_set(STUDY, history, found, "a") == renamed
     with pytest.raises(SettingError, match="was charged to data set old"):
         choose_data_set(STUDY, history, found, "b")
-    request = request_contribution(STUDY, account=renamed.account)
+    request = request_contribution(STUDY, calibrate(STUDY), account=renamed.account)
     assert admit_charge(history, request) == history.reservations[0]
     with pytest.raises(SettingError, match="the query of data set a has changed"):
         admit_charge(history, replace(request, query_sha256="0" * 64))

@@ -149,15 +149,9 @@ def test_a_budget_that_does_not_fall_by_epsilon_says_why(
     kind = {"epsilon": epsilons[-1]}
     if budget[1] != "0":
         kind |= {"mechanism": "gaussian", "delta": "1e-9"}
-    earlier = [
-        Reservation(
-            1,
-            "",
-            bytes(16),
-            request_contribution(make_study("small", name="other", **kind), account=account),
-        )
-        for _ in epsilons[1:]
-    ]
+    other = make_study("small", name="other", **kind)
+    request = request_contribution(other, calibrate(other), account=account)
+    earlier = [Reservation(1, "", bytes(16), request) for _ in epsilons[1:]]
     history = history_of(*earlier)
     found = review(make_study("small", **kind), history, n_rows=1000, account=account)
     document = _document(found)

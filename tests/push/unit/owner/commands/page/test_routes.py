@@ -18,7 +18,7 @@ from dppca.owner.commands import preview
 from dppca.owner.commands.page import routes
 from dppca.owner.commands.page.jobs import Job
 from dppca.owner.commands.page.routes import StewardApp
-from dppca.owner.commands.preview import Asked
+from dppca.owner.commands.preview import ContributionOptions
 from dppca.owner.records.table import Table
 from dppca.owner.site.config import Site, load_site
 from tests.support.asgi import Answer, ask
@@ -93,7 +93,7 @@ def test_a_review_that_failed_is_made_again_where_there_are_several_data_sets(
     browser.policy.write_text(f"{policy}{line}\n")
     read, original = [], preview.preview_contribution
 
-    def fail_once(site: Site, asked: Asked, **options: Any) -> Any:
+    def fail_once(site: Site, asked: ContributionOptions, **options: Any) -> Any:
         read.append(asked.data_set_name)
         if len(read) == 1:
             raise DataError("the file cannot be read")
