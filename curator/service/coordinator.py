@@ -1,9 +1,9 @@
 """Studies of a running daemon: decisions of the protocol, executed one at a time.
 
-Every step is the same: in the one writing thread, read the record, let
-`dppca.curator.study.lifecycle`, `dppca.curator.study.admission` or `dppca.curator.study.openings`
-decide, and store the result in one transaction. Because there is one writer, nothing changes
-between a decision and its transaction. Then calls that wait for the study are woken.
+Every step is the same: in the one writing thread, read the record, let `dppca.curator.study`
+decide, and store the record that it returns in one transaction. Because there is one writer,
+nothing changes between a decision and its transaction. Then calls that wait for the study are
+woken.
 
 Long computations run between two looks at a study: the writing step decides by the record and the
 clock of that moment if the study still waits for this result, sealed set or end for lateness. An
@@ -33,7 +33,7 @@ from dppca.common.kernel.attestation.contributions import AcknowledgedContributi
 from dppca.common.kernel.attestation.envelopes import SignedFile
 from dppca.common.kernel.attestation.signatures import Signer
 from dppca.common.kernel.documents.messages import StudyState
-from dppca.common.kernel.durable.checkpoints import checkpoint
+from dppca.common.kernel.durable.checkpoints import CuratorStep, checkpoint
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import (
     DppcaError,
@@ -61,6 +61,7 @@ from dppca.curator.study.study_record import (
     Contribution,
     Header,
     LedgerHead,
+    OwnerHistory,
     Settlement,
     StoredResult,
     StudyRecord,
@@ -72,7 +73,9 @@ STALL_S = 30.0
 
 _DEFECT = "report this defect; restart the daemon to try again, or abort the study"
 _WAITING = (StudyState.OPEN, StudyState.SEALED)
+_Change = Callable[[StudyRecord], StudyRecord]
 _T = TypeVar("_T")
+_Settled = TypeVar("_Settled", bound=Settlement | None)
 
 
 class StudyCoordinator:
@@ -205,16 +208,11 @@ class StudyCoordinator:
 
     async def vote(self, opener: str, study_digest: bytes, content: bytes) -> StudyRecord:
         """Store an opener's vote for the sealed set."""
-
-        def step() -> StudyRecord:
-            before = self.require(study_digest)
-            record = openings.store_vote(before, opener, content, now=self._clock())
-            if record is not before:
-                self.store.save(record)
-                checkpoint("vote")
-            return record
-
-        return await self._write(step)
+        return await self._change(
+            study_digest,
+            lambda each: openings.store_vote(each, opener, content, now=self._clock()),
+            passed="vote",
+        )
 
     def admit_opening(
         self, opener: str, header: OpeningHeader
@@ -227,83 +225,50 @@ class StudyCoordinator:
         self, opener: str, header: OpeningHeader, signed: SignedOpening, upload: Spool
     ) -> tuple[StudyRecord, OpeningDecision]:
         """Decide again on an opening whose bytes have all come, and store it."""
-
-        def step() -> tuple[StudyRecord, OpeningDecision]:
-            record, verdict = openings.store_opening(
-                self.require(header.study_digest), opener, header, signed, now=self._clock()
-            )
-            if verdict is OpeningDecision.ACCEPT:
-                self.store.save(record, upload)
-                checkpoint("opened")
-            return record, verdict
-
-        return await self._write(step, changes=header.study_digest)
+        return await self._decide(
+            header.study_digest,
+            lambda each: openings.store_opening(each, opener, header, signed, now=self._clock()),
+            upload,
+            passed="opened",
+        )
 
     async def publish(
         self, owner: str, header: SyntheticHeader, upload: Spool
     ) -> tuple[StudyRecord, UploadDecision]:
         """Decide again on checked synthetic rows, and store them."""
-
-        def step() -> tuple[StudyRecord, UploadDecision]:
-            record = self.require(header.study_digest)
-            record, verdict = admission.publish(record, owner, header, now=self._clock())
-            if verdict is UploadDecision.ACCEPT:
-                self.store.save(record, upload)
-            return record, verdict
-
-        return await self._write(step)
+        return await self._decide(
+            header.study_digest,
+            lambda each: admission.publish(each, owner, header, now=self._clock()),
+            upload,
+        )
 
     async def close_study(self, name: str) -> StudyRecord:
         """Stop accepting synthetic rows."""
-
-        def step() -> StudyRecord:
-            record = lifecycle.close(self.require_named(name))
-            self.store.save(record)
-            checkpoint("close")
-            return record
-
-        return await self._write(step)
+        digest = self.require_named(name).digest
+        return await self._change(digest, lifecycle.close, passed="close")
 
     async def abort_study(self, name: str, reason: str) -> StudyRecord:
         """Abort a study that waits for owners or openers."""
-
-        def step() -> StudyRecord:
-            record = lifecycle.abort(self.require_named(name), reason)
-            self.store.save(record)
-            return record
-
-        return await self._write(step, changes=self.require_named(name).digest)
+        digest = self.require_named(name).digest
+        return await self._change(digest, lambda each: lifecycle.abort(each, reason))
 
     async def settle_ledger(self, owner: str, *, by: str, reason: str) -> Settlement:
         """Set aside the record of an owner's chain; again, return the last settlement."""
-
-        def step() -> Settlement:
-            history = self.store.history(owner)
-            new_settlement = settlement.settle_chain(
-                history, owner, by=by, reason=reason, now=self._clock()
-            )
-            if new_settlement is None:
-                return history.settlements[-1]
-            self.store.settle(owner, new_settlement)
-            return new_settlement
-
-        return await self._write(step)
+        return await self._settle(
+            owner,
+            lambda each: settlement.settle_chain(
+                each, owner, by=by, reason=reason, now=self._clock()
+            ),
+        )
 
     async def continue_ledger(
         self, owner: str, chain: LedgerHead, known: bytes
     ) -> Settlement | None:
         """Let an owner continue with another chain; return None if no other one is recorded."""
-
-        def step() -> Settlement | None:
-            history = self.store.history(owner)
-            new_settlement = settlement.continue_chain(
-                history, owner, chain, known, now=self._clock()
-            )
-            if new_settlement is not None:
-                self.store.settle(owner, new_settlement)
-            return new_settlement
-
-        return await self._write(step)
+        return await self._settle(
+            owner,
+            lambda each: settlement.continue_chain(each, owner, chain, known, now=self._clock()),
+        )
 
     async def wait(self, digest: bytes, *, timeout_s: float) -> StudyRecord:
         """Return the study once it has stopped waiting, or its state when the time is up.
@@ -387,29 +352,21 @@ class StudyCoordinator:
                 "study stopped", exc_info=error, extra={"fields": {"study": name, "next": _DEFECT}}
             )
 
-    async def _abort(self, digest: bytes, abort: Callable[[StudyRecord], StudyRecord]) -> None:
-        def step() -> tuple[StudyRecord, StudyRecord]:
-            before = self.require(digest)
-            aborted = abort(before)
-            self.store.save(aborted)
-            return before, aborted
-
-        before, aborted = await self._write(step, changes=digest)
+    async def _abort(self, digest: bytes, abort: _Change) -> None:
+        aborted, before = await self._decide(digest, lambda each: (abort(each), each))
         late = {"missing": len(before.missing), "missing_openers": len(missing_openers(before))}
         log_event("study aborted", study=before.study.name, reason=aborted.reason, **late)
 
     async def _seal(self, record: StudyRecord) -> None:
+        taken = record.contributions
         checkpoint("seal")
         set_digest = await asyncio.to_thread(digest_set, self.store, record)
-
-        def step() -> None:
-            before = self.require(record.digest)
-            sealed = lifecycle.seal(before, record.contributions, set_digest, now=self._clock())
-            self.store.save(sealed)
-            checkpoint("sealed")
-
-        await self._write(step, changes=record.digest)
-        log_event("study sealed", study=record.study.name, owners=len(record.contributions))
+        await self._change(
+            record.digest,
+            lambda before: lifecycle.seal(before, taken, set_digest, now=self._clock()),
+            passed="sealed",
+        )
+        log_event("study sealed", study=record.study.name, owners=len(taken))
 
     async def _decompose(self, record: StudyRecord) -> None:
         digest, name, taken = record.digest, record.study.name, record.contributions
@@ -429,11 +386,9 @@ class StudyCoordinator:
             with self.store.blobs.spool() as spool:
                 spool.write(signed.content)
                 result = StoredResult(spool.n_bytes, spool.sha256, signed.envelope)
-                decomposed = lifecycle.decompose(
-                    self.require(digest), taken, result, now=self._clock()
-                )
-                self.store.save(decomposed, spool)
-            checkpoint("serve")
+                before = self.require(digest)
+                after = lifecycle.decompose(before, taken, result, now=self._clock())
+                self._store(after, spool, passed="serve")
 
         await self._write(step, changes=digest)
         log_event("study decomposed", study=name, owners=len(taken))
@@ -483,6 +438,48 @@ class StudyCoordinator:
                 self._changed[record.digest].notify_all()
         if lifecycle.next_action(record, now=self._clock()) is not NextAction.NOTHING:
             self._wake.set()
+
+    async def _change(
+        self, digest: bytes, change: _Change, *, passed: CuratorStep | None = None
+    ) -> StudyRecord:
+        """Carry out a change of a study, and return it."""
+        after, _ = await self._decide(digest, lambda each: (change(each), None), passed=passed)
+        return after
+
+    async def _decide(
+        self,
+        digest: bytes,
+        decide: Callable[[StudyRecord], tuple[StudyRecord, _T]],
+        *uploads: Spool,
+        passed: CuratorStep | None = None,
+    ) -> tuple[StudyRecord, _T]:
+        """Let ``decide`` look at a study in the writing thread, and store its answer's record."""
+
+        def step() -> tuple[StudyRecord, _T]:
+            after, verdict = decide(self.require(digest))
+            self._store(after, *uploads, passed=passed)
+            return after, verdict
+
+        return await self._write(step, changes=digest)
+
+    def _store(self, after: StudyRecord, *uploads: Spool, passed: CuratorStep | None) -> None:
+        """Store a study if a step has changed it, then pass the step's checkpoint."""
+        if after is not self.store.study(after.digest):
+            self.store.save(after, *uploads)
+            if passed is not None:
+                checkpoint(passed)
+
+    async def _settle(self, owner: str, decide: Callable[[OwnerHistory], _Settled]) -> _Settled:
+        """Let ``decide`` look at an owner's history in the writing thread; store what is new."""
+
+        def step() -> _Settled:
+            history = self.store.history(owner)
+            settled = decide(history)
+            if settled is not None and settled not in history.settlements:
+                self.store.settle(owner, settled)
+            return settled
+
+        return await self._write(step)
 
     async def _write(self, step: Callable[[], _T], *, changes: bytes | None = None) -> _T:
         """Run a step in the writing thread, to its end even if the caller is cancelled."""

@@ -28,8 +28,8 @@ CONTINUED = "The owner's ledger accounts for every release held here."
 
 def settle_chain(
     history: OwnerHistory, owner: str, *, by: str, reason: str, now: datetime
-) -> Settlement | None:
-    """Set aside the record of an owner's chain; return None if that has been done.
+) -> Settlement:
+    """Set aside the record of an owner's chain; return the last settlement if that has been done.
 
     ``by`` is ``operator:NAME``; ``reason`` is one line. `InputError` is raised without a reason, or
     if no ledger of this owner was ever seen.
@@ -37,7 +37,7 @@ def settle_chain(
     require_reason(reason)
     if history.chain is None:
         if history.settlements:
-            return None
+            return history.settlements[-1]
         raise InputError(f"no ledger of {owner} has been seen here: nothing can be settled")
     return Settlement(int(now.timestamp()), by, reason, history.chain, None, len(history.releases))
 

@@ -181,6 +181,17 @@ def test_an_operator_may_abort_a_study_that_a_defect_has_stopped(
         assert curator.coordinator.n_stopped == 0
 
 
+def test_a_study_that_is_aborted_while_it_is_decomposed_gets_no_result(tmp_path: Path) -> None:
+    with stepped(tmp_path, FIRST) as curator:
+        [computing] = curator.loop.jobs
+        curator.abort(FIRST)
+        curator.loop.work_off(but=computing)
+        assert curator.record(FIRST).state is StudyState.ABORTED
+        curator.loop.work_off()
+        ended = curator.record(FIRST)
+        assert (ended.state, ended.result) == (StudyState.ABORTED, None)
+
+
 @pytest.mark.parametrize("error", [StoreError("the disk is full"), LimitError("too large")])
 def test_what_fails_is_tried_again_later(
     error: DppcaError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
