@@ -7,7 +7,7 @@ import click
 from dppca.common.kernel.documents.tables import text_table
 from dppca.common.shell.console import CommandGroup, emit, prints, terminal_width
 from dppca.curator.commands.options import as_operator, connection
-from dppca.curator.operator.answers import SeenOwner, SettledLedger
+from dppca.curator.operator.responses import SeenOwner, SettledLedger
 
 
 @click.group(cls=CommandGroup)

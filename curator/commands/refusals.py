@@ -6,7 +6,7 @@ import click
 
 from dppca.common.shell.console import emit, prints
 from dppca.curator.commands.options import as_operator, complete_study, connection
-from dppca.curator.operator.answers import Refusals
+from dppca.curator.operator.responses import Refusals
 
 
 @click.command()

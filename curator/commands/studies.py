@@ -15,7 +15,7 @@ from dppca.common.kernel.durable.files import write_new
 from dppca.common.shell.console import FILE, CommandGroup, emit, prints, terminal_width
 from dppca.curator.commands import study_assembly, study_drafts, study_refinement
 from dppca.curator.commands.options import as_operator, connection, credentials_in, study_argument
-from dppca.curator.operator.answers import ListedStudy, OwnerStatus, Studies, StudyDetails
+from dppca.curator.operator.responses import ListedStudy, OwnerStatus, Studies, StudyDetails
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

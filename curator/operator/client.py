@@ -22,7 +22,7 @@ from dppca.common.transport.hosts import DialTarget
 from dppca.common.verification.downloads import receive_result
 from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc
-from dppca.curator.operator.answers import (
+from dppca.curator.operator.responses import (
     ListedStudy,
     Refusals,
     SeenOwner,

@@ -105,7 +105,7 @@ def open_sum(
 
 
 @dataclass(frozen=True, slots=True)
-class OpeningLook:
+class OpeningPreview:
     """Information for an opener before it opens.
 
     ``shown`` is the sealed set, None if the study is not sealed, or if this site has opened it;
@@ -120,7 +120,7 @@ class OpeningLook:
     agreement: Agreement | None
 
 
-def look_at_opening(site: Site, study_name: str, *, digest: str | None = None) -> OpeningLook:
+def preview_opening(site: Site, study_name: str, *, digest: str | None = None) -> OpeningPreview:
     """Fetch the set that would be opened, without a vote, opening or charge.
 
     Raise as `agreed_study`, `agree`, `find_opener` and `Opener.record`.
@@ -136,7 +136,7 @@ def look_at_opening(site: Site, study_name: str, *, digest: str | None = None) -
         shown = client.download_sealed(study, terms) if wanted else None
     known = history.contribution_for(study.digest) is not None
     agreement = None if known else agree(site, study, digest=digest)
-    return OpeningLook(study, progress, shown, record, agreement)
+    return OpeningPreview(study, progress, shown, record, agreement)
 
 
 def _agreed_terms(site: Site, study: Study, digest: str | None) -> Terms:

@@ -39,10 +39,10 @@ from dppca.owner.render.studies import (
     advise,
     studies_text,
 )
-from dppca.owner.site.answers import kept_answer
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import components_path
 from dppca.owner.site.policy import Policy, load_policy
+from dppca.owner.site.study_answers import kept_answer
 
 
 def list_studies(site: Site, client: CuratorClient, known: dict[str, Study]) -> OwnStudies:

@@ -12,7 +12,7 @@ from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.durable.clock import duration_text
 from dppca.owner.release.contribution import NextStep
-from dppca.owner.site.answers import AnswerKind
+from dppca.owner.site.study_answers import AnswerKind
 
 
 class Group(StrEnum):

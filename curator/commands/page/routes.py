@@ -26,8 +26,8 @@ from dppca.common.pages.server import PageApp
 from dppca.common.pages.study_header import study_header
 from dppca.common.verification.components import kept_components
 from dppca.common.verification.files import verify_file
-from dppca.curator.operator.answers import ListedStudy, OwnerStatus, StudyDetails
 from dppca.curator.operator.client import OperatorClient
+from dppca.curator.operator.responses import ListedStudy, OwnerStatus, StudyDetails
 
 TEMPLATES = Path(__file__).parent / "templates"
 _ENDED = (StudyState.DECOMPOSED, StudyState.CLOSED)

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Route, expect
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.pages.rendering import STATIC, render
 from dppca.owner.commands.page.jobs import Job
-from dppca.owner.commands.page.routes import TEMPLATES
+from dppca.owner.commands.page.site_pages import TEMPLATES
 from tests.support.browser import watched
 from tests.support.studies import make_study
 

@@ -3,7 +3,7 @@
 from dppca.common.transport.codec import read_message
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.commands.studies import list_text
-from dppca.curator.operator.answers import ListedStudy
+from dppca.curator.operator.responses import ListedStudy
 
 
 def test_the_list_says_what_a_study_costs_until_when_it_waits_and_for_whom() -> None:

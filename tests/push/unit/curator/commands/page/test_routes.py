@@ -10,8 +10,8 @@ from dppca.common.pages.guard import COOKIE
 from dppca.common.transport.codec import read_message, state_to_wire
 from dppca.common.wire import federation_pb2 as pb
 from dppca.curator.commands.page.routes import OperatorApp, describe_owner, time_left
-from dppca.curator.operator.answers import ListedStudy, OwnerStatus, StudyDetails
 from dppca.curator.operator.client import OperatorClient
+from dppca.curator.operator.responses import ListedStudy, OwnerStatus, StudyDetails
 from tests.support.asgi import ask
 from tests.support.studies import make_study
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.schema.coding import Column
 from dppca.common.pages.guard import COOKIE, FORM_TOKEN
 from dppca.owner.commands import preview
-from dppca.owner.commands.page import routes
+from dppca.owner.commands.page import consent_pages, file_pages
 from dppca.owner.commands.page.jobs import Job
 from dppca.owner.commands.page.routes import StewardApp
 from dppca.owner.commands.preview import ContributionOptions
@@ -33,7 +34,7 @@ class _Browser:
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         site, study = make_trained_site(folder)
-        for module in (routes, preview):
+        for module in (consent_pages, preview):
             monkeypatch.setattr(module, "connect", lambda _: nullcontext())
             found = (study, StudyState.OPEN)
             monkeypatch.setattr(module, "agreed_study", lambda *_, found=found, **__: found)
@@ -57,7 +58,7 @@ class _Browser:
 
     def job(self) -> Job:
         """The last work, once its thread has ended."""
-        job = self.pages._jobs.of(STUDY)
+        job = self.pages.jobs.of(STUDY)
         assert job is not None
         assert job.thread is not None
         job.thread.join(WAIT_S)
@@ -99,7 +100,7 @@ def test_a_review_that_failed_is_made_again_where_there_are_several_data_sets(
             raise DataError("the file cannot be read")
         return original(site, asked, **options)
 
-    monkeypatch.setattr(routes, "preview_contribution", fail_once)
+    monkeypatch.setattr(consent_pages, "preview_contribution", fail_once)
     choice = browser.get(f"/study/{STUDY}/review")
     ended = browser.look(browser.link(choice, "survey"))
     assert ended.headers["location"].endswith(f"/study/{STUDY}")
@@ -118,7 +119,7 @@ def test_a_comparison_that_is_stopped_reads_no_further(
     def stop_at_once(table: Table) -> Iterator[list[Column]]:
         for columns in batches(table, 100):
             read.append(len(columns[0]))
-            job = browser.pages._jobs.running()
+            job = browser.pages.jobs.running()
             assert job is None or job.stop()
             yield columns
 
@@ -131,10 +132,15 @@ def test_a_comparison_that_is_stopped_reads_no_further(
 
 
 @pytest.mark.parametrize(
-    ("form", "work"), [("open", "open_sum"), ("compare", "compare_kept"), ("consent", "contribute")]
+    ("form", "module", "work"),
+    [
+        ("open", consent_pages, "open_sum"),
+        ("compare", file_pages, "compare_kept"),
+        ("consent", consent_pages, "contribute"),
+    ],
 )
 def test_a_form_that_is_sent_twice_begins_its_work_once(
-    browser: _Browser, monkeypatch: pytest.MonkeyPatch, form: str, work: str
+    browser: _Browser, monkeypatch: pytest.MonkeyPatch, form: str, module: ModuleType, work: str
 ) -> None:
     go, begun = threading.Event(), []
 
@@ -143,7 +149,7 @@ def test_a_form_that_is_sent_twice_begins_its_work_once(
         go.wait()
 
     browser.look(f"/study/{STUDY}/review")
-    monkeypatch.setattr(routes, work, wait)
+    monkeypatch.setattr(module, work, wait)
     for _ in range(2):
         browser.post(f"/study/{STUDY}/{form}")
     go.set()
@@ -155,7 +161,7 @@ def test_a_review_stays_where_another_could_not_begin(browser: _Browser) -> None
     shown = browser.look(f"/study/{STUDY}/review")
     assert "What leaves, once" in shown.body
     go = threading.Event()
-    other = browser.pages._jobs.start(Job("other", "Other work"), lambda _: go.wait())
+    other = browser.pages.jobs.start(Job("other", "Other work"), lambda _: go.wait())
     refused = browser.get(f"/study/{STUDY}/review?again=1")
     assert refused.status == 409
     assert "Other work is under way" in refused.body

@@ -7,7 +7,7 @@ import pytest
 from dppca.common.kernel.errors import PeerError
 from dppca.common.transport.codec import read_message
 from dppca.common.wire import federation_pb2 as pb
-from dppca.curator.operator.answers import ListedStudy
+from dppca.curator.operator.responses import ListedStudy
 
 
 def _listed(**fields: Any) -> ListedStudy:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from dppca.common.kernel.errors import ArtefactError
-from dppca.owner.site.answers import keep_answer, kept_answer
 from dppca.owner.site.config import Site
+from dppca.owner.site.study_answers import keep_answer, kept_answer
 
 NOW = datetime(2026, 11, 22, 19, 30, tzinfo=UTC)
 

@@ -1,0 +1,121 @@
+"""Pages on all studies, and on one: its state, its owners, its result."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from dppca.common.kernel.documents.values import to_document
+from dppca.common.kernel.durable.clock import utc_now
+from dppca.common.kernel.errors import BusyError, UnreachableError
+from dppca.common.kernel.study import Study, Trust
+from dppca.common.pages.guard import read_form
+from dppca.common.verification.components import kept_components
+from dppca.owner.client.calls import agreed_study, connect
+from dppca.owner.commands.components import fetch
+from dppca.owner.commands.page.file_pages import FilePages
+from dppca.owner.commands.page.ledger_pages import budget_values
+from dppca.owner.commands.page.site_pages import SitePages, study_name
+from dppca.owner.commands.page.views import find_sent, sum_steps
+from dppca.owner.commands.studies import find_policy, list_studies
+from dppca.owner.ledger.file import read_history
+from dppca.owner.ledger.openers import record_for
+from dppca.owner.render.studies import OwnStudy
+from dppca.owner.site.agreement import knows_all_keys
+from dppca.owner.site.kept_studies import components_path, kept_result, kept_study
+from dppca.owner.site.opener_keys import list_opener_keys
+from dppca.owner.site.study_answers import AnswerKind, keep_answer, kept_answer
+
+
+class StudyPages:
+    """The list of studies, and the page of each."""
+
+    def __init__(self, pages: SitePages, files: FilePages) -> None:
+        self._pages = pages
+        self._files = files
+        self._known: dict[str, Study] = {}
+        self._seen: tuple[Sequence[OwnStudy], datetime | None] = (), None
+
+    def index(self, request: Request) -> Response:
+        """Show the budgets and all studies; the studies as last seen while the curator is away."""
+        del request
+        lost = None
+        try:
+            with connect(self._pages.site) as client:
+                self._seen = list_studies(self._pages.site, client, self._known).studies, utc_now()
+        except (UnreachableError, BusyError) as error:
+            lost = str(error)
+        studies, since = self._seen
+        first = next((each.name for each in studies if each.badge.kind == "wait"), None)
+        return self._pages.answer(
+            "studies.html",
+            **budget_values(self._pages.site),
+            lost=lost,
+            lost_since=since,
+            curator=self._pages.site.curator,
+            studies=to_document(studies),
+            first=first,
+        )
+
+    def study(self, request: Request) -> Response:
+        """Show the state of a study: work under way, its review, its owners, its result."""
+        name = study_name(request)
+        job = self._pages.jobs.of(name)
+        if job is not None and job.runs:
+            return self._pages.show_progress(job)
+        with connect(self._pages.site) as client:
+            study, _ = agreed_study(self._pages.site, client, name, study_file=None)
+            progress = client.progress(study.digest)
+        history = read_history(self._pages.site.ledger)
+        opener = record_for(history.openers, study, self._pages.site.name)
+        shown: dict[str, Any] = {
+            **self._pages.head(study, progress.state, history),
+            "found": progress,
+            "job": job,
+            "sent": find_sent(history, study.digest, find_policy(self._pages.site)),
+            "answer": kept_answer(self._pages.site, name),
+            "artefacts": self._files.artefacts.list(study.name),
+            "opener": opener,
+            "key_left": opener is not None
+            and opener.offer.key_id in list_opener_keys(self._pages.site.openers),
+            "compared": name in self._files.comparisons,
+            "sum_steps": (),
+        }
+        if study.trust is Trust.AGGREGATE:
+            verified = knows_all_keys(self._pages.site, study)
+            steps = sum_steps(study, shown["standing"], opener, verified=verified)
+            shown["sum_steps"] = steps
+        if not components_path(self._pages.site, name).exists():
+            return self._pages.answer("study.html", **shown)
+        result, _ = kept_result(self._pages.site, study)
+        return self._pages.answer(
+            "components.html",
+            header=result.header,
+            values=result.eigenvalues.tolist(),
+            components=kept_components(result, study),
+            **shown,
+        )
+
+    def answer(self, request: Request) -> Response:
+        """Keep the answer that the steward gives in place of contributing, or take it back."""
+        name, said = study_name(request), read_form(request).get("answer", "")
+        kept_study(self._pages.site, name)
+        answers: dict[str, AnswerKind] = {"declined": "declined", "later": "later"}
+        keep_answer(self._pages.site, name, answers.get(said), now=utc_now())
+        return self._pages.to(name)
+
+    def stop(self, request: Request) -> Response:
+        """Stop the work for a study, if it can be stopped; its page shows the outcome."""
+        name = study_name(request)
+        job = self._pages.jobs.of(name)
+        if job is not None and not job.stop() and job.runs:
+            job.notes.append("It cannot be stopped any more: it is being finished.")
+        return self._pages.to(name)
+
+    def components(self, request: Request) -> Response:
+        """Fetch the components of a study."""
+        name = study_name(request)
+        fetch(self._pages.site, name, wait_s=0.0, quiet=True)
+        return self._pages.to(name)
