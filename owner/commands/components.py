@@ -21,13 +21,8 @@ from dppca.common.transport.channels import Patience
 from dppca.owner.client.calls import CuratorClient, StudyProgress, agreed_study, connect, countdown
 from dppca.owner.ledger.file import read_history
 from dppca.owner.site.config import Site
-from dppca.owner.site.kept_studies import (
-    acknowledgement_path,
-    components_path,
-    make_folder,
-    require_own_release,
-    save,
-)
+from dppca.owner.site.kept_results import require_own_release
+from dppca.owner.site.kept_studies import acknowledgement_path, components_path, make_folder, save
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,8 @@ from dppca.owner.release.weights import WeightRequest, plan_release, request_wei
 from dppca.owner.render.faults import with_counts, with_counts_line
 from dppca.owner.render.models import ReleasedModelDocument, model_offer_text
 from dppca.owner.site.config import Site
-from dppca.owner.site.kept_studies import kept_result, make_folder, model_path
+from dppca.owner.site.kept_results import kept_result
+from dppca.owner.site.kept_studies import make_folder, model_path
 from dppca.owner.site.policy import DataSet, load_policy
 
 

@@ -12,7 +12,8 @@ from dppca.common.verification.components import kept_components
 from dppca.owner.commands.synthesize import forms_at, possible_forms, provide_forms
 from dppca.owner.ledger.file import read_history
 from dppca.owner.release.contribution import choose_data_set
-from dppca.owner.site.kept_studies import components_path, decoded_path, kept_result, kept_study
+from dppca.owner.site.kept_results import kept_result
+from dppca.owner.site.kept_studies import components_path, decoded_path, kept_study
 from dppca.owner.site.policy import load_policy
 
 if TYPE_CHECKING:

@@ -59,7 +59,8 @@ def command(
     )
     from dppca.owner.render.outcomes import SynthesisDocument, synthesis_text
     from dppca.owner.site.config import load_site
-    from dppca.owner.site.kept_studies import kept_result, kept_study, make_folder
+    from dppca.owner.site.kept_results import kept_result
+    from dppca.owner.site.kept_studies import kept_study, make_folder
     from dppca.owner.synthesis.visible_relations import judge_result
 
     started = time.perf_counter()

@@ -132,7 +132,8 @@ def _train_site_only(
     from dppca.owner.release.contribution import choose_data_set
     from dppca.owner.render.faults import with_counts_line
     from dppca.owner.render.models import TrainedDocument, training_text
-    from dppca.owner.site.kept_studies import kept_result, make_folder, model_path
+    from dppca.owner.site.kept_results import kept_result
+    from dppca.owner.site.kept_studies import make_folder, model_path
     from dppca.owner.site.policy import load_policy
 
     started = time.perf_counter()

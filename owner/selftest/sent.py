@@ -22,7 +22,7 @@ from dppca.owner.selftest.laws import bits
 from dppca.owner.selftest.local_federation import VICTIM, TemporaryFederation
 from dppca.owner.selftest.releases import make_study, privacy_of
 from dppca.owner.site.config import load_site
-from dppca.owner.site.kept_studies import kept_result
+from dppca.owner.site.kept_results import kept_result
 
 DATA_SET = "wide"
 _LAW, _CELLS, _LABELS, _BINARIES = "laplace", 200, 12, 30

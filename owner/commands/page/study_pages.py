@@ -24,7 +24,8 @@ from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.openers import record_for
 from dppca.owner.render.studies import OwnStudy
 from dppca.owner.site.agreement import knows_all_keys
-from dppca.owner.site.kept_studies import components_path, kept_result, kept_study
+from dppca.owner.site.kept_results import kept_result
+from dppca.owner.site.kept_studies import components_path, kept_study
 from dppca.owner.site.opener_keys import list_opener_keys
 from dppca.owner.site.study_answers import AnswerKind, keep_answer, kept_answer
 

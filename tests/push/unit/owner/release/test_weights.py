@@ -26,7 +26,7 @@ from dppca.owner.ledger.entries import Reservation
 from dppca.owner.records.table import open_table
 from dppca.owner.release.weights import WeightRelease, plan_release, request_weights
 from dppca.owner.site.config import load_site
-from dppca.owner.site.kept_studies import kept_result
+from dppca.owner.site.kept_results import kept_result
 from dppca.owner.synthesis.tables import read_metadata
 from tests.support.latent_rows import make_rows, save_rows
 from tests.support.ledgers import NOW, account_of, ledger_files

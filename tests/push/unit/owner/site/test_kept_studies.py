@@ -20,7 +20,8 @@ from dppca.common.kernel.identity.tls import Credentials, Role
 from dppca.common.kernel.study import Study
 from dppca.owner.client.calls import CuratorClient, StudyProgress
 from dppca.owner.site.config import Site
-from dppca.owner.site.kept_studies import keep_study, kept_result, kept_study, require_same, save
+from dppca.owner.site.kept_results import kept_result
+from dppca.owner.site.kept_studies import keep_study, kept_study, require_same, save
 from tests.support.certificates import new_authority
 from tests.support.studies import CENSUS, make_study
 

@@ -14,7 +14,8 @@ from dppca.common.kernel.errors import ConflictError, UnreachableError
 from dppca.owner.commands import report, synthesize
 from dppca.owner.commands.synthesize import provide_forms
 from dppca.owner.site.config import load_site
-from dppca.owner.site.kept_studies import kept_result, kept_study
+from dppca.owner.site.kept_results import kept_result
+from dppca.owner.site.kept_studies import kept_study
 from tests.support.processors import another_processor
 from tests.support.sites import OwnerSite, make_trained_site
 

@@ -28,7 +28,8 @@ from dppca.common.kernel.study import Study, study_from_mapping
 from dppca.deploy.simulation.in_memory import make_parties, run_study
 from dppca.owner.commands.synthesize import possible_forms
 from dppca.owner.site.config import load_site
-from dppca.owner.site.kept_studies import components_path, kept_result
+from dppca.owner.site.kept_results import kept_result
+from dppca.owner.site.kept_studies import components_path
 from tests.support.certificates import Authority, new_authority
 from tests.support.envelopes import claim
 from tests.support.latent_rows import make_rows
