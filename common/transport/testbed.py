@@ -61,10 +61,12 @@ class Processes(AbstractContextManager["Processes"]):
     """Set of processes that ends them when the block is left, in any way.
 
     With ``preload``, names of modules, `begin` forks command lines from one process that has loaded
-    them (`preloaded`), where the system allows.
+    them (`preloaded`), where the system allows. ``python`` starts all others: that of another
+    installation, say.
     """
 
-    def __init__(self, preload: Sequence[str] = ()) -> None:
+    def __init__(self, preload: Sequence[str] = (), *, python: str = sys.executable) -> None:
+        self._python = python
         self._live: set[Running] = set()
         self._forks = bool(preload) and preloaded.load(preload, environment())
         self._lock = threading.Lock()
@@ -91,7 +93,7 @@ class Processes(AbstractContextManager["Processes"]):
         with self._lock:
             self.require_running()
             process = subprocess.Popen(
-                [*within, sys.executable, *map(str, program)],
+                [*within, self._python, *map(str, program)],
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,

@@ -1,0 +1,162 @@
+"""The table of both revisions, as JSON and in words.
+
+`docs/reference/first-run.json` holds the figures of every round; `docs/reference/first-run.md` is
+that file in words, and a test compares the two.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from benchmarks.environments import ROOT
+from benchmarks.experiment import markdown_table
+
+JSON_FILE, PAGE = ROOT / "docs/reference/first-run.json", ROOT / "docs/reference/first-run.md"
+NOISE = 1.05
+"""What is to be "not more" may be so much more: two equal programs differ by some hundredths."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the table, and what was asked of it.
+
+    Attributes
+    ----------
+    subject
+        Whose figures it shows.
+    title, unit
+        What was tried; what the figures are.
+    most_ratio
+        Largest ratio to the older revision; None if there was none.
+    most, least
+        Largest and smallest figure.
+    """
+
+    subject: str
+    title: str
+    unit: str
+    most_ratio: float | None = None
+    most: float | None = None
+    least: float | None = None
+
+    @property
+    def asked(self) -> str:
+        """In words."""
+        parts = []
+        if self.most_ratio is not None:
+            parts.append("not more" if self.most_ratio == NOISE else f"ratio ≤ {self.most_ratio:g}")
+        if self.most is not None:
+            parts.append(f"≤ {self.most:g}")
+        if self.least is not None:
+            parts.append(f"≥ {self.least:g}")
+        return ", ".join(parts) or "–"
+
+    def is_reached(self, ours: float | None, theirs: float | None) -> bool:
+        """True if the figure of this revision is as asked, beside the older one's if it has one."""
+        return (
+            ours is not None
+            and (self.most is None or ours <= self.most)
+            and (self.least is None or ours >= self.least)
+            and (self.most_ratio is None or theirs is None or ours <= self.most_ratio * theirs)
+        )
+
+
+_CPU = "s of processor"
+ROWS: Mapping[str, Row] = {
+    "first-demo": Row("first-demo", "`make demo`, all in", _CPU, 0.2, 60),
+    "packages": Row("first-demo", "its packages", "", None, 70),
+    "disk": Row("first-demo", "its disk", "GB", None, 0.7),
+    "set-up": Row("set-up", "`make test`: set-up alone", _CPU, 0.2),
+    "demo": Row("demo", "the demo itself", _CPU, 0.33),
+    "demo-clock": Row("demo", "the same", "s of clock"),
+    "run": Row("run", "`dppca-simulate run`, three files", _CPU, 0.33),
+    **{
+        name: Row("site", f"`{line}`", _CPU, 0.6)
+        for name, line in (
+            *(("review", "review"), ("contribute", "contribute --yes")),
+            *((each, each) for each in ("components", "verify", "studies")),
+        )
+    },
+    "wide": Row("wide", "`dppca.simulate(target=)`, wide", "s of clock", None, 15),
+    "import": Row("starts", "`import dppca`", _CPU, NOISE),
+    "help": Row("starts", "`dppca-owner --help`", _CPU, NOISE),
+    "labels": Row("labels", "labels beside pyarrow alone", "ratio by clock", None, None, 0.45),
+}
+
+_HEAD = """# The first run
+
+Made by `python -m benchmarks.first_run --against {theirs} --write` from
+[first-run.json](first-run.json). Both revisions are cloned and installed, and do the same in turn;
+figures are medians of {rounds}. *Processor* is the time that all processes of a command spent on a
+core, daemons and forked ones included; *peak* is the largest process. Installers begin with
+empty caches, so all packages are fetched. A figure in bold missed what was asked; a peak in bold is
+above the older one by more than {noise:.0%}, which counts as noise, as it does where "not more" was
+asked.
+
+"""
+_FOOT = """
+Three files: 6,000 rows of 12 attributes each, at one owner each, with a target. The site's
+commands: one of three owners of these files, with a curator on the same machine. Wide: 129 columns,
+50,000 rows at three owners, a target of three classes. Labels: Adult's rows from Parquet, reading
+alone divided by reading and summing, on all cores.
+"""
+
+
+def keep(found: Mapping[str, Any]) -> None:
+    """Write both files."""
+    JSON_FILE.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    PAGE.write_text(page(found))
+
+
+def page(found: Mapping[str, Any]) -> str:
+    """The whole page."""
+    rounds = "one round" if found["rounds"] == 1 else f"{found['rounds']} rounds"
+    head = _HEAD.format(theirs=found["theirs"], rounds=rounds, noise=NOISE - 1)
+    facts = ", ".join(
+        value if name in {"processor", "system", "BLAS"} else f"{name} {value}"
+        for name, value in found["machine"].items()
+    )
+    before, after = found["load"]
+    made = f"\nRevision {found['ours']}; load {before} before, {after} after; {facts}.\n"
+    return head + table(found) + _FOOT + made
+
+
+def table(found: Mapping[str, Any]) -> str:
+    """The table, and below it the errors of rows that failed, in full."""
+    theirs, ours = found["theirs"], found["ours"]
+    header = ("", theirs, ours, "ratio", "asked", f"peak MiB, {theirs}", ours)
+    lines = [_line(ROWS[name], sides) for name, sides in found["rows"].items()]
+    failures = [
+        f"- {ROWS[name].title}, {found[side]}: {' '.join(series['error'].split())}\n"
+        for name, sides in found["rows"].items()
+        for side, series in sides.items()
+        if series["error"]
+    ]
+    text = markdown_table(header, lines, words=(0, 4))
+    return text + ("\n" + "".join(failures) if failures else "")
+
+
+def _line(row: Row, sides: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    theirs, ours = (_middle(sides[side]["values"]) for side in ("theirs", "ours"))
+    before, now = (_middle(sides[side]["peaks"]) for side in ("theirs", "ours"))
+    ratio = "–" if ours is None or theirs is None else f"{ours / theirs:.2f}"
+    figures = [_shown(theirs, sides["theirs"]), _shown(ours, sides["ours"])]
+    if not row.is_reached(ours, theirs):
+        figures[1] = f"**{figures[1]}**"
+    peaks = ["–" if each is None else f"{each:.0f}" for each in (before, now)]
+    if now is not None and before is not None and now > NOISE * before:
+        peaks[1] = f"**{peaks[1]}**"
+    title = f"{row.title}, {row.unit}" if row.unit else row.title
+    return [title, *figures, ratio, row.asked, *peaks]
+
+
+def _shown(value: float | None, series: Mapping[str, Any]) -> str:
+    if series["error"]:
+        return series["error"] if series["error"].startswith("not done in") else "failed"
+    return "–" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _middle(values: list[float]) -> float | None:
+    return median(values) if values else None
