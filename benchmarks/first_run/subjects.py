@@ -167,7 +167,7 @@ def measure_labels(side: Side, sizes: Sizes) -> Found:
     raise RunError("its benchmark of labels has no table with pyarrow alone")
 
 
-SUBJECTS: Mapping[str, Subject] = {
+SUBJECTS: dict[str, Subject] = {
     "first-demo": measure_first_demo,
     "set-up": measure_set_up,
     "demo": measure_demo,
