@@ -20,6 +20,7 @@ import compileall
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -33,6 +34,8 @@ from typing import TextIO
 
 ROOT = Path(__file__).resolve().parent.parent
 UV = ROOT / "build" / "tools" / "uv"
+PIP = ROOT / "build" / "tools" / "pip"
+WHEELS = "usr/share/python-wheels"
 ROOMS = ("common", "curator", "deploy", "dppca", "owner")
 _PIN = re.compile(r"^uv==(\S+).*?(?<!\\)$", re.MULTILINE | re.DOTALL)
 _INDEXES = {
@@ -50,19 +53,38 @@ class InstallError(Exception):
 
 
 def bundled_pip() -> Path:
-    """Return the wheel of pip that this Python carries; raise `InstallError` if it has none."""
+    """Return the wheel of pip that this Python carries, or Debian's; raise `InstallError`."""
     folders = [sysconfig.get_config_var("WHEEL_PKG_DIR")]  # where Debian and Fedora keep it
     with suppress(ImportError):
         spec = importlib.util.find_spec("ensurepip")
         if spec is not None and spec.origin:
-            folders.append(str(Path(spec.origin).parent / "_bundled"))
-    folders.append("/usr/share/python-wheels")
-    wheels = [each for folder in folders if folder for each in Path(folder).glob("pip-*.whl")]
-    if not wheels:
+            folders.append(Path(spec.origin).parent / "_bundled")
+    folders += [Path("/", WHEELS), PIP / WHEELS]
+    wheel = _find_pip(folders)
+    if wheel is None and shutil.which("apt-get") is not None:
+        _say("fetching python3-pip-whl, which this Python lacks, from Debian")
+        _fetch_debian_pip()
+        wheel = _find_pip(folders)
+    if wheel is None:
         raise InstallError(
             "this Python carries no pip, so nothing can be fetched: install python3-venv"
         )
-    return wheels[0]
+    return wheel
+
+
+def _find_pip(folders: Iterable[str | Path | None]) -> Path | None:
+    wheels = (each for folder in folders if folder for each in Path(folder).glob("pip-*.whl"))
+    return next(wheels, None)
+
+
+def _fetch_debian_pip() -> None:
+    """Unpack Debian's package of pip's wheel, whose signature apt checks; no rights are needed."""
+    with tempfile.TemporaryDirectory() as scratch:
+        asked = ["apt-get", "download", "-qq", "python3-pip-whl"]
+        subprocess.run(asked, check=False, cwd=scratch)
+        for package in Path(scratch).glob("*.deb"):
+            PIP.mkdir(parents=True, exist_ok=True)
+            subprocess.run(["dpkg-deb", "--extract", package, PIP], check=False)
 
 
 def run_pip(*arguments: object, capture: bool = False) -> subprocess.CompletedProcess[str]:

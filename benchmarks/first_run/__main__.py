@@ -11,7 +11,7 @@ from benchmarks.first_run import page
 from benchmarks.first_run.sides import Side, find_revision
 from benchmarks.first_run.subjects import SUBJECTS, Sizes
 from benchmarks.performance.machine import load, machine_facts
-from dppca.common.errors import SettingError
+from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.console import run
 
 

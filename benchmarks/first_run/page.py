@@ -66,6 +66,7 @@ class Row:
 _CPU = "s of processor"
 ROWS: Mapping[str, Row] = {
     "first-demo": Row("first-demo", "`make demo`, all in", _CPU, 0.2, 60),
+    "first-demo-clock": Row("first-demo", "the same", "s of clock"),
     "packages": Row("first-demo", "its packages", "", None, 70),
     "disk": Row("first-demo", "its disk", "GB", None, 0.7),
     "set-up": Row("set-up", "`make test`: set-up alone", _CPU, 0.2),

@@ -73,7 +73,10 @@ class Side:
         with tempfile.TemporaryDirectory(dir=self.folder) as empty:
             caches = {name: f"{empty}/{each}" for name, each in CACHES.items()}
             taken = take(["make", target], folder, variables=caches)
-        made = Installation(folder, folder / ".venv/bin", taken)
+        return self.keep(target, Installation(folder, folder / ".venv/bin", taken))
+
+    def keep(self, target: str, made: Installation) -> Installation:
+        """Let `find` return this, unless there is an older one."""
         self._kept.setdefault(target, made)
         return made
 

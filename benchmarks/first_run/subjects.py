@@ -64,6 +64,7 @@ def measure_first_demo(side: Side, _: Sizes) -> Found:
     """``make demo`` in a fresh clone."""
     made = side.install("demo")
     yield "first-demo", _of_processor(made.taken)
+    yield "first-demo-clock", Measured(made.taken.clock_s)
     yield "packages", Measured(made.count_packages())
     yield "disk", Measured(made.measure_disk() / 1e9)
 

@@ -4,6 +4,9 @@ import hashlib
 import shutil
 import subprocess
 import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -79,12 +82,60 @@ def test_other_bytes_than_the_locked_ones_are_installed_by_neither(
     assert _told(repository / "made") == ""
 
 
-def test_a_python_that_carries_no_pip_is_told_what_to_do(
-    repository: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+def test_an_index_that_only_pips_configuration_names_is_enough(
+    repository: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def none() -> Path:
-        raise install.InstallError("this Python carries no pip: install python3-venv")
+    (wheel,) = (repository / "wheels").iterdir()
+    (repository / "simple/small").mkdir(parents=True)
+    shutil.copy(wheel, repository / "simple/small")
+    pages = partial(SimpleHTTPRequestHandler, directory=str(repository))
+    with ThreadingHTTPServer(("127.0.0.1", 0), pages) as server:
+        threading.Thread(target=server.serve_forever).start()
+        url = f"http://127.0.0.1:{server.server_port}/simple"
+        (repository / "pip.conf").write_text(f"[global]\nindex-url = {url}\n")
+        code = install.main([str(repository / "made"), "good"])
+        server.shutdown()
+    assert code == 0
+    assert "pip does" not in capfd.readouterr().out
+    assert _told(repository / "made") == "1\n"
 
-    monkeypatch.setattr(install, "bundled_pip", none)
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only folder of programs, empty; and a Python that carries no pip."""
+    monkeypatch.setattr(install.sysconfig, "get_config_var", lambda _: None)
+    monkeypatch.setattr(install.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(install, "WHEELS", "usr/share/no-such-wheels")
+    monkeypatch.setattr(install, "PIP", tmp_path / "pip")
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}")
+    return folder
+
+
+def _write_program(path: Path, *lines: str) -> None:
+    path.write_text("\n".join(["#!/bin/sh", "PATH=/usr/bin:/bin", *lines, ""]))
+    path.chmod(0o755)
+
+
+def test_where_debian_keeps_pip_apart_its_wheel_is_fetched_once(
+    programs: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked = programs / "asked"
+    _write_program(programs / "apt-get", f'echo "$@" >>{asked}', "echo wheel >python3-pip-whl.deb")
+    wheel = f"$3/{install.WHEELS}/pip-1-py3-none-any.whl"
+    _write_program(programs / "dpkg-deb", f"mkdir -p $(dirname {wheel})", f'cp "$2" {wheel}')
+    found = [install.bundled_pip() for _ in range(2)]
+    assert [each.read_text() for each in found] == ["wheel\n", "wheel\n"]
+    assert asked.read_text() == "download -qq python3-pip-whl\n"
+    assert "fetching python3-pip-whl" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("debian", [True, False])
+def test_a_python_for_which_there_is_no_pip_is_told_what_to_do(
+    repository: Path, programs: Path, capfd: pytest.CaptureFixture[str], *, debian: bool
+) -> None:
+    if debian:
+        _write_program(programs / "apt-get", "exit 100")
     assert install.main([str(repository / "made"), "good"]) == 1
     assert "install python3-venv" in capfd.readouterr().err
