@@ -11,8 +11,9 @@ are installed (``--require-hashes``, nothing is resolved), uv's own too, whose p
 which index, certificates and proxy its configuration names, since uv reads none of that. Where uv
 has no wheel or cannot install, one line says so and pip does it.
 
-With ``--editable`` the checkout is installed too, and what it imports is compiled to bytecode once:
-where ``PYTHONDONTWRITEBYTECODE`` is set, every command would compile it again.
+With ``--editable`` the checkout is installed too. Python compiles each module when it is first
+imported; where ``PYTHONDONTWRITEBYTECODE`` is set, every command would do so again, and what the
+checkout imports is compiled here, once.
 """
 
 import ast
@@ -254,7 +255,7 @@ def main(arguments: Sequence[str]) -> int:
         names = [each for each in arguments if not each.startswith("-")]
         begun, editable = time.monotonic(), "--editable" in arguments
         install(Path(names[0]), names[1:], editable=editable)
-        if editable:
+        if editable and sys.dont_write_bytecode:
             compile_imports(Path(names[0]))
         _say(f"installed in {time.monotonic() - begun:.0f} s")
     except InstallError as error:
