@@ -89,20 +89,18 @@ ROWS: Mapping[str, Row] = {
 _HEAD = """# The first run
 
 Made by `python -m benchmarks.first_run --against {theirs} --write` from
-[first-run.json](first-run.json). Both revisions are cloned and installed, and do the same in turn;
-figures are medians of {rounds}. *Processor* is the time that all processes of a command spent on a
-core, daemons and forked ones included; *peak* is the largest process. Installers begin with
-empty caches, so all packages are fetched. A figure in bold missed what was asked; a peak in bold is
-above the older one by more than {noise:.0%}, which counts as noise, as it does where "not more" was
-asked.
+[first-run.json](first-run.json): both revisions are cloned, installed and tried in turn; medians of
+{rounds}. Times of the processor are those of all processes of a command, daemons and forked ones
+included; the peak is that of the largest process. Installers begin with empty caches. In bold: what
+missed what was asked, and peaks above the older ones; {noise:.0%} more is noise.
 
 """
 _FOOT = """
-Three files: 6,000 rows of 12 attributes each, at one owner each, with a target. The site's
-commands: one of three owners of these files, with a curator on the same machine. Wide: 129 columns,
-50,000 rows at three owners, a target of three classes. Labels: Adult's rows from Parquet, reading
-alone divided by reading and summing, on all cores.
+Three files: 6,000 rows each, 12 attributes, a target. The site is an owner of one of them; its
+curator runs on the same machine. Wide: 129 columns, 50,000 rows at three owners, three classes.
+Labels: Adult's rows from Parquet, read alone over read and summed, on all cores.
 """
+_FACTS = ("processor", "cores", "memory", "system", "Python")
 
 
 def keep(found: Mapping[str, Any]) -> None:
@@ -115,10 +113,7 @@ def page(found: Mapping[str, Any]) -> str:
     """The whole page."""
     rounds = "one round" if found["rounds"] == 1 else f"{found['rounds']} rounds"
     head = _HEAD.format(theirs=found["theirs"], rounds=rounds, noise=NOISE - 1)
-    facts = ", ".join(
-        value if name in {"processor", "system", "BLAS"} else f"{name} {value}"
-        for name, value in found["machine"].items()
-    )
+    facts = ", ".join(f"{name} {found['machine'][name]}" for name in _FACTS)
     before, after = found["load"]
     made = f"\nRevision {found['ours']}; load {before} before, {after} after; {facts}.\n"
     return head + table(found) + _FOOT + made
@@ -127,13 +122,13 @@ def page(found: Mapping[str, Any]) -> str:
 def table(found: Mapping[str, Any]) -> str:
     """The table, and below it the errors of rows that failed, in full."""
     theirs, ours = found["theirs"], found["ours"]
-    header = ("", theirs, ours, "ratio", "asked", f"peak MiB, {theirs}", ours)
+    header = ("", theirs, ours, "ratio", "asked", "peak MiB", ours)
     lines = [_line(ROWS[name], sides) for name, sides in found["rows"].items()]
     failures = [
         f"- {ROWS[name].title}, {found[side]}: {' '.join(series['error'].split())}\n"
         for name, sides in found["rows"].items()
         for side, series in sides.items()
-        if series["error"]
+        if _is_failed(series)
     ]
     text = markdown_table(header, lines, words=(0, 4))
     return text + ("\n" + "".join(failures) if failures else "")
@@ -155,8 +150,13 @@ def _line(row: Row, sides: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 def _shown(value: float | None, series: Mapping[str, Any]) -> str:
     if series["error"]:
-        return series["error"] if series["error"].startswith("not done in") else "failed"
+        return "failed" if _is_failed(series) else str(series["error"])
     return "–" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _is_failed(series: Mapping[str, Any]) -> bool:
+    """True if there is more to say than that it was given up after some time."""
+    return bool(series["error"]) and not series["error"].startswith("not done in")
 
 
 def _middle(values: list[float]) -> float | None:
