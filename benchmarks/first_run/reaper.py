@@ -86,7 +86,8 @@ def list_descendants() -> list[int]:
             continue
         if state != "Z":
             parents[int(file.parent.name)] = int(parent)
-    found, below = [], {os.getpid()}
+    found: list[int] = []
+    below = {os.getpid()}
     while below:
         below = {pid for pid, parent in parents.items() if parent in below}
         found += below
