@@ -156,6 +156,9 @@ def run_and_end(group: click.Command) -> NoReturn:
     """
     # gRPC's own lines stand beside errors of ours that say the same in words; it is loaded later.
     os.environ.setdefault("GRPC_VERBOSITY", "none")
+    # Whatever other packages plug into pydantic would see all that is validated; finding them, in
+    # every installed package, is a tenth of a short command.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         run(group)
     except SystemExit as leaving:

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -112,6 +113,33 @@ def test_grpc_says_nothing_under_our_lines_unless_it_is_asked_to(
     line = [sys.executable, "-c", program]
     done = subprocess.run(line, capture_output=True, text=True, timeout=WAIT_S, check=True)
     assert done.stdout.split() == [told]
+
+
+_LISTS_PLUGINS = """
+import click
+from dppca.common.shell.console import run, run_and_end
+@click.command()
+def command():
+    from pydantic.plugin._loader import get_plugins
+    print(len(list(get_plugins())))
+{end}(command)
+"""
+
+
+@pytest.mark.parametrize(("end", "seen"), [("run", "1"), ("run_and_end", "0")])
+def test_no_plugin_of_another_package_sees_what_a_command_validates(
+    end: str, seen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYDANTIC_DISABLE_PLUGINS", raising=False)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "spy.py").write_text("plugin = object()\n")
+    about = tmp_path / "spy-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: spy\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[pydantic]\nspy = spy:plugin\n")
+    line = [sys.executable, "-c", _LISTS_PLUGINS.format(end=end)]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=WAIT_S, check=True)
+    assert done.stdout.split() == [seen], "a plugin is there, and a command loads none"
 
 
 def test_an_error_keeps_its_exit_code_and_its_document() -> None:
