@@ -72,10 +72,11 @@ def open_sum(
         opener = find_opener(site, study, _agreed_terms(site, study, digest))
         opener.record(read_history(site.ledger))
         compare_ledger(site, client)
-        standing = _wait_for_seal(client, study, left, polled=polled)
+        run = OpeningRun(opener, client, left, polled, agree_to)
+        standing = run.wait_for_seal()
         if standing.state is StudyState.SEALED:
-            _open(opener, client, left, polled=polled, agree_to=agree_to)
-            answer, sent = _send(opener, client)
+            run.open()
+            answer, sent = run.send()
         else:
             agree_to(None)
             answer, sent = OpenAnswer(standing.state, already_stored=True), ()
@@ -156,91 +157,82 @@ def _masked_terms(study: Study) -> Terms:
     return Terms.from_study(study)
 
 
-def _wait_for_seal(
-    client: CuratorClient, study: Study, left: Callable[[], float], *, polled: Callable[[], None]
-) -> StudyProgress:
-    """Return a study's progress once uploads are closed; `NotReadyError` if time runs out."""
-    while True:
-        progress = client.progress(study.digest)
-        if progress.state is not StudyState.OPEN:
-            return progress
-        if not left():
-            raise NotReadyError(
-                f"study {study.name} still takes contributions, and waits for "
-                f"{', '.join(progress.missing) or 'its deadline'}: run `dppca-owner open "
-                f"{study.name}` again later, or with a longer --wait"
-            )
-        polled()
-        time.sleep(min(POLL_S, left()))
+@dataclass(frozen=True, slots=True)
+class OpeningRun:
+    """One `open`; the time that is ``left``, ``polled`` and ``agree_to`` are as in `open_sum`."""
 
+    opener: Opener
+    client: CuratorClient
+    left: Callable[[], float]
+    polled: Callable[[], None]
+    agree_to: Callable[[SealedSet | None], None]
 
-def _open(
-    opener: Opener,
-    client: CuratorClient,
-    left: Callable[[], float],
-    *,
-    polled: Callable[[], None],
-    agree_to: Callable[[SealedSet | None], None],
-) -> None:
-    """Vote if votes are needed, wait for other votes, and open; skip an opening made before."""
-    site, terms = opener.site, opener.terms
-    if opener.record(read_history(site.ledger)).opening is not None:
-        agree_to(None)
-        opener.discard_key()  # an earlier command may have been killed before this step
-        return
-    shown = client.download_sealed(opener.study, terms)
-    agree_to(shown)
-    votes = _votes(opener, client, shown, left, polled=polled) if terms.votes_needed else ()
-    with open_ledger(site.ledger, lock=site.lock) as ledger:
-        open_once(opener, ledger, shown, votes, clock=utc_now)
+    def wait_for_seal(self) -> StudyProgress:
+        """Return a study's progress once uploads are closed; raise as `_pause`."""
+        study = self.opener.study
+        while True:
+            progress = self.client.progress(study.digest)
+            if progress.state is not StudyState.OPEN:
+                return progress
+            awaited = ", ".join(progress.missing) or "its deadline"
+            self._pause(f"study {study.name} still takes contributions, and waits for {awaited}")
 
-
-def _votes(
-    opener: Opener,
-    client: CuratorClient,
-    shown: SealedSet,
-    left: Callable[[], float],
-    *,
-    polled: Callable[[], None],
-) -> Sequence[Vote]:
-    site, terms = opener.site, opener.terms
-    with open_ledger(site.ledger, lock=site.lock) as ledger:
-        own = cast_vote(opener, ledger, shown, clock=utc_now)
-    while True:
-        answer = client.open(opener.study, terms, vote=own)
-        if len({each.opener for each in answer.votes}) >= terms.votes_needed:
-            return answer.votes
-        if not left():
-            voted = {each.opener for each in answer.votes}
-            missing = [name for name in terms.openers if name not in voted]
-            raise NotReadyError(
-                f"this site has voted, and {terms.votes_needed} openers of study "
-                f"{opener.study.name} must; {', '.join(missing)} have not: run `dppca-owner open "
-                f"{opener.study.name}` again later, or with a longer --wait"
-            )
-        polled()
-        time.sleep(min(POLL_S, left()))
-
-
-def _send(opener: Opener, client: CuratorClient) -> tuple[OpenAnswer, tuple[int, ...]]:
-    """Send the sum over the streams that the curator wants of this site, until it wants none."""
-    site = opener.site
-    sent: tuple[int, ...] = ()
-    answer = client.open(opener.study, opener.terms)
-    for _ in range(len(opener.terms.held(opener.name)) + 1):
-        if not answer.wanted:
-            break
+    def open(self) -> None:
+        """Vote if votes are needed, wait for other votes, and open; skip an opening made before."""
+        opener, site, terms = self.opener, self.opener.site, self.opener.terms
+        if opener.record(read_history(site.ledger)).opening is not None:
+            self.agree_to(None)
+            opener.discard_key()  # an earlier command may have been killed before this step
+            return
+        shown = self.client.download_sealed(opener.study, terms)
+        self.agree_to(shown)
+        votes = self._votes(shown) if terms.votes_needed else ()
         with open_ledger(site.ledger, lock=site.lock) as ledger:
-            opening = make_answer(opener, ledger, answer.wanted)
-        sent = opening.streams
-        answer = client.open(opener.study, opener.terms, opening=opening)
-    else:
-        raise PeerError(
-            f"the curator does not store the opening of study {opener.study.name}: run the command "
-            "again; if that does not help, tell the operator"
-        )
-    checkpoint("acknowledge")
-    return answer, sent
+            open_once(opener, ledger, shown, votes, clock=utc_now)
+
+    def _votes(self, shown: SealedSet) -> Sequence[Vote]:
+        opener, site, terms = self.opener, self.opener.site, self.opener.terms
+        with open_ledger(site.ledger, lock=site.lock) as ledger:
+            own = cast_vote(opener, ledger, shown, clock=utc_now)
+        while True:
+            votes = self.client.open(opener.study, terms, vote=own).votes
+            voted = {each.opener for each in votes}
+            if len(voted) >= terms.votes_needed:
+                return votes
+            missing = ", ".join(name for name in terms.openers if name not in voted)
+            self._pause(
+                f"this site has voted, and {terms.votes_needed} openers of study "
+                f"{opener.study.name} must; {missing} have not"
+            )
+
+    def _pause(self, awaited: str) -> None:
+        """Wait before the curator is asked again; raise `NotReadyError` if time has run out."""
+        if not self.left():
+            raise NotReadyError(
+                f"{awaited}: run `dppca-owner open {self.opener.study.name}` again later, or with "
+                "a longer --wait"
+            )
+        self.polled()
+        time.sleep(min(POLL_S, self.left()))
+
+    def send(self) -> tuple[OpenAnswer, tuple[int, ...]]:
+        """Send the sum over streams that the curator wants of this site, until it wants none."""
+        opener, site, sent = self.opener, self.opener.site, tuple[int, ...]()
+        answer = self.client.open(opener.study, opener.terms)
+        for _ in range(len(opener.terms.held(opener.name)) + 1):
+            if not answer.wanted:
+                break
+            with open_ledger(site.ledger, lock=site.lock) as ledger:
+                opening = make_answer(opener, ledger, answer.wanted)
+            sent = opening.streams
+            answer = self.client.open(opener.study, opener.terms, opening=opening)
+        else:
+            raise PeerError(
+                f"the curator does not store the opening of study {opener.study.name}: run the "
+                "command again; if that does not help, tell the operator"
+            )
+        checkpoint("acknowledge")
+        return answer, sent
 
 
 def opening_text(document: OpenDocument) -> str:
