@@ -183,7 +183,8 @@ def log_ratio(
     This is the most powerful statistic (Neyman and Pearson 1933).
     """
     z = releases.astype(np.float64)
-    ratio: NDArray[np.float64] = (claim.law.nats(z - y) - claim.law.nats(z - x)).sum(axis=1)
+    difference = claim.law.neg_log_pmf(z - y) - claim.law.neg_log_pmf(z - x)
+    ratio: NDArray[np.float64] = difference.sum(axis=1)
     return ratio
 
 

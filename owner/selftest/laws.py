@@ -37,23 +37,23 @@ _CHUNK = 1 << 18  # entries that `echoes` compares with each other
 
 def likeliest(law: NoiseLaw) -> float:
     """Return the largest probability of the law: that of 0."""
-    return exp(-float(law.nats(np.zeros(1, np.int64))[0]))
+    return exp(-float(law.neg_log_pmf(np.zeros(1, np.int64))[0]))
 
 
 def bits(law: NoiseLaw, noise: NDArray[np.int64]) -> float:
     """Return ``-log2`` of the probability of noise of any shape."""
-    return float(law.nats(noise).sum() / log(2))
+    return float(law.neg_log_pmf(noise).sum() / log(2))
 
 
 def centred(law: NoiseLaw, x: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the midpoint of the distribution function's step at x, less 1/2; its mean is 0."""
-    return (law.below(x) + law.below(x - 1)) / 2 - 0.5
+    return (law.cdf(x) + law.cdf(x - 1)) / 2 - 0.5
 
 
 def magnitudes(law: NoiseLaw, x: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the midpoint of the step of ``P(|noise| <= |x|)``, less 1/2; its mean is 0."""
     m = np.abs(x)
-    below: NDArray[np.float64] = np.maximum(1.0 - 2.0 * law.below(-m), 0.0)
+    below: NDArray[np.float64] = np.maximum(1.0 - 2.0 * law.cdf(-m), 0.0)
     return (below + 1.0 - _beyond(law, m)) / 2 - 0.5
 
 
@@ -63,8 +63,8 @@ def dkw(noise: NDArray[np.int64], law: NoiseLaw) -> float:
     n = len(ordered)
     ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), n - 1)
     values, upto = ordered[ends], (ends + 1) / n
-    at = np.abs(upto - law.below(values))
-    before = np.abs(np.concatenate([[0.0], upto[:-1]]) - law.below(values - 1))
+    at = np.abs(upto - law.cdf(values))
+    before = np.abs(np.concatenate([[0.0], upto[:-1]]) - law.cdf(values - 1))
     return float(max(at.max(), before.max()))
 
 
@@ -86,7 +86,7 @@ def bins(noise: NDArray[np.int64], law: NoiseLaw) -> float:
     """
     reach = int(np.abs(noise).max()) + 1
     edges = np.unique([_quantile(law, i / _N_BINS, reach) for i in range(1, _N_BINS)])
-    steps = np.concatenate([[0.0], law.below(edges), [1.0]])
+    steps = np.concatenate([[0.0], law.cdf(edges), [1.0]])
     counts = np.bincount(np.searchsorted(edges, noise, side="left"), minlength=len(edges) + 1)
     return _smallest_tail(counts, len(noise), np.diff(steps))
 
@@ -184,7 +184,7 @@ def echoes(
 
 def _beyond(law: NoiseLaw, m: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return ``P(|noise| > m)``, by the left tail, which loses no digits."""
-    return 2.0 * law.below(-m - 1)
+    return 2.0 * law.cdf(-m - 1)
 
 
 def _smallest_tail(counts: NDArray[np.int64], n: int, chances: NDArray[np.float64]) -> float:
@@ -196,7 +196,7 @@ def _quantile(law: NoiseLaw, chance: float, reach: int) -> int:
     low, high = -reach, reach
     while low < high:
         middle = (low + high) // 2
-        if law.below(np.array([middle]))[0] >= chance:
+        if law.cdf(np.array([middle]))[0] >= chance:
             high = middle
         else:
             low = middle + 1

@@ -78,7 +78,7 @@ def judge_result(result: Result, study: Study) -> VisibleRelations | None:
             coupling_scales(targets, layout.groups),
             layout.groups,
             n_rows=result.header.n_rows,
-            tail=partial(calibration.law.tail, n=n_noises),
+            tail_probability=partial(calibration.law.tail_probability, n=n_noises),
         )
     spreads = [
         float(np.sqrt(12 * targets.variance[start]))

@@ -72,21 +72,24 @@ def fit_binary_field(
     """
     q = len(targets.mean)
     released = _released(targets)
+    # Independent singles have the means tanh(theta).
     theta = np.zeros(len(released.means))
     theta[:q] = np.arctanh(np.clip(released.means[:q], -0.98, 0.98))
     chains = Chains.start(targets, _count_chains(float(released.variance[q:].min())), rng)
     fisher, width = np.zeros((len(theta), len(theta))), _FIRST_WIDTH
+    # Gauss-Newton: (2) at the chains' m and F, damped at first, while the chains are far off.
     for step in range(_COARSE):
         m, covariance = _measured(chains, _field(targets, theta), rng)
         early = step < _COARSE // 2
         newton = _Newton.at(covariance, released, width=width, q=q, damping=0.3 if early else 0.0)
         theta = theta + (0.5 if early else 0.25) * newton.step(released, m, theta)
-        if step >= 5:
+        if step >= 5:  # MacKay's fixed point, once the couplings mean something
             width = float(np.clip(np.sqrt(np.mean(theta[q:] ** 2 + newton.spread[q:])), 0.02, 1.0))
         if step >= _COARSE - _KEPT:
             fisher += covariance / _KEPT
         if progress is not None:
             progress((step + 1) / (2 * _COARSE))
+    # Stochastic approximation: F and the prior stay; m is one sweep's, and the rate falls.
     newton = _Newton.at(fisher, released, width=width, q=q, damping=0.0)
     mean, m = np.zeros_like(theta), np.zeros_like(theta)
     for sweep in range(_FINE):
@@ -98,7 +101,9 @@ def fit_binary_field(
             m += x / (_FINE - _FINE // 2)
         if progress is not None:
             progress(0.5 + 0.45 * (sweep + 1) / _FINE)
+    # The step that would still follow, in standard deviations of the parameters given the release.
     theta, off = mean, newton.step(released, m, mean) / np.sqrt(newton.spread)
+    # The singles alone, to the means found: a single's Fisher information is 1 - m^2.
     shares = np.zeros(q)
     for sweep in range(_SINGLES):
         chains.sweep(_field(targets, theta), rng)
@@ -153,9 +158,9 @@ class _Newton:
         precision = np.full(len(fisher), width**-2.0)
         precision[:q] = _SINGLE_PRECISION
         with one_blas_thread():
-            weighted = fisher / released.variance
+            weighted = fisher / released.variance  # F S^-1: S is diagonal
             curvature = weighted @ fisher + np.diag(precision)
-            curvature[np.diag_indices_from(curvature)] *= 1 + damping
+            curvature[np.diag_indices_from(curvature)] *= 1 + damping  # Levenberg and Marquardt's
             inverse = np.linalg.inv(curvature)
             return cls(inverse @ weighted, inverse * precision, np.diag(inverse))
 
@@ -168,6 +173,7 @@ class _Newton:
 
 def _released(targets: FieldTargets) -> _Released:
     """Released means and noise, converted to columns of -1 and 1 (twice the coded values)."""
+    # Products of centred columns, plus the means' product; noise grows by the square of the factor.
     mean = 2 * targets.mean
     pairs = np.triu_indices(len(mean), 1)
     products = np.clip(4 * targets.products + np.outer(mean, mean), -0.999, 0.999)[pairs]

@@ -1,6 +1,6 @@
-"""A pairwise field fitted to noised moments, and rows drawn from it.
+"""A pairwise Markov random field fitted to noised moments, and rows drawn from it.
 
-Over the values of the attributes (labels, or cells of a numeric), the field is ::
+Over the values of the attributes (labels, or cells of a numeric), this field is ::
 
     p(x) ~ exp( sum_a b_a(x_a) + sum_{a<b} z_a' Theta_ab z_b )                            (1)
 
@@ -159,6 +159,7 @@ def _start(targets: FieldTargets, scales: NDArray[np.float64]) -> Field:
     square goes into its biases. No coupling of standardised columns begins above 1, nor beyond
     `_LIKELY` deviations of its prior: the steps back would be many.
     """
+    # The shrunk products between attributes; inside one, the covariance of its marginal.
     reach = (scales * np.outer(targets.variance, targets.variance)) ** 2
     covariance = targets.products * reach / (reach + targets.noise_variance) * targets.between
     ridge = np.full(len(targets.mean), _LEAST_EIGENVALUE)
@@ -167,11 +168,12 @@ def _start(targets: FieldTargets, scales: NDArray[np.float64]) -> Field:
         columns = slice(first, first + values.shape[1])
         centred = values - targets.mean[columns]
         covariance[columns, columns] = (centred.T * q) @ centred
-        if values.shape[1] == 1 and len(values) > 2:
+        if values.shape[1] == 1 and len(values) > 2:  # one column, neither binary nor indicators
             numerics.append((index, first))
         else:
             ridge[columns] += 0.1 + _RARE / targets.variance[columns]
         first = columns.stop
+    # The precision matrix of the nearest correlation matrix, with a ridge so that it exists.
     deviation = np.sqrt(targets.variance)
     eigenvalues, vectors = np.linalg.eigh(covariance / np.outer(deviation, deviation))
     correlation = (vectors * np.maximum(eigenvalues, 0)) @ vectors.T
@@ -182,9 +184,11 @@ def _start(targets: FieldTargets, scales: NDArray[np.float64]) -> Field:
         normal = min(1.0, _NORMAL_REACH * deviation[column] / farthest)
         inverse[column] *= normal
         inverse[:, column] *= normal
+    # exp(-z' P z / 2) has the couplings -P between attributes, here back in coded units.
     couplings = -np.clip(inverse, -1, 1) * targets.between / np.outer(deviation, deviation)
     couplings = np.clip(couplings, -_LIKELY * scales, _LIKELY * scales)
     biases = [np.log(q) for q in targets.marginals]
+    # P's diagonal beyond 1 narrows a numeric; the 1 is in its marginal's logarithm.
     for index, column in numerics:
         centred = targets.values[index][:, 0] - targets.mean[column]
         own = max(inverse[column, column] - 1, 0.0) / targets.variance[column]
@@ -212,7 +216,8 @@ def _improved(
     first: bool,
     progress: Callable[[float], None],
 ) -> FittedField:
-    """One turn of sweeps, starting from a field; the mean of its last half."""
+    """Run one round of Gibbs sweeps; return the field averaged over the second half."""
+    # lambda of (2), and Newton's step by the Fisher matrix's diagonal, v_i v_j, with the prior.
     variance = np.outer(targets.variance, targets.variance)
     pull = targets.noise_variance / (scales**2 * variance)
     reach = np.outer(targets.reach, targets.reach)
@@ -221,17 +226,21 @@ def _improved(
     kept = _Averages.zeros(targets)
     for sweep in range(_SWEEPS):
         products, shares = chains.products(), chains.shares()
+        # The first round is fast for a third of its sweeps; later ones begin at a quarter of it.
         late = sweep - _SWEEPS // 3 if first else _SWEEPS // 2 + sweep
         rate = _RATE / (1 + 6 * max(0, late) / _SWEEPS)
+        # The gradient of the log posterior, 0 where (2) holds; the chains stand in for the law.
         error = targets.products - products - pull * couplings
         couplings += rate * np.clip(pace * error, -1 / reach, 1 / reach)
+        # The same for biases, whose Fisher information is about q; they have no prior.
         for bias, q, share in zip(biases, targets.marginals, shares, strict=True):
             bias += rate * np.clip((q - share) / (q + _LEAST_SHARE), -1, 1)
             bias[q < _NOBODY] = _SHUT
-        if sweep >= _SWEEPS // 2:
+        if sweep >= _SWEEPS // 2:  # Polyak and Juditsky's average
             kept.add(couplings, biases, products, shares, weight=1 / (_SWEEPS - _SWEEPS // 2))
         chains.sweep(Field(couplings, tuple(biases)), rng)
         progress((sweep + 1) / _SWEEPS)
+    # What is left of (2), against the noise and the chance of a mean over independent chains.
     left = targets.products - kept.products - pull * kept.couplings
     chance = targets.noise_variance + variance / _CHAINS
     squares = left**2 / chance
@@ -259,6 +268,7 @@ def draw_blocks(
     for first in range(0, n_rows, _BLOCK_ROWS):
         places = np.arange(first, min(first + _BLOCK_ROWS, n_rows)) % len(fitted.codes)
         chains = Chains(targets, fitted.codes[places])
+        # Away from the chains that were copied, then once more under the quotas.
         for _ in range(_DRAWING_SWEEPS):
             chains.sweep(fitted.field, rng)
         block = [apportion(each / each.sum(), len(places)) for each in left]
@@ -335,6 +345,7 @@ class Chains:
         with one_blas_thread():
             for index in rng.permutation(len(self._variables)):
                 variable = self._variables[index]
+                # By (1), the law of one attribute given the others has these log-odds.
                 # Couplings are zero inside an attribute, so its own columns have no effect.
                 odds = variable.odds(couplings[variable.columns] @ self._centred)
                 odds += field.biases[index].astype(np.float32)[:, None]
@@ -388,11 +399,12 @@ def _choose(odds: Rows, rng: np.random.Generator) -> Codes:
     """Draw a value for each state by its log-odds, shape (K, n), which are overwritten."""
     n_values, n = odds.shape
     uniform = rng.random(n, dtype=np.float32)
-    if n_values == 2:
+    if n_values == 2:  # the logistic function of the difference
         with np.errstate(over="ignore"):
             second = 1 / (1 + np.exp(odds[0] - odds[1]))
         flipped: Codes = (uniform < second).astype(np.int32)
         return flipped
+    # The inverse of the cumulated weights at a uniform number, without normalising them.
     odds -= odds.max(axis=0)
     np.exp(odds, out=odds)
     for index in range(1, n_values):

@@ -1,4 +1,4 @@
-"""Numerics whose schema cannot keep a heap: a number that many rows have, such as 40 hours of work.
+"""Numerics whose schema cannot keep a heap, or spike: a number that many rows have (40 hours, say).
 
 A bin of several whole numbers spreads its rows over all of them, so synthetic rows lose a heap
 that lies in it, unless ``spikes`` gives that number a cell of its own. Where heaps are is known

@@ -1,4 +1,4 @@
-"""Rows drawn from a pairwise Markov field with a given covariance.
+"""Rows drawn from a pairwise Markov random field with a given covariance.
 
 Of all laws on valid rows with given means and second moments between attributes, the one of largest
 entropy is ::

@@ -1,13 +1,14 @@
-"""Weights of rows drawn from a field, so that they meet noised counts of partitions.
+"""Raking: weights of rows drawn from a field, so that they meet noised counts of partitions.
 
 A field knows pairs of attributes. Where a release also counts rows in tables and trees, rows drawn
 from the field are weighted by the law nearest to it (of least relative entropy) among ::
 
     q(x) ~ p(x) exp( sum_k theta_k[cell of x in partition k] )                             (1)
 
-that meets the released shares y as far as their noise allows. With m the shares under q, s^2 the
-variance of the noise on a share and m0 the shares under the field, a coefficient has the prior
-``N(0, t_k^2)``, and as ``dm/dtheta`` is near m0, at the most probable coefficients ::
+that meets the released shares y as far as their noise allows. For counts without noise this is
+raking, which iterative proportional fitting solves. With m the shares under q, s^2 the variance of
+the noise on a share and m0 the shares under the field, a coefficient has the prior ``N(0, t_k^2)``,
+and as ``dm/dtheta`` is near m0, at the most probable coefficients ::
 
     y - m = s^2 theta / (t_k^2 m0)                                                         (2)
 
@@ -96,6 +97,7 @@ def fit_tilt(
     n_rows = len(cells[0])
     sizes = [len(each.shares) for each in counted]
     starts = np.cumsum([0, *sizes[:-1]])
+    # member has a row for each row of the pool, with a 1 for its cell in each partition.
     index = np.stack([start + each for start, each in zip(starts, cells, strict=True)], axis=1)
     member = csr_array(
         (np.ones(index.size), index.ravel(), np.arange(n_rows + 1) * len(counted)),
@@ -109,11 +111,13 @@ def fit_tilt(
         _width(each, first[start : start + size])
         for each, start, size in zip(counted, starts, sizes, strict=True)
     ]
+    # s^2 / (t_k^2 m0) of (2); a cell that no row reaches counts as one row's.
     precision = noise**2 / (np.repeat(widths, sizes) ** 2 * np.maximum(first, 1 / n_rows))
 
+    # ln sum exp(scores) - y theta + prior: convex, and its gradient is 0 where (2) holds.
     def objective(theta: Vector) -> tuple[float, Vector]:
         scores = member @ theta
-        top = scores.max()
+        top = scores.max()  # taken out, so that no exponential overflows
         weights = np.exp(scores - top)
         total = weights.sum()
         moved = transposed @ (weights / total) - shares + precision * theta
@@ -154,6 +158,7 @@ def _width(counted: Counted, first: Vector) -> float:
     """Width of a partition's prior: the most likely of a grid."""
     if counted.width is not None:
         return counted.width
+    # The normal log-likelihood of y - m0, of variance s^2 + (t m0)^2, without its constant.
     reached = first > 0
     miss = np.square(counted.shares - first)[reached, None]
     variance = counted.noise**2 + np.square(first[reached, None] * _WIDTHS)

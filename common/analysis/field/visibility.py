@@ -1,4 +1,6 @@
-"""Relations between attributes that a release shows above its noise, from released values alone.
+"""Detectability: which relations between attributes a release shows above its noise.
+
+It is found from released values alone.
 
 For columns i, j of two attributes a release leaves a covariance T_ij with noise of variance S_ij
 (`dppca.common.analysis.field.targets`, equation (1)). Rows are also a sample of people, and
@@ -75,28 +77,31 @@ def find_visible(
     groups: Sequence[tuple[int, int]],
     *,
     n_rows: int,
-    tail: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    tail_probability: Callable[[NDArray[np.float64]], NDArray[np.float64]],
 ) -> Visibility:
     """Judge every pair of attributes.
 
     ``scales``, shape (p, p), is tau of each pair of columns (`coupling_scales`); ``groups`` has the
     first column of each attribute and the one after its last; ``n_rows >= 1`` are the rows of all
-    owners; ``tail`` gives the chance that an entry's noise is at least a number of standard
-    deviations from 0, in either direction.
+    owners; ``tail_probability`` gives the chance that an entry's noise is at least a number of
+    standard deviations from 0, in either direction.
     """
+    # (1): the variance of an entry without any relation.
     spread = np.outer(targets.variance, targets.variance)
     variance = (
         targets.noise_variance
         + np.outer(targets.mean_variance, targets.mean_variance)
         + spread / n_rows
     )
-    chance = tail(np.abs(targets.products) / np.sqrt(variance))
+    chance = tail_probability(np.abs(targets.products) / np.sqrt(variance))
+    # The part that the field keeps, g / (g + S), of each correlation.
     prior = (scales * spread) ** 2
     part = prior / (prior + targets.noise_variance)
     correlation = np.abs(targets.products) * part / np.sqrt(spread)
     of_correlation = np.sqrt(targets.noise_variance / spread)
     starts = [start for start, _ in groups]
     widths = [stop - start for start, stop in groups]
+    # Bonferroni: the least chance of a pair's entries, times their number.
     chances = np.outer(widths, widths) * _of_pairs(
         np.minimum, np.where(targets.between, chance, 1.0), starts
     )
@@ -123,6 +128,7 @@ def _of_pairs(
 
 def _not_by_chance(chances: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Select chances that are small enough, by Benjamini and Hochberg; shape as given."""
+    # All up to the last one, in ascending order, that is below its line: i-th of n, 5 % i / n.
     order = np.argsort(chances, kind="stable")
     bounds = FALSE_SHARE * np.arange(1, len(chances) + 1) / len(chances)
     passed = np.flatnonzero(chances[order] <= bounds)

@@ -85,6 +85,7 @@ def noise_edge(
     """
     p = layout.n_columns
     within = covariance is Covariance.WITHIN and mean is not None
+    # The work of a draw: its eigenvalues and, within owners, each owner's mean.
     per_draw = p**3 + (len(owner_rows) * p if within else 0)
     used = max(1, min(draws, max(_MIN_DRAWS, _MAX_WORK // per_draw)))
     find = _Simulation(
@@ -141,6 +142,7 @@ class _Simulation:
     def dense(self, source: NoiseSource) -> float:
         """Largest eigenvalue of the next draw, from all its eigenvalues."""
         drawn = source.draw()
+        # "within" in the head of `noise`; pooled, the last term is left out.
         noise = drawn.linear(self._mean)
         if drawn.squares is not None:
             noise -= drawn.squares
@@ -155,12 +157,13 @@ class _Simulation:
 
         layout = self._layout
         packed, squares = self.source(seed).packed()
+        # From sums in steps to nu, here `noise`, and E, `second`, as `unpack` has them.
         one = float(4**layout.resolution_bits) * sum(self._rows)
         packed /= one
         noise = packed[: layout.n_sums].astype(np.float32)
         noise *= 2**layout.resolution_bits / layout.scaled_weight
         second = spread_products(layout, packed, np.zeros((layout.n_columns,) * 2, np.float32))
-        if layout.with_sums:
+        if layout.with_sums:  # an indicator is its own square
             for column, kind in enumerate(layout.kinds):
                 if kind is ColumnKind.INDICATOR:
                     second[column, column] = noise[column]
@@ -169,6 +172,7 @@ class _Simulation:
         mean = self._mean
 
         def times(vector: NDArray[np.float32]) -> NDArray[np.float32]:
+            # (E - nu mu^T - mu nu^T) v
             product: NDArray[np.float32] = second @ vector
             if mean is not None:
                 product -= noise * (mean @ vector) + mean * (noise @ vector)
@@ -191,6 +195,7 @@ def entry_noise(
     the other parameters are as for `noise_edge`. A mean's noise is this value over the weight of
     sums.
     """
+    # Variances of independent noises add up.
     many = len(owner_rows) if mechanisms is None else mechanisms
     return float(deviation * np.sqrt(many) / (4**layout.resolution_bits * sum(owner_rows)))
 
@@ -199,6 +204,7 @@ def _quantile(largest: NDArray[np.float64]) -> float:
     if 1 < len(largest) < _FEW_DRAWS:
         from scipy.special import ndtri
 
+        # Too few draws for an order statistic: the quantile of the normal law fitted to them.
         spread = float(largest.std(ddof=1))
         return float(largest.mean()) + float(ndtri(QUANTILE)) * spread
     return float(np.quantile(largest, QUANTILE))

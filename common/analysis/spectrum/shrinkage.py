@@ -42,13 +42,15 @@ def shrink(
     """
     p = len(eigenvalues)
     trace = float(eigenvalues.sum())
-    if trace <= 0:
+    if trace <= 0:  # no level s fits
         return np.maximum(eigenvalues, 0.0)
     leading = np.maximum(eigenvalues[:count], 0.0)
+    # eta(y); 0 below the edge.
     leading = np.sqrt(np.maximum(leading**2 - noise_edge**2, 0.0))
-    if leading.sum() >= trace:
+    if leading.sum() >= trace:  # nothing is left for the rest: s = 0, and eta is scaled to T
         return np.concatenate([leading * (trace / leading.sum()), np.zeros(p - count)])
     # The level rises as fewer kept ones exceed it: take the first level that they do exceed.
+    # With n kept ones above s: sum of the first n eta + (p - n) s = T.
     above = np.arange(count, -1, -1)
     sums = np.concatenate([[0.0], np.cumsum(leading)])
     levels = (trace - sums[above]) / (p - above)

@@ -92,6 +92,7 @@ class GramSum:
 
     def _added(self, rows: NDArray[np.float32]) -> bool:
         """Add the rows. Return False if they are too many for an exact product in float32."""
+        # Float64 sums of integers are exact up to 2^53: rows * largest bounds each of them.
         if (self._n_rows + len(rows)) * self._largest > _DOUBLE:
             self._spill()
         if self._height:
@@ -101,11 +102,12 @@ class GramSum:
             else:
                 products, sums = self._single.multiply(rows)
                 most = float(products.diagonal().max(initial=0.0))
+            # (1): no partial sum exceeds the diagonal's largest number. NaN fails the test, too.
             if not most < _SINGLE:
                 fewer = min(self._height, len(rows)) // 2
                 self._height = fewer if fewer >= self._least_rows else 0
                 return False
-            if most < _SINGLE / 4:
+            if most < _SINGLE / 4:  # twice as many rows like these would pass with room
                 self._height = min(2 * self._height, self._most_rows)
         else:
             products, sums = self._multiply_double(rows.astype(np.float64))

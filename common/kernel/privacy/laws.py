@@ -173,11 +173,11 @@ class NoiseLaw(ABC):
     # Exact probabilities.
 
     @abstractmethod
-    def below(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
+    def cdf(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return ``P(noise <= x)``, elementwise."""
 
     @abstractmethod
-    def nats(self, x: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:
+    def neg_log_pmf(self, x: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:
         """Return ``-ln P(noise = x)``, elementwise."""
 
     # Its limit at large widths, for simulations: draws of these methods protect nothing.
@@ -194,8 +194,8 @@ class NoiseLaw(ABC):
 
     @staticmethod
     @abstractmethod
-    def tail(deviations: NDArray[np.float64], n: int) -> NDArray[np.float64]:
-        """Return the chance that a sum of n noises is at least ``deviations`` from 0."""
+    def tail_probability(deviations: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+        """Return ``P(|sum of n noises| >= x)``, x in standard deviations of the sum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,14 +292,14 @@ class LaplaceLaw(NoiseLaw):
         """Return None: a share alone is often 0 and protects nothing."""
 
     @override
-    def below(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
+    def cdf(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
         q = exp(-1.0 / self.scale)
         left = np.exp(-np.maximum(-x, 0) / self.scale) / (1 + q)
         right = 1.0 - np.exp(-(np.maximum(x, -1) + 1.0) / self.scale) / (1 + q)
         return np.where(x < 0, left, right)
 
     @override
-    def nats(self, x: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:
+    def neg_log_pmf(self, x: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:
         q = exp(-1.0 / self.scale)
         nats: NDArray[np.float64] = np.abs(x) / self.scale - log((1 - q) / (1 + q))
         return nats
@@ -318,7 +318,7 @@ class LaplaceLaw(NoiseLaw):
 
     @staticmethod
     @override
-    def tail(deviations: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+    def tail_probability(deviations: NDArray[np.float64], n: int) -> NDArray[np.float64]:
         from scipy.special import gammaincc
 
         x, tail = deviations * np.sqrt(2 * n), np.zeros_like(deviations)
@@ -414,7 +414,7 @@ class GaussianLaw(NoiseLaw):
         return PrivacyCost(Decimal(0), rho.quantize(_DECIMALS, context=_ROUNDED_UP))
 
     @override
-    def below(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
+    def cdf(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
         if self.variance > _LARGEST_TABLE:
             # The midpoint rule on exp(-x^2/(2 sigma^2)) errs by less than 1/(24 sigma^2).
             from scipy.special import ndtr
@@ -422,11 +422,11 @@ class GaussianLaw(NoiseLaw):
             near: NDArray[np.float64] = ndtr((x.astype(np.float64) + 0.5) / self.width)
             return near
         table, reach = _cumulated(self.variance)
-        below: NDArray[np.float64] = table[np.clip(x + reach + 1, 0, len(table) - 1)]
-        return below
+        cdf: NDArray[np.float64] = table[np.clip(x + reach + 1, 0, len(table) - 1)]
+        return cdf
 
     @override
-    def nats(self, x: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:
+    def neg_log_pmf(self, x: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:
         # By Poisson summation the weights add up to this times 1 + 2 exp(-2 pi^2 v).
         wide = self.variance > _LARGEST_TABLE
         total = self.width * sqrt(2 * pi) if wide else float(_weights(self.variance).sum())
@@ -445,7 +445,7 @@ class GaussianLaw(NoiseLaw):
 
     @staticmethod
     @override
-    def tail(deviations: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+    def tail_probability(deviations: NDArray[np.float64], n: int) -> NDArray[np.float64]:
         from scipy.special import ndtr
 
         tail: NDArray[np.float64] = 2 * ndtr(-deviations)

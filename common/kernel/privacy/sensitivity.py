@@ -265,9 +265,9 @@ def real_l1(shape: Shape) -> Fraction:
         return 2 * shape.table_weight * shape.n_tables
     if isinstance(shape, BallShape):
         return _ball_l1_with_sums(shape) if shape.with_sums else _ball_l1(shape.n_columns)
-    if shape.n_categoricals == 0 and shape.n_numeric > 0:
+    if shape.n_categoricals == 0 and shape.n_numeric > 0:  # c = 0: corners are too few
         box = _largest_of_scalars(shape)
-    else:
+    else:  # (2), (5): a pair of scalars counts 1/2, a scalar beside a changed categorical 1
         box = _largest_corner(
             shape,
             pair=Fraction(1, 2),
@@ -285,7 +285,7 @@ def real_l2_squared(shape: Shape) -> Fraction:
         return 2 * shape.table_weight**2 * shape.n_tables
     weight = shape.sum_weight**2
     if isinstance(shape, BallShape):
-        z = -min(weight / 2, Fraction(1))
+        z = -min(weight / 2, Fraction(1))  # (8); without sums (7)
         return 2 - 2 * z**2 + 2 * weight * (1 - z) if shape.with_sums else Fraction(2)
     box = _largest_corner(
         shape,
@@ -295,7 +295,7 @@ def real_l2_squared(shape: Shape) -> Fraction:
         target=shape.target_weight**2,
     )
     if shape.n_scalars == shape.n_numeric == 1 and shape.n_categoricals == 0:
-        box += max(Fraction(0), (1 - 4 * weight) / 16)
+        box += max(Fraction(0), (1 - 4 * weight) / 16)  # a single numeric column, w < 1/2
     return box + 2 * _count_weights(shape, power=2)
 
 
@@ -311,11 +311,14 @@ def _largest_corner(
     """Maximum of (2), (3) or (5) over r and t; a concave parabola in r_0 for the others fixed."""
     (Q0, _, c0), (Q1, _, c1) = shape.other_counts, shape.target_counts
     largest = Fraction(0)
+    # By r_0, (5) is fixed + slope r_0 - pair r_0^2, largest beside its summit.
     for r1, t1, t0 in product(range(Q1 + 1), range(c1 + 1), range(c0 + 1)):
         slope = pair * (Q0 + target * (Q1 - 2 * r1)) + (c0 - t0) + target * (c1 - t1) + weight
         summit = floor(slope / (2 * pair))
+        # Pairs of categoricals of which one changes: two others, two targets, one of each.
         apart = comb(c0, 2) - comb(c0 - t0, 2)
         apart += target * (comb(c1, 2) - comb(c1 - t1, 2) + c0 * c1 - (c0 - t0) * (c1 - t1))
+        # The lines of (5), each without its part in r_0.
         fixed = (
             pair * target * r1 * (Q1 - r1 + Q0)
             + beside_changed * (t0 * (Q0 + target * Q1) + target * t1 * (Q0 + Q1))
@@ -336,7 +339,7 @@ def _largest_of_scalars(shape: BoxShape) -> Fraction:
     only where one of these comes that near to the largest.
     """
     (Q0, q0, _), (Q1, q1, _) = shape.other_counts, shape.target_counts
-    last = Q0 - q0
+    last = Q0 - q0  # s_0 counts the binaries among the others
     ends = [_Scalars(shape, flipped_targets=flipped, free=0).largest for flipped in range(Q1 + 1)]
     summits = [_summit(values, last) for values in ends]
     largest = max(values(summit) for values, summit in zip(ends, summits, strict=True))
@@ -371,9 +374,10 @@ def _summit(values: Callable[[int], Fraction], last: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Scalars:
-    """L1 of scalars alone, by s_0, beta_0 and beta_1, for some flipped targets.
+    """L1 change of scalars alone, c = 0, as a function of s_0, beta_0 and beta_1.
 
-    ``free`` is 1 if one more target, a numeric, moves by beta_1; else 0.
+    ``flipped_targets`` targets move by 1. ``free`` is 1 if one more, a numeric, moves by beta_1;
+    else 0.
     """
 
     shape: BoxShape
@@ -382,6 +386,7 @@ class _Scalars:
 
     def value(self, s0: int, b0: Fraction, b1: Fraction) -> Fraction:
         """Sum of absolute changes."""
+        # (1) with t = c = 0, over others and targets apart, and omega on pairs with a target.
         (Q0, q0, _), (Q1, _, _) = self.shape.other_counts, self.shape.target_counts
         B0, B1 = s0 + q0 * b0, self.flipped_targets + self.free * b1
         squares0, squares1 = q0 * b0 * (1 - b0), self.free * b1 * (1 - b1)
@@ -396,12 +401,14 @@ class _Scalars:
         It is on the border: the module's docstring proves it.
         """
         zero, half, one = Fraction(0), Fraction(1, 2), Fraction(1)
+        # A b0^2 + B b1^2 + C b0 b1 + D b0 + E b1 + G from six of its values, exactly.
         G, D1, E1 = (self.value(s0, *at) for at in ((zero, zero), (one, zero), (zero, one)))
         A = 2 * (G + D1) - 4 * self.value(s0, half, zero)
         B = 2 * (G + E1) - 4 * self.value(s0, zero, half)
         D, E = D1 - G - A, E1 - G - B
         C = self.value(s0, one, one) - A - B - D - E - G
         points = [(b0, b1) for b0 in (zero, one) for b1 in (zero, one)]
+        # On a side the quadratic has one variable, and its summit is where the derivative is 0.
         if A < 0:
             points += [(-(D + C * b1) / (2 * A), b1) for b1 in (zero, one)]
         if B < 0:
@@ -422,6 +429,7 @@ def _ball_l1_with_sums(shape: BallShape) -> Fraction:
     """Equation (8); any s is valid, this one is the minimiser up to rounding."""
     d = shape.n_columns
     a, b = Fraction(d * (d + 3), 4), shape.sum_weight**2 * d / 2
+    # The derivative of (1 + s)^2 (a + b/s) is 0 where 2 a s^2 + b s - b = 0.
     s = (_square_root_up(b * b + 8 * a * b) - b) / (4 * a)
     return _square_root_up(2 * (1 + s) ** 2 * (a + b / s))
 

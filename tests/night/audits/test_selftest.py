@@ -124,10 +124,10 @@ def test_a_planted_bug_is_found_by_the_check_that_is_meant_for_it(
 @pytest.mark.parametrize("law", [LaplaceLaw(1), LaplaceLaw(40), GaussianLaw(1), GaussianLaw(900)])
 def test_the_exact_laws_are_those_of_the_samplers(law: NoiseLaw) -> None:
     grid = np.arange(-400, 401)
-    steps = np.diff(law.below(np.arange(-401, 401)))
+    steps = np.diff(law.cdf(np.arange(-401, 401)))
     assert steps.sum() == pytest.approx(1, abs=1e-4)
     likely = steps > 1e-9
-    np.testing.assert_allclose(np.exp(-law.nats(grid[likely])), steps[likely], rtol=1e-5)
+    np.testing.assert_allclose(np.exp(-law.neg_log_pmf(grid[likely])), steps[likely], rtol=1e-5)
     assert centred(law, grid) @ steps == pytest.approx(0, abs=1e-9)
     noise = law.draw(5_000, entropy=SeededEntropy(5))
     assert dkw(noise, law) < dkw_limit(5_000, 1e-6) < dkw(noise + 1 + int(law.width) // 4, law)

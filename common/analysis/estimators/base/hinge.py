@@ -78,7 +78,7 @@ def solve_hinge(signed: NDArray[np.float64], *, C: float, gap: float) -> Solutio
     ``signed`` is ``z``, shape (n_rows, D), n_rows >= 1, and is not changed; ``C`` is above 0. Raise
     `SettingError` if float64 cannot certify so small a gap.
     """
-    Z = np.sqrt(C) * signed
+    Z = np.sqrt(C) * signed  # with P and D divided by C, the program is that of C = 1
     n = len(Z)
     a, u = np.full(n, 0.5), np.full(n, 0.5)
     slope = Z @ (Z.T @ a) - 1.0
@@ -109,6 +109,7 @@ def rounding_error(D: int, n_rows: int, *, sizes: float, squared: float, apart: 
     a``.
     """
     u, L = float(np.finfo(np.float64).eps) / 2.0, math.ceil(math.log2(n_rows))
+    # The head's table, by S, n and |w|^2, with some units for second order; then |e|^2 / 2 in full.
     first = (D + 2 * L + 72) * sizes + (D + 2 * L + 8) * n_rows + (D + 8) * squared
     return u * first + (u * (_BLOCK_ROWS + L + 1) * apart) ** 2
 
@@ -121,6 +122,7 @@ def _certified(Z: NDArray[np.float64], a: NDArray[np.float64]) -> Solution:
     sizes = np.abs(Z)
     squared = float(w @ w)
     loss = float(_sum_in_pairs(np.maximum(0.0, 1.0 - Z @ w)))
+    # (4): its computed part, and a bound on what it lost.
     rounding = rounding_error(
         D,
         n,
@@ -160,23 +162,28 @@ def _step(
     ``u = 1 - a`` is updated separately, because the difference loses its digits if a is near 1.
     """
     residual = Z @ (Z.T @ a) - 1.0 - s + t  # zero up to rounding
+    # The head's system by Woodbury's identity: theta is diag(s/a + t/u)^-1, factor is D x D.
     theta = 1.0 / (s / a + t / u)
     factor = linalg.cho_factor(np.eye(Z.shape[1]) + (Z.T * theta) @ Z, overwrite_a=True)
 
     def direction(
         lower: NDArray[np.float64], upper: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        # lower and upper: what the products s a and t u still have to change by.
         right = lower / a - upper / u - residual
         moved = linalg.cho_solve(factor, Z.T @ (theta * right))
         da = theta * (right - Z @ moved)
         return da, (lower - s * da) / a, (upper + t * da) / u
 
+    # Mehrotra's predictor aims at products of 0.
     da, ds, dt = direction(-s * a, -t * u)
     length = _length(a, u, s, t, da, ds, dt)
     mu = float(s @ a + t @ u) / (2 * len(a))
     after = float((s + length * ds) @ (a + length * da) + (t + length * dt) @ (u - length * da)) / (
         2 * len(a)
     )
+    # His corrector aims at products of `centre`: the less, the further the predictor came. It also
+    # takes out the products of changes that the linear system leaves out.
     centre = mu * (after / mu) ** 3
     da, ds, dt = direction(centre - s * a - da * ds, centre - t * u + da * dt)
     length = _length(a, u, s, t, da, ds, dt)

@@ -223,6 +223,7 @@ def weights_on_grid(
         raise DataError(
             f"a row is longer than the {plan.radius:.6g} that the noise is calibrated for"
         )
+    # The solver's w is within tau of w*, by (3) of `hinge`.
     gap = _largest_gap(plan, n_rows=len(rows))
     exact = [solve_hinge(sign[:, None] * rows, C=plan.C, gap=gap).weights for sign in signs.T]
     grid: NDArray[np.int64] = np.rint(np.concatenate(exact) / plan.step).astype(np.int64)
@@ -253,6 +254,7 @@ def require_certifiable(plan: WeightPlan, *, n_rows: int) -> None:
 
 def _largest_gap(plan: WeightPlan, *, n_rows: int) -> float:
     """Gap that the solver must certify so that grid weights are within tau of the minimiser."""
+    # |w|, and with it what scaling and rounding to the grid lose of tau; then the gap tau^2 / 2.
     tau = plan.solver_tolerance * plan.change
     C, r = plan.C, plan.radius
     longest = min(C * n_rows * r, math.sqrt(2.0 * C * n_rows)) + tau
@@ -263,6 +265,7 @@ def _largest_gap(plan: WeightPlan, *, n_rows: int) -> float:
 def weight_sensitivity(D: int, *, n_machines: int, solver_tolerance: float) -> Sensitivity:
     """Return (2) in steps of the grid, for K machines of D weights, rounded up."""
     tolerance = Fraction(check_share("solver_tolerance", solver_tolerance))
+    # D2 of (2) over h, with s = _STEPS h; then over K machines.
     one = _STEPS * (1 + 2 * tolerance) + _square_root_up(Fraction(D))
     return Sensitivity(
         l1=math.ceil(n_machines * _square_root_up(Fraction(D)) * one),

@@ -51,7 +51,7 @@ def is_below_exp(
     """
     while True:
         bound = enclose_exp(numerator, denominator, bits=bits)
-        if prefix + 1 <= bound.lower:
+        if prefix + 1 <= bound.lower:  # U lies below (prefix + 1) / 2^bits
             return True
         if prefix >= bound.upper:
             return False
@@ -67,6 +67,7 @@ def enclose_exp(numerator: int, denominator: int, *, bits: int) -> Enclosure:
     """
     if numerator == 0:
         return Enclosure(1 << bits, 1 << bits)
+    # x < 2^(1 + difference of the lengths), so that x / 2^halvings is at most one.
     halvings = max(0, numerator.bit_length() - denominator.bit_length() + 1)
     # A squaring doubles the relative error; the series has fewer terms than it has digits.
     guard = halvings + bits.bit_length() + 16
@@ -100,12 +101,12 @@ def _alternating_series(numerator: int, denominator: int, *, precision: int) -> 
     lower = upper = 0
     index = 0
     while term.lower > 0:
-        if index % 2 == 0:
+        if index % 2 == 0:  # a term that is subtracted swaps its bounds
             lower, upper = lower + term.lower, upper + term.upper
         else:
             lower, upper = lower - term.upper, upper - term.lower
         index += 1
-        divisor = denominator * index
+        divisor = denominator * index  # x^i / i! from the term before it
         term = Enclosure(
             term.lower * numerator // divisor, ceil_divide(term.upper * numerator, divisor)
         )

@@ -56,7 +56,7 @@ def enclose_cell_ends(
     width = 1 << shift
     ratio = enclose_exp(law.increase(0, width), law.denominator, bits=precision)
     shrinkage = enclose_exp(2 * law.quadratic * width * width, law.denominator, bits=precision)
-    weight = Enclosure(one, one)
+    weight = Enclosure(one, one)  # exp(-phi(0)); each turn multiplies by the ratio of its cell
     total = Enclosure(0, 0)
     totals = []
     while weight.upper >> (_GUARD_BITS - _TAIL_BITS):
@@ -64,7 +64,9 @@ def enclose_cell_ends(
         totals.append(total)
         weight = multiply(weight, ratio, precision=precision)
         ratio = multiply(ratio, shrinkage, precision=precision)
+    # The geometric series of all cells from here on, rounded up.
     left_out = ceil_divide(weight.upper << precision, one - ratio.upper)
+    # Outwards: a lower bound divides by the largest possible sum of weights, an upper by the least.
     largest = total.upper + left_out
     smallest = total.lower
     return (

@@ -98,11 +98,14 @@ class RejectionEnvelope:
 
     def cells(self, words: NDArray[np.uint32], *, entropy: EntropySource) -> NDArray[np.int64]:
         """Return the cell, (size,), of each uniform number, given its first 32 bits."""
+        # Shortcut 1.
         cells: NDArray[np.int64] = self.table[words >> (_WORD_BITS - _TABLE_BITS)].astype(np.int64)
         still_open = np.flatnonzero(cells == _OPEN)
+        # Shortcut 2: every end before this place is at or below U; certain if its own is above U.
         places = np.searchsorted(self.upper, words[still_open], side="right")
         certain = words[still_open] < self.lower[places]
         cells[still_open[certain]] = places[certain]
+        # Shortcut 5.
         for index in still_open[~certain]:
             cells[index] = self._settle_cell(int(words[index]), entropy=entropy)
         return cells
@@ -116,15 +119,18 @@ class RejectionEnvelope:
         entropy: EntropySource,
     ) -> NDArray[np.bool_]:
         """Return a mask, (size,), of the draws to keep, given 32 bits of a uniform number each."""
+        # Shortcut 3; "clip" sends a cell beyond the tables to the extra 0, which leaves it open.
         accepted = words < self.safe.take(cells, mode="clip")
         unsafe = np.flatnonzero(~accepted)
         exponents = self._exponents(cells[unsafe], offsets[unsafe])
         values = _exponentials(np.minimum(exponents, _LARGEST_FLOAT_EXPONENT))
+        # Shortcut 4: U lies in [ends, ends + 2^-32); all of it must be on one side of the margin.
         ends = np.ldexp(words[unsafe].astype(np.float64), -_WORD_BITS)
         above = ends >= values + _MARGIN
         below = ends + 2.0**-_WORD_BITS <= values - _MARGIN
         certain = (above | below) & (exponents <= _LARGEST_FLOAT_EXPONENT)
         accepted[unsafe] = below
+        # Shortcut 5; is_below_exp draws the further bits.
         for index in unsafe[~certain]:
             accepted[index] = is_below_exp(
                 int(words[index]),
@@ -148,6 +154,7 @@ class RejectionEnvelope:
         self, cells: NDArray[np.int64], offsets: NDArray[np.uint64]
     ) -> NDArray[np.float64]:
         """Evaluate the exponent of (1); see "The margin" above for its error."""
+        # k h; then l + q (2 k h + r).
         starts = np.ldexp(cells.astype(np.float64), self.shift)
         steps = offsets.astype(np.float64)
         slopes = self.law.linear + self.law.quadratic * (2.0 * starts + steps)
@@ -165,11 +172,13 @@ def build_envelope(law: LogConcaveLaw, shift: int) -> RejectionEnvelope:
     lower = np.array([*ends[0], 0], dtype=np.int64)
     upper = np.array(ends[1], dtype=np.int64)
 
+    # Shortcut 1: a bucket holds the words with the same first 16 bits; all must end in one cell.
     buckets = np.arange(1 << _TABLE_BITS, dtype=np.int64) << (_WORD_BITS - _TABLE_BITS)
     places = np.searchsorted(upper, buckets, side="right")
     certain = buckets + (1 << (_WORD_BITS - _TABLE_BITS)) <= lower[places]
     table = np.where(certain, places, _OPEN).astype(np.int16)
 
+    # Shortcut 3: (1) grows with r, so the last offset has the largest exponent of the cell.
     widest = (1 << shift) - 1
     safe = [
         _safe_below(law.increase(cell << shift, widest), law.denominator)

@@ -167,10 +167,12 @@ def _draw_block(
     while filled < count:
         cells, offsets, accepted, _ = propose_magnitudes(histogram, count - filled, entropy=entropy)
         cells, offsets = cells[accepted], offsets[accepted]
+        # g of (2), modulo 2^64.
         left[filled : filled + cells.size] = (
             cells.astype(np.uint64) << np.uint64(histogram.shift)
         ) + offsets
         for index in np.flatnonzero(cells >> (64 - histogram.shift)):
+            # A g beyond 64 bits, in Python integers: what wrapped above is overwritten.
             total = (int(cells[index]) << histogram.shift) + int(offsets[index])
             rest, share = _begin_share(total, honest, entropy=entropy)
             left[filled + index], shares[filled + index] = rest, share % 2**64
@@ -183,7 +185,7 @@ def _begin_share(total: int, honest: int, *, entropy: EntropySource) -> tuple[in
     """Take cycles from any total until the rest fits 64 bits; return the rest and the share."""
     share = 0
     while total >> 64:
-        rest = _uniform_below(total, entropy=entropy)
+        rest = _uniform_below(total, entropy=entropy)  # n - L, uniform on 0 ... n - 1
         owner = _uniform_below(honest, entropy=entropy)
         share += (total - rest) * ((owner == 0) - (owner == 1))
         total = rest
@@ -207,6 +209,7 @@ def _finish_shares(
     entropy: EntropySource,
 ) -> None:
     """Take all cycles from `left`, (count,), and add what is given to `shares`, (count,)."""
+    # The narrowest words that hold n: a length costs as few bytes as n asks for.
     _take_cycles(np.uint64, left, shares, honest, least=2**32, entropy=entropy)
     _take_cycles(np.uint32, left, shares, honest, least=2**16, entropy=entropy)
     _take_cycles(np.uint16, left, shares, honest, least=1, entropy=entropy)
@@ -249,15 +252,17 @@ def _next_cycle(
     """
     # A rest of 0 counts as 1 here: both its remainder and its length are 0.
     bound = np.maximum(rest, 1)
-    left = words % bound
+    left = words % bound  # n - L
     # The round of n words that w is in begins at w - (w mod n). It is complete up to 2^bits - n.
     refused = np.flatnonzero(words - left > np.negative(bound))
     left[refused] = rest[refused]
+    # Owner 1 has the first words_an_owner of the 16-bit words, owner 2 the next as many.
     words_an_owner = (1 << _OWNER_BITS) // honest
     if words_an_owner * honest < 1 << _OWNER_BITS:
         refused = np.flatnonzero(owners >= words_an_owner * honest)
         left[refused] = rest[refused]
     first = owners < words_an_owner
+    # Modulo 2^16: words of owner 1 wrap to large numbers.
     second = (owners - np.uint16(words_an_owner)) < words_an_owner
     signs = first.view(np.int8) - second.view(np.int8)
     return left, (rest - left).astype(np.int64) * signs

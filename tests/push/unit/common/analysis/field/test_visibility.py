@@ -69,7 +69,7 @@ def _release(
 
 def _tail(laplace_noises: int | None) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
     law = GaussianLaw if laplace_noises is None else LaplaceLaw
-    return partial(law.tail, n=laplace_noises or 1)
+    return partial(law.tail_probability, n=laplace_noises or 1)
 
 
 def _judge(
@@ -82,7 +82,9 @@ def _judge(
         schema, mean=mean, second=second, histograms=[None] * len(groups), entry_noise=noise
     )
     scales = coupling_scales(targets, groups)
-    return find_visible(targets, scales, groups, n_rows=N_ROWS, tail=_tail(laplace_noises))
+    return find_visible(
+        targets, scales, groups, n_rows=N_ROWS, tail_probability=_tail(laplace_noises)
+    )
 
 
 @pytest.mark.parametrize(("noise", "laplace_noises"), [(0.0004, None), (0.0004, 1), (0.01, 3)])
@@ -149,7 +151,11 @@ def test_the_noise_of_a_correlation_is_that_of_the_pair_in_the_middle() -> None:
         entry_noise=noise,
     )
     found = find_visible(
-        targets, coupling_scales(targets, groups), groups, n_rows=N_ROWS, tail=_tail(None)
+        targets,
+        coupling_scales(targets, groups),
+        groups,
+        n_rows=N_ROWS,
+        tail_probability=_tail(None),
     )
     np.testing.assert_allclose(found.noise, 4 * noise, rtol=1e-6)
     assert not found.above.any()

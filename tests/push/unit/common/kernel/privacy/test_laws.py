@@ -38,10 +38,10 @@ def masses(law: NoiseLaw) -> NDArray[np.float64]:
 @pytest.mark.parametrize("law", [LaplaceLaw(1), LaplaceLaw(40), GaussianLaw(1), GaussianLaw(900)])
 def test_what_is_known_of_a_law_exactly_is_its_definition(law: NoiseLaw) -> None:
     mass = masses(law)
-    np.testing.assert_allclose(law.below(REACH), mass.cumsum(), rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(law.cdf(REACH), mass.cumsum(), rtol=1e-9, atol=1e-15)
     near = np.abs(REACH) < 8 * law.width
-    np.testing.assert_allclose(law.nats(REACH[near]), -np.log(mass[near]), rtol=1e-9)
-    assert law.below(np.array([-(10**6), 10**6])).tolist() == [0, 1]
+    np.testing.assert_allclose(law.neg_log_pmf(REACH[near]), -np.log(mass[near]), rtol=1e-9)
+    assert law.cdf(np.array([-(10**6), 10**6])).tolist() == [0, 1]
     assert law.deviation == pytest.approx(sqrt(mass @ REACH**2), rel=0.05 if law.width > 1 else 0.5)
 
 
@@ -49,11 +49,11 @@ def test_a_wide_gaussian_law_is_the_normal_one_to_all_digits_that_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     law, x = GaussianLaw(250_000), np.arange(-7 * 500, 7 * 500, 50)
-    below, nats = law.below(x), law.nats(x)
+    below, nats = law.cdf(x), law.neg_log_pmf(x)
     monkeypatch.setattr("dppca.common.kernel.privacy.laws._LARGEST_TABLE", 1)
-    np.testing.assert_allclose(law.below(x), below, rtol=0, atol=1 / (24 * law.variance))
-    np.testing.assert_allclose(law.nats(x), nats, rtol=1e-12)
-    far = GaussianLaw(2**90).below(np.array([-(2**62), 0, 2**62]))
+    np.testing.assert_allclose(law.cdf(x), below, rtol=0, atol=1 / (24 * law.variance))
+    np.testing.assert_allclose(law.neg_log_pmf(x), nats, rtol=1e-12)
+    far = GaussianLaw(2**90).cdf(np.array([-(2**62), 0, 2**62]))
     assert far.tolist() == pytest.approx([0, 0.5, 1], abs=1e-12)
 
 
@@ -76,9 +76,9 @@ LAPLACE_TAILS: dict[int, Callable[[float], float]] = {
 def test_tails_of_sums_are_those_of_their_densities(n: int) -> None:
     deviations = np.array([0.0, 0.3, 1.0, 2.5, 6.0])
     laplace = [LAPLACE_TAILS[n](x * sqrt(2 * n)) for x in deviations]
-    np.testing.assert_allclose(LaplaceLaw.tail(deviations, n), laplace, rtol=1e-12)
+    np.testing.assert_allclose(LaplaceLaw.tail_probability(deviations, n), laplace, rtol=1e-12)
     gaussian = [erfc(x / sqrt(2)) for x in deviations]
-    np.testing.assert_allclose(GaussianLaw.tail(deviations, n), gaussian, rtol=1e-12)
+    np.testing.assert_allclose(GaussianLaw.tail_probability(deviations, n), gaussian, rtol=1e-12)
 
 
 @pytest.mark.parametrize("law", [LaplaceLaw, GaussianLaw])
@@ -91,7 +91,7 @@ def test_simulated_noise_has_the_width_1_and_its_sums_the_tails(
     scale = law.unit_deviation * sqrt(n)
 
     def inside(x: NDArray[np.float64]) -> NDArray[np.float64]:
-        return (1 + np.sign(x) * (1 - law.tail(np.abs(x) / scale, n))) / 2
+        return (1 + np.sign(x) * (1 - law.tail_probability(np.abs(x) / scale, n))) / 2
 
     for drawn in (law.standard((20_000, n), rng).sum(axis=1), law.standard_sum(n, 20_000, rng)):
         assert drawn.shape == (20_000,)
