@@ -39,8 +39,9 @@ schema, which is in [json-output.schema.json](json-output.schema.json).
 With `--json` a command prints one JSON document to standard output: what its section says or, where
 it fails, an [error](#error). Keys may be added in a later version; none changes its meaning. A
 decimal is text, because an amount of privacy is an exact number; so is a whole number from 2^53 on.
-A path is written as it was given, or below the site's folder. "Optional" says that a key is left
-out where it does not apply; a value that is not known is `null`.
+A path is written as it was given, or below the site's folder. A value that is not known or does not
+apply is `null`; "optional" keys, which may be left out, are those of a ledger's entries, and
+`command` in a document within another.
 
 """
 _KINDS = {each.__metadata__[0] for each in (DecimalText, DigestText, TimeText, PathText)}  # type: ignore[attr-defined]
@@ -222,11 +223,10 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _hint(hints: Mapping[str, Any], key: Key) -> Any:
-    """Type of a dataclass's key; of one that may be left out, `NotRequired`, without None."""
+    """Type of a dataclass's key."""
     if key.derived is not None:
         return typing.get_type_hints(key.derived, include_extras=True)["return"]
-    hint = hints[key.attribute]
-    return typing.NotRequired[typing.get_args(hint)[0]] if key.optional else hint
+    return hints[key.attribute]
 
 
 @functools.cache

@@ -45,19 +45,22 @@ def export(folder: Path, output: Path | None, *, as_json: bool) -> None:
     site = load_site(folder)
     archive = read_archive(site.ledger)
     entries = tools.exported(archive.rows)
-    short: ExportDocument = {
+    document: ExportDocument = {
         "command": "budget export",
         "owner": site.name,
         "entries": len(entries),
         "head": archive.history.head.hex(),
+        "chain": entries,
+        "output": None,
     }
-    document: ExportDocument = {**short, "chain": entries}
+    table = tools.as_csv(entries)
     if output is None:
-        emit(document, tools.as_csv(entries).rstrip("\n"), as_json=as_json)
+        emit(document, table.rstrip("\n"), as_json=as_json)
         return
-    text = tools.as_csv(entries) if output.suffix == ".csv" else json.dumps(document, indent=1)
-    save(output, text.encode())
-    short["output"] = str(output)
+    # The file is as in 0.1.0, without the key of its own place.
+    written = {name: value for name, value in document.items() if name != "output"}
+    save(output, (table if output.suffix == ".csv" else json.dumps(written, indent=1)).encode())
+    short: ExportDocument = {**document, "chain": None, "output": str(output)}
     emit(short, export_text(short), as_json=as_json)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated, Literal, NotRequired
+from typing import Annotated, Literal
 
 from dppca.common.kernel.documents.amounts import decimal_text, left_text, spent_text
 from dppca.common.kernel.documents.tables import text_table
@@ -133,8 +133,8 @@ class ExportDocument(Document):
     owner: Annotated[str, "name of this site"]
     entries: Annotated[int, "number of entries"]
     head: Annotated[DigestText, "SHA-256 of the last entry"]
-    chain: NotRequired[Annotated[list[LedgerEntry], "the entries; without `--output`"]]
-    output: NotRequired[Annotated[PathText, "file that holds them; with `--output`"]]
+    chain: Annotated[list[LedgerEntry] | None, "the entries; null with `--output`"]
+    output: Annotated[PathText | None, "file that holds them; null without `--output`"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

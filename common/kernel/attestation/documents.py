@@ -57,12 +57,16 @@ class Verification:
     ]
     mechanism: Annotated[ProvedMechanism | SumMechanism, "noise of every contribution"]
     countersigned_by: Annotated[str, "name of the curator"]
-    if_more_collude: Annotated[Collusion, "what is left; of `trust: aggregate`"] | None
-    opened_by: Annotated[tuple[str, ...], "openers of the masked sum; of `trust: aggregate`"] | None
-    added_up: Annotated[bool, "whether the sum was added up again; of components"] | None = None
-    form: Annotated[str, "`coded` or `decoded`; of synthetic rows"] | None = None
-    rows: Annotated[int, "number of rows; of synthetic rows"] | None = None
-    model: Annotated[ProvedModel, "the model; of a model"] | None = None
+    if_more_collude: Annotated[Collusion | None, "of `trust: aggregate`, what is left; else null"]
+    opened_by: Annotated[
+        tuple[str, ...] | None, "of `trust: aggregate`, openers of the masked sum; else null"
+    ]
+    added_up: Annotated[
+        bool | None, "of components, whether the sum was added up again; else null"
+    ] = None
+    form: Annotated[str | None, "of synthetic rows, `coded` or `decoded`; else null"] = None
+    rows: Annotated[int | None, "of synthetic rows, their number; else null"] = None
+    model: Annotated[ProvedModel | None, "of a model, what it is; else null"] = None
     certificates: Annotated[tuple[MetCertificate, ...], "certificates whose keys signed"]
     acknowledged: Annotated[
         tuple[Acknowledged, ...], "acknowledgements that the result agrees with"

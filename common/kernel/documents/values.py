@@ -2,9 +2,8 @@
 
 A document is a dataclass that `to_document` writes by its `keys`, or a ``TypedDict``: the
 dictionary that is written. Each key has its meaning as the last text of its ``Annotated`` type; a
-text before it names the kind of value. A field of type ``Annotated[...] | None`` has a key only
-where it is not None. From all this, ``tools.json_reference`` makes the page of keys and the JSON
-Schema.
+text before it names the kind of value. A value that is absent is ``null``: no key is left out. From
+all this, ``tools.json_reference`` makes the page of keys and the JSON Schema.
 """
 
 from __future__ import annotations
@@ -17,16 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from typing import (
-    Annotated,
-    Any,
-    NamedTuple,
-    TypedDict,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, NamedTuple, TypedDict, get_origin, get_type_hints
 
 from dppca.common.kernel.documents.amounts import decimal_text, whole
 
@@ -41,11 +31,10 @@ class JsonBytes(bytes):
 
 
 class Key(NamedTuple):
-    """A key's attribute, its function if it is a property, and whether None leaves the key out."""
+    """A key's attribute, and its function if it is a property."""
 
     attribute: str
     derived: Callable[..., Any] | None = None
-    optional: bool = False
 
 
 @cache
@@ -62,13 +51,7 @@ def keys(kind: type[Any]) -> dict[str, Key]:
         and value.fget is not None
         and _is_described(get_type_hints(value.fget, include_extras=True).get("return"))
     }
-    types = get_type_hints(kind, include_extras=True)
-    own = {
-        each.metadata.get("key", each.name): Key(
-            each.name, optional=_is_left_out_where_none(types[each.name])
-        )
-        for each in fields(kind)
-    }
+    own = {each.metadata.get("key", each.name): Key(each.name) for each in fields(kind)}
     return {**own, **derived}
 
 
@@ -76,18 +59,12 @@ def _is_described(kind: Any) -> bool:
     return get_origin(kind) is Annotated
 
 
-def _is_left_out_where_none(kind: Any) -> bool:
-    return get_origin(kind) is Union and any(map(_is_described, get_args(kind)))
-
-
 def to_document(value: Any) -> Any:
     """JSON of a value: a dataclass by `keys`, times in ISO 8601, numbers exact, bytes in hex."""
     kind = type(value)
     if is_dataclass(kind):
         return {
-            name: to_document(found)
-            for name, key in keys(kind).items()
-            if (found := getattr(value, key.attribute)) is not None or not key.optional
+            name: to_document(getattr(value, key.attribute)) for name, key in keys(kind).items()
         }
     if isinstance(value, JsonBytes):
         return json.loads(value)

@@ -21,7 +21,7 @@ class Outer:
     document: JsonBytes
     share: float
     n_rows: Annotated[int, "renamed"] = field(metadata={"key": "rows"})
-    left_out: Annotated[int, "only where there is one"] | None = None
+    absent: Annotated[int | None, "null where there is none"] = None
 
 
 def test_a_value_is_written_field_by_field() -> None:
@@ -35,6 +35,7 @@ def test_a_value_is_written_field_by_field() -> None:
         "document": [1],
         "share": 0.5,
         "rows": 3,
+        "absent": None,
     }
     assert to_document(value) == document
-    assert to_document(replace(value, left_out=0)) == {**document, "left_out": 0}
+    assert to_document(replace(value, absent=0)) == {**document, "absent": 0}
