@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         SpendingWarning,
     )
     from dppca.common.analysis.study_file import study_from_yaml
-    from dppca.common.kernel.attestation.results import Result
     from dppca.common.kernel.privacy.release import calibrate
     from dppca.common.kernel.schema import Binary, Categorical, Date, Numeric, Ordinal, Schema
     from dppca.common.kernel.schema.frames import CodingWarning, decode, encode
@@ -37,8 +36,8 @@ if TYPE_CHECKING:
         UnitBall,
         Variant,
     )
-    from dppca.common.verification.components import Components, UnvouchedWarning, read_result
-    from dppca.common.verification.files import verify_file
+    from dppca.common.verification.components import Components, read_result
+    from dppca.common.verification.files import UnvouchedWarning, verify_file
     from dppca.curator.planning.notebook import plan
     from dppca.deploy.simulation.notebook import Simulation, simulate
 
@@ -65,7 +64,6 @@ __all__ = [
     "PrivBayes",
     "PrivacyWarning",
     "PrivateSVM",
-    "Result",
     "Schema",
     "Simulation",
     "SpendingWarning",
@@ -91,11 +89,11 @@ _ELSEWHERE = {
     "Components": "dppca.common.verification.components",
     "NoiseWarning": "dppca.common.analysis.estimators.base.cautions",
     "PrivacyWarning": "dppca.common.analysis.estimators.base.cautions",
-    "Result": "dppca.common.kernel.attestation.results",
+    "Result": "dppca.common.kernel.attestation.results",  # as in 0.1.0; nothing here returns one
     "Simulation": "dppca.deploy.simulation.notebook",
     "SpendingWarning": "dppca.common.analysis.estimators.base.cautions",
     "Study": "dppca.common.kernel.study",
-    "UnvouchedWarning": "dppca.common.verification.components",
+    "UnvouchedWarning": "dppca.common.verification.files",
     "calibrate": "dppca.common.kernel.privacy.release",
     "decode": "dppca.common.kernel.schema.frames",
     "encode": "dppca.common.kernel.schema.frames",
@@ -112,7 +110,7 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         return version("dppca")
-    if name not in __all__:
+    if name not in __all__ and name not in _ELSEWHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_ELSEWHERE.get(name, "dppca.common.papers")), name)
 

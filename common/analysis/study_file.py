@@ -54,6 +54,9 @@ class StudyFile(Study):
 def study_from_yaml(text: str | Path) -> Study:
     """Read a study file, by its text or its path. ``No`` and ``010`` are labels, not false and 8.
 
+    The ``random_trees`` of a file are drawn and written out as ``tables``. `dppca.Study.from_yaml`
+    reads a file whose trees are written out, and draws none.
+
     Raises
     ------
     StudyError

@@ -427,6 +427,17 @@ class Study(BaseModel):
             raise ValueError("identities, openers, spares and open_by belong to trust: aggregate")
         return self
 
+    @classmethod
+    def from_yaml(cls, text: str | Path) -> "Study":
+        """Read a study file, by its text or its path. ``No`` and ``010`` are labels.
+
+        It must have its trees written out as ``tables``: `dppca.study_from_yaml` also reads a file
+        that asks for ``random_trees``, and writes them out. Raise `StudyError` if it is no study,
+        or cannot be read; the message names every field at fault.
+        """
+        document, text = load_study_file(text)
+        return study_from_mapping(document, text=text)
+
     @property
     def trust(self) -> Trust:
         """Whom owners trust."""

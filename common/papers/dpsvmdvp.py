@@ -30,11 +30,10 @@ from sklearn.svm import SVC
 from sklearn.utils import check_random_state
 
 from dppca.common.analysis.estimators.base.classifier import Classifier, Gamma, resolve_gamma
-from dppca.common.analysis.estimators.base.guarantee import Variant, promise_as_printed
+from dppca.common.analysis.estimators.base.guarantee import promise_as_printed
 from dppca.common.analysis.estimators.base.inputs import make_signs
 from dppca.common.analysis.estimators.base.settings import (
     check_positive,
-    check_variant,
     parse_epsilon,
     refuse_delta,
 )
@@ -55,8 +54,6 @@ class DPSVMDVP(Classifier):
     ----------
     epsilon
         Above 0; there is no default. A delta is refused.
-    variant
-        ``published``: there is no other.
     support
         Support vectors that get noise: ``all`` or ``free``.
     C, gamma
@@ -80,7 +77,6 @@ class DPSVMDVP(Classifier):
 
     epsilon: object = None
     delta: object = None
-    variant: str = "published"
     support: str = "all"
     C: float = 1.0
     gamma: Gamma = "auto"
@@ -88,7 +84,6 @@ class DPSVMDVP(Classifier):
     random_state: Any = None
 
     def _check_settings(self) -> None:
-        check_variant(self.variant, allowed=(Variant.PUBLISHED,))
         parse_epsilon(self.epsilon)
         refuse_delta(self.delta, instead="another method")
         check_positive("C", self.C)

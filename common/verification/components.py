@@ -25,20 +25,20 @@ from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.tables import html_table
 from dppca.common.kernel.errors import ArtefactError
 from dppca.common.kernel.identity.revoked import RevocationList
+from dppca.common.kernel.schema.frames import encode
 from dppca.common.kernel.study import Study
 from dppca.common.shell.packages import require_package
+from dppca.common.verification.files import UnvouchedWarning
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class UnvouchedWarning(UserWarning):
-    """Nobody vouches for a file: it is consistent, and anybody may have made it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Components:
     """Joint components of a study, named as in scikit-learn's PCA; p coded columns, k kept.
+
+    Nothing is fitted here: a study did that. `read` and `dppca.read_result` make one of a file.
 
     Attributes
     ----------
@@ -48,8 +48,9 @@ class Components:
         float64, shape (k,), descending, squared coded units; noise is part of it.
     mean_
         float64, shape (p,), coded units; None for unit-ball rows without sums.
-    feature_names
-        Names of the p columns; a category's indicator is called ``attribute=category``.
+    feature_names_in_
+        Names of the p columns of `components_`, an array of str; a category's indicator is called
+        ``attribute=category``.
     eigenvalues
         float64, shape (p,), descending: the kept ones, and the others.
     noise_edge
@@ -67,13 +68,58 @@ class Components:
     components_: NDArray[np.float64]
     explained_variance_: NDArray[np.float64]
     mean_: NDArray[np.float64] | None
-    feature_names: tuple[str, ...]
+    feature_names_in_: NDArray[np.object_]
     eigenvalues: NDArray[np.float64]
     noise_edge: float
     n_rows: int
     study: Study
     receipt: Mapping[str, Any] | None
     vouched_by: VouchingAuthority | None = None
+
+    @classmethod
+    def read(
+        cls,
+        path: Path | str,
+        *,
+        ca: bytes | None = None,
+        revoked: RevocationList | None = None,
+        study: Study | None = None,
+    ) -> Components:
+        """Read the result file of a study; everything is as in `dppca.read_result`."""
+        return _read(path, KnownParties(ca, revoked=revoked), study)
+
+    @property
+    def n_components_(self) -> int:
+        """Number of kept components, k."""
+        return len(self.components_)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of coded columns, p."""
+        return len(self.feature_names_in_)
+
+    @property
+    def explained_variance_ratio_(self) -> NDArray[np.float64]:
+        """Explained variance as a share of the sum of the positive eigenvalues, shape (k,)."""
+        whole = float(np.maximum(self.eigenvalues, 0).sum())
+        return self.explained_variance_ / whole if whole else np.zeros(self.n_components_)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """`feature_names_in_` as a tuple, the attribute's name in 0.1.0."""
+        return tuple(self.feature_names_in_)
+
+    def transform(self, frame: Any) -> NDArray[np.float64]:
+        """Return the scores of rows in the components: float64, shape (n_rows, k).
+
+        As in scikit-learn's PCA, coded rows minus `mean_` (nothing if it is None), times the
+        transposed `components_`. ``frame``, errors and warnings are as for `dppca.encode`. Scores
+        are exactly as private as the rows.
+        """
+        rows = encode(frame, self.study.table)
+        centred = rows if self.mean_ is None else rows - self.mean_
+        scores: NDArray[np.float64] = centred @ self.components_.T
+        return scores
 
     def largest_loadings(self, most: int = MOST_LOADINGS) -> tuple[tuple[Loading, ...], ...]:
         """Return the largest loadings of each component by magnitude, descending."""
@@ -87,8 +133,8 @@ class Components:
         require_package("pandas", purpose="to_frame")
         import pandas as pd
 
-        names = [f"component {number + 1}" for number in range(len(self.components_))]
-        index = pd.Index(self.feature_names, name="column")
+        names = [f"component {number + 1}" for number in range(self.n_components_)]
+        index = pd.Index(self.feature_names_in_, name="column")
         return pd.DataFrame(self.components_.T, index=index, columns=names)
 
     def __repr__(self) -> str:
@@ -109,8 +155,8 @@ class Components:
     @property
     def _title(self) -> str:
         title = (
-            f"{self.study.name}: {len(self.components_)} components of "
-            f"{len(self.feature_names)}, from {self.n_rows} rows"
+            f"{self.study.name}: {self.n_components_} components of "
+            f"{self.n_features_in_}, from {self.n_rows} rows"
         )
         if self.receipt is None:
             return title
@@ -160,7 +206,10 @@ def read_result(
     ReceiptError, SignatureError, AlteredError
         A check fails; the message names the part at fault.
     """
-    parties = KnownParties(ca, revoked=revoked)
+    return _read(path, KnownParties(ca, revoked=revoked), study)
+
+
+def _read(path: Path | str, parties: KnownParties, study: Study | None) -> Components:
     try:
         checked, result, _ = verify_result_file(Path(path), parties)
     except OSError as error:
@@ -171,7 +220,7 @@ def read_result(
         raise ArtefactError("the result belongs to another study")
     authority = parties.authority()
     if authority is None:
-        warnings.warn(f"{path}: {UNVOUCHED}: {UNVOUCHED_WHY} ca=", UnvouchedWarning, stacklevel=2)
+        warnings.warn(f"{path}: {UNVOUCHED}: {UNVOUCHED_WHY} ca=", UnvouchedWarning, stacklevel=3)
     found = make_components(result, checked.study, checked.document)
     return replace(found, vouched_by=authority)
 
@@ -197,7 +246,7 @@ def make_components(result: Result, study: Study, receipt: Mapping[str, Any] | N
         components_=result.vectors,
         explained_variance_=result.eigenvalues[: result.header.count],
         mean_=result.mean,
-        feature_names=study.table.column_names,
+        feature_names_in_=np.array(study.table.column_names, dtype=object),
         eigenvalues=result.eigenvalues,
         noise_edge=result.header.noise_edge,
         n_rows=result.header.n_rows,

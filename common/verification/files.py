@@ -1,5 +1,6 @@
 """Verify a released file: one entry for all kinds."""
 
+import warnings
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -37,10 +38,14 @@ _SUFFIXES = {
 }
 
 
+class UnvouchedWarning(UserWarning):
+    """Nobody vouches for a file: it is consistent, and anybody may have made it."""
+
+
 def verify_file(
-    path: Path,
+    path: Path | str,
     *,
-    ca: bytes | None,
+    ca: bytes | None = None,
     revoked: RevocationList | None = None,
     held_since: datetime | None = None,
     now: datetime | None = None,
@@ -53,8 +58,9 @@ def verify_file(
     path
         The file or its envelope, which lies beside it.
     ca
-        PEM of the authority that certified the parties. With None the certificates in the envelope
-        are accepted; this shows that the file is complete and consistent but not who made it.
+        PEM of the authority that certified the parties. Without it the certificates in the
+        envelope are accepted; this shows that the file is complete and consistent but not who made
+        it: a warning (`UnvouchedWarning`) says so, and ``authority`` of the result is None.
     revoked
         The authority's revocation list.
     held_since
@@ -74,7 +80,7 @@ def verify_file(
     ReceiptError, SignatureError, AlteredError
         A check fails; the message names the part at fault.
     """
-    parties = KnownParties(ca, revoked=revoked, held_since=held_since)
+    path, parties = Path(path), KnownParties(ca, revoked=revoked, held_since=held_since)
     beside = path.with_name(path.name.removesuffix(SUFFIX))
     kind = _SUFFIXES.get(beside.suffix)
     if kind is None:
@@ -89,6 +95,8 @@ def verify_file(
         checked, statement, own = _verify_kind(kind, beside, parties, uploads)
     except OSError as error:
         raise ArtefactError(f"{beside} cannot be read: {error.strerror or error}") from error
+    if parties.authority() is None:
+        warnings.warn(f"{path}: {UNVOUCHED}: {UNVOUCHED_WHY} ca=", UnvouchedWarning, stacklevel=2)
     study, who = checked.study, statement.signed_by
     first = checked.first_round
     openings = () if checked.evidence is None else checked.evidence.openings

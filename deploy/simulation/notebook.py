@@ -176,8 +176,13 @@ class Simulation:
         return self.components.mean_
 
     @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """Names of the p coded columns; see `Components`."""
+        return self.components.feature_names_in_
+
+    @property
     def feature_names(self) -> tuple[str, ...]:
-        """Names of the p coded columns."""
+        """`feature_names_in_` as a tuple, the attribute's name in 0.1.0."""
         return self.components.feature_names
 
     def plot_scree(self) -> Figure:
@@ -217,7 +222,7 @@ class Simulation:
             f"  {SIMULATED}",
             f"  to one person, all owners together: epsilon {promise.epsilon}, delta "
             f"{promise.delta}",
-            f"  {len(components.components_)} components of {len(components.feature_names)}; "
+            f"  {components.n_components_} components of {components.n_features_in_}; "
             f"they capture {self.captured_variance:.1%} of the variance that the best would †",
         ]
         if self.relations is not None:

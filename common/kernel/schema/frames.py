@@ -45,8 +45,8 @@ _NO_ONE_KIND = (
 def encode(frame: Any, schema: Schema) -> NDArray[np.float64]:
     """Code the rows of a table, as a site codes the rows of its file.
 
-    Nothing is learnt from rows, so the result is exactly as private as they are. ``(encode(frame,
-    schema) - found.mean_) @ found.components_.T`` are the rows' scores in released components.
+    Nothing is learnt from rows, so the result is exactly as private as they are.
+    `dppca.Components.transform` gives the rows' scores in released components.
 
     Parameters
     ----------

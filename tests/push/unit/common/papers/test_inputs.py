@@ -117,7 +117,6 @@ def test_a_table_that_no_method_takes_is_refused_without_a_word_of_it(
     ("name", "changes"),
     [
         ("DPPCASVM", {"variant": "unsound"}),
-        ("DPSVMDVP", {"variant": "sound"}),
         ("DPSVMDVP", {"support": "some"}),
         ("DPSVD published", {"label_epsilon": 1}),
         ("DPPCASVM", {"row_norm": None}),

@@ -22,6 +22,12 @@ def test_a_result_is_read_with_the_names_of_its_columns(proved: ProvedSite) -> N
     assert f"all parties were certified by {found.vouched_by}\n" in str(found)
     result = result_from_bytes(proved.components.read_bytes(), proved.study)
     assert found.feature_names == proved.study.table.column_names
+    assert found.feature_names_in_.tolist() == list(found.feature_names)
+    assert (found.n_components_, found.n_features_in_) == found.components_.shape
+    positive = result.eigenvalues[result.eigenvalues > 0].sum()
+    np.testing.assert_allclose(
+        found.explained_variance_ratio_ * positive, found.explained_variance_
+    )
     assert np.array_equal(found.components_, result.vectors)
     assert np.array_equal(found.explained_variance_, result.eigenvalues[: len(result.vectors)])
     assert np.array_equal(found.mean_, result.mean)
@@ -36,11 +42,38 @@ def test_a_result_is_read_with_the_names_of_its_columns(proved: ProvedSite) -> N
     assert abs(largest.loading) == np.abs(result.vectors[0]).max()
 
 
+def test_rows_are_transformed_as_by_the_pca_of_scikit_learn(proved: ProvedSite) -> None:
+    from sklearn.decomposition import PCA
+
+    found = dppca.Components.read(proved.components, ca=proved.ca)
+    table = {f"x{i}": [-2.0, 0.3 * i, 1.0] for i in range(4)}
+    table |= {"ill": ["yes", "no", "yes"], "colour": ["red", "blue", "green"]}
+    coded = dppca.encode(table, proved.study.table)
+    assert found.mean_ is not None
+    by_hand = [
+        [sum((row - found.mean_) * component) for component in found.components_] for row in coded
+    ]
+    scores = found.transform(table)
+    assert scores.shape == (3, found.n_components_)
+    np.testing.assert_allclose(scores, by_hand, atol=1e-12)
+    same = PCA(found.n_components_)
+    same.components_, same.mean_ = found.components_, found.mean_
+    same.explained_variance_ = found.explained_variance_
+    np.testing.assert_allclose(scores, same.transform(coded), atol=1e-12)
+    uncentred = replace(found, mean_=None).transform(table)
+    np.testing.assert_allclose(uncentred, coded @ found.components_.T, atol=1e-12)
+
+
 def test_without_an_authority_nobody_vouches_and_every_sight_of_it_says_so(
     proved: ProvedSite,
 ) -> None:
     with pytest.warns(dppca.UnvouchedWarning, match=r"NOBODY VOUCHES FOR IT: .* with ca=$"):
         found = dppca.read_result(proved.components)
+    with pytest.warns(dppca.UnvouchedWarning, match=r"NOBODY VOUCHES FOR IT: .* with ca=$"):
+        assert dppca.verify_file(str(proved.components)).authority is None
+    with pytest.warns(dppca.UnvouchedWarning) as told:
+        assert dppca.Components.read(proved.components).vouched_by is None
+    assert told[0].filename == __file__
     assert found.vouched_by is None
     assert str(found).startswith("CONSISTENT, BUT NOBODY VOUCHES FOR IT: site-test: ")
     assert "CONSISTENT, BUT NOBODY VOUCHES FOR IT" in found._repr_html_()

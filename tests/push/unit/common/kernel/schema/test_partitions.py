@@ -1,5 +1,6 @@
 """Tables and trees in a schema's document: what is refused, with its place, and what is written."""
 
+import json
 import re
 from typing import Any
 
@@ -7,9 +8,10 @@ import numpy as np
 import pytest
 
 from dppca.common.analysis.random_trees import list_splits
+from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.common.kernel.schema import Schema, find_cells
-from dppca.common.kernel.study import study_from_mapping
+from dppca.common.kernel.study import Study, study_from_mapping
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of, study_document
 
 ATTRIBUTES: list[dict[str, Any]] = [
@@ -195,3 +197,9 @@ def test_a_study_has_its_trees_written_out_before_it_is_one() -> None:
         Schema.from_document({"attributes": ATTRIBUTES, "random_trees": asked})
     with pytest.raises(StudyError, match="random_trees is for a study file"):
         study_from_mapping(study_document(ATTRIBUTES, random_trees=asked))
+    text = json.dumps(study_document(ATTRIBUTES, random_trees=asked))
+    with pytest.raises(StudyError, match=r"dppca\.study_from_yaml"):
+        Study.from_yaml(text)
+    drawn = study_from_yaml(text)
+    written = drawn.canonical_bytes().decode()
+    assert Study.from_yaml(written) == study_from_yaml(written) == drawn
