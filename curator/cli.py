@@ -76,7 +76,7 @@ def _limit(option: str, field: str, text: str) -> Callable[[_Command], _Command]
     )
 
 
-@cli.command()
+@click.command()
 @click.option(
     "--state", type=FOLDER, required=True, help="Folder of all studies; only one daemon may use it."
 )
@@ -138,7 +138,7 @@ def serve(
     as_json: bool,
     **limits: float,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; running calls are finished before the daemon ends.
+    """Serve until SIGTERM or SIGINT. Running calls are finished before the daemon ends.
 
     The daemon reads new files in the credentials folder (a certificate with its key, crl.pem) while
     it runs, and at once after SIGHUP.
@@ -178,7 +178,7 @@ def serve(
     emit(ServeDocument(state), "", as_json=as_json)
 
 
-@cli.command()
+@click.command()
 @connection_with("Folder with certificate.pem, key.pem and ca.pem of the curator or an operator.")
 @click.option(
     "--timeout",
@@ -190,7 +190,7 @@ def serve(
 @click.option("--live", is_flag=True, help="Only check that the curator runs: accept any answer.")
 @prints(HealthDocument)
 def health(curator: str, credentials: Path, timeout: float, *, live: bool, as_json: bool) -> None:
-    """Ask a running curator whether it serves; fails unless it does.
+    """Ask a running curator whether it serves. Fails unless it does.
 
     A curator whose store cannot be written runs, but does not serve.
 
@@ -211,7 +211,7 @@ def health(curator: str, credentials: Path, timeout: float, *, live: bool, as_js
     emit(HealthDocument(curator, status), status, as_json=as_json)
 
 
-@cli.command()
+@click.command()
 @verification_options
 @prints("dppca.common.kernel.attestation.documents:Verification")
 def verify(**given: Any) -> int:
@@ -231,14 +231,8 @@ def verify(**given: Any) -> int:
     return verify_and_print(**given)
 
 
-cli.add_command(backup)
-cli.add_command(owner)
-cli.add_command(page)
-cli.add_command(pki)
-cli.add_command(plan)
-cli.add_command(refusals)
-cli.add_command(restore)
-cli.add_command(study)
+for _each in (pki, serve, health, plan, study, page, refusals, owner, verify, backup, restore):
+    cli.add_command(_each)
 
 
 def main() -> NoReturn:

@@ -60,7 +60,11 @@ class JsonOption(click.Option):
 
 
 class CommandGroup(click.Group):
-    """A group of commands that lists the first sentence of each, in full."""
+    """A group that lists its commands in the order of work, each with its first sentence."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Names in the order in which commands were added."""
+        return list(self.commands)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list; click's own cuts a sentence at the end of its line."""

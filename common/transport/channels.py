@@ -282,7 +282,7 @@ def explain_failure(
     if dialled is None:
         return from_rpc_error(error, hinted=hinted)
     if not is_unanswered(error):
-        return from_rpc_error(error, role=dialled.role, hinted=hinted)
+        return from_rpc_error(error, role=dialled.role, hinted=hinted, address=dialled.address)
     if is_other_host(error):
         return other_host_error(dialled)
     try:

@@ -8,6 +8,7 @@ to do.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NoReturn, Protocol, runtime_checkable
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from grpc.aio import ServicerContext
 
 TRAILER = "dppca-error"
+_LOG = logging.getLogger(__name__)
 
 STATUS: dict[type[DppcaError], grpc.StatusCode] = {
     errors.InputError: grpc.StatusCode.INVALID_ARGUMENT,
@@ -129,17 +131,22 @@ async def abort(context: ServicerContext[object, object], error: DppcaError) -> 
 
 
 def from_rpc_error(
-    error: grpc.RpcError, *, role: Role = Role.OWNER, hinted: bool = True
+    error: grpc.RpcError, *, role: Role = Role.OWNER, hinted: bool = True, address: str = ""
 ) -> DppcaError:
-    """Return the error of a failed call for a client of some role.
+    """Return the error of a failed call for a client of some role to ``address``, `HOST:PORT`.
 
-    Without ``hinted`` the message does not say what to do.
+    Without ``hinted`` the message does not say what to do. Words of gRPC, or of a proxy, go to the
+    log: only what the other side's software answered is told.
     """
     code, details, trailers = _status_parts(error)
-    error_class = _by_name(str(trailers.get(TRAILER, ""))) or _by_status(code, details)
-    reason = (
-        error_class.public if not details or error_class.public == details else one_line(details)
-    )
+    answered = _by_name(str(trailers.get(TRAILER, "")))
+    error_class = answered or _by_status(code, details)
+    reason = error_class.public
+    if answered is None:
+        _LOG.info("gRPC answered %s: %s", code.name, one_line(details))
+        reason = f"the curator at {address}: {reason}" if address else reason
+    elif details:
+        reason = one_line(details)
     return with_hint(error_class, reason, role) if hinted else error_class(reason)
 
 

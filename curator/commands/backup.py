@@ -23,7 +23,7 @@ _DOCUMENT = "dppca.curator.store.backup:BackupDocument"
 @click.option("--to", type=FOLDER, required=True, help="Folder to make; it must not exist.")
 @prints(_DOCUMENT)
 def backup(state: Path, to: Path, *, as_json: bool) -> None:
-    """Copy all studies as they are now; the daemon may be running.
+    """Copy all studies as they are now. The daemon may be running.
 
     The copy holds noised sums, components and synthetic rows: everything in it was released. Keys
     and certificates are not in it: keep the authority's folder and the curator's credentials
@@ -47,7 +47,7 @@ def backup(state: Path, to: Path, *, as_json: bool) -> None:
 )
 @prints(_DOCUMENT)
 def restore(backup: Path, state: Path, *, as_json: bool) -> None:
-    """Make a state folder from BACKUP; every byte is compared with its digest.
+    """Make a state folder from BACKUP. Every byte is compared with its digest.
 
     Afterwards, start the daemon with this folder as --state. It does not hold what owners sent
     after the backup: they must run their commands again.

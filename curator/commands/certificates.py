@@ -58,7 +58,7 @@ def pki() -> None:
 @_days(3650, most=36500)
 @prints("dppca.curator.certificates.pki:MadeCertificate")
 def init(directory: Path, name: str, days: int, *, as_json: bool) -> None:
-    """Make an authority: ca-key.pem, which stays here, and ca.pem, which all parties get.
+    """Make an authority: ca-key.pem (stays here), ca.pem (all get it).
 
     \b
     Example:
@@ -123,7 +123,7 @@ def issue(
 @click.argument("request", type=FILE)
 @prints("dppca.curator.certificates.pki:ShownRequest")
 def show(request: Path, *, as_json: bool) -> None:
-    """Show a site's request before it is signed: its name, and the fingerprint to compare.
+    """Show a site's request: its name, and the fingerprint to compare.
 
     Nothing is signed, and no authority is needed. The site was shown its fingerprint by
     `dppca-owner init` or `renew`.
@@ -201,7 +201,7 @@ def sign(
 @_DIRECTORY
 @prints("dppca.curator.certificates.revocation:Certificates")
 def list_issued(directory: Path, *, as_json: bool) -> None:
-    """Show every certificate that the authority has signed, and which are revoked.
+    """Show every signed certificate, and which are revoked.
 
     \b
     Example:
@@ -258,7 +258,7 @@ def revoke(
     *,
     as_json: bool,
 ) -> None:
-    """Revoke certificates: write crl.pem, which a running daemon reads without a restart.
+    """Revoke certificates: write crl.pem, which a running daemon reads.
 
     The daemon reads crl.pem in its --credentials folder. Calls of a revoked party are refused from
     then on, on open connections too. What is revoked stays revoked.

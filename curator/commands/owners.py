@@ -12,7 +12,9 @@ from dppca.curator.operator.responses import SeenOwner, SettledLedger
 
 @click.group(cls=CommandGroup)
 def owner() -> None:
-    """Show or settle an owner's ledger as the curator has seen it; needs an operator's certificate.
+    """Show or settle an owner's ledger as the curator has seen it.
+
+    Needs an operator's certificate.
 
     \b
     Example:
@@ -26,7 +28,9 @@ def owner() -> None:
 @connection
 @prints(SeenOwner)
 def show(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
-    """Show contributions of owner NAME, the ledger that came with each, and what was settled.
+    """Show contributions of owner NAME, each with the ledger it came with.
+
+    What was settled is shown, too.
 
     \b
     Example:
@@ -43,7 +47,7 @@ def show(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
 @connection
 @prints(SettledLedger)
 def settle(name: str, reason: str, curator: str, credentials: Path, *, as_json: bool) -> None:
-    """Set aside the ledger that owner NAME has shown, and take its next contribution.
+    """Set aside the ledger of owner NAME, and take its next contribution.
 
     For a site whose key was stolen: revoke the old certificate first. Contributions stay in their
     studies; abort a study whose contribution is a stranger's. A site that lost its ledger needs no

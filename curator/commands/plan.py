@@ -93,7 +93,7 @@ def plan(
     details: bool,
     as_json: bool,
 ) -> None:
-    """Forecast the study described in FILE (YAML) from public numbers alone.
+    """Forecast the study in FILE (YAML) from public numbers alone.
 
     Sends and charges nothing, and reads FILE only. Says whether the study can work; the smallest
     epsilon, the rows and the owners that would be enough; bytes and time. With --details it shows,

@@ -16,7 +16,7 @@ from dppca.curator.operator.responses import Refusals
 @connection
 @prints(Refusals)
 def refusals(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
-    """Show what the curator has refused lately: whom, how often, and by which rule.
+    """Show whom the curator has refused lately, and by which rule.
 
     The list begins when the curator is started, and is bounded. Its log has every refusal, with the
     reason. Nothing in the list is text that a caller has chosen.

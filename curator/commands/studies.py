@@ -77,31 +77,12 @@ def study() -> None:
 
 
 @study.command()
-@click.argument("file", type=FILE)
-@connection
-@prints(BegunStudyDocument)
-def create(file: Path, curator: str, credentials: Path, *, as_json: bool) -> None:
-    """Begin the study described in FILE (YAML). The same file again has no effect.
-
-    \b
-    Example:
-      dppca-curator study create nltcs.yaml --curator localhost:7443 --credentials alice
-    """
-    begun = study_assembly.read_study(file)
-    with as_operator(curator, credentials) as client:
-        existed = client.create(begun)
-    document = BegunStudyDocument(
-        study=begun.name, digest=begun.digest, already_stored=existed, owners=begun.owners
-    )
-    verb = "was there already" if existed else "waits for its owners"
-    emit(document, f"Study {begun.name} {verb}. Digest: {begun.digest}", as_json=as_json)
-
-
-@study.command()
 @click.option("--output", type=FILE, help="The new file; by default print it.")
 @prints(TemplateDocument)
 def template(output: Path | None, *, as_json: bool) -> None:
-    """Write a study file in which every field is explained; needs no curator and no certificate.
+    """Write a study file in which every field is explained.
+
+    Needs no curator and no certificate.
 
     \b
     Example:
@@ -122,14 +103,36 @@ def template(output: Path | None, *, as_json: bool) -> None:
 study.add_command(study_drafts.new)
 study.add_command(study_drafts.check)
 study.add_command(study_assembly.command)
-study.add_command(study_refinement.command)
+
+
+@study.command()
+@click.argument("file", type=FILE)
+@connection
+@prints(BegunStudyDocument)
+def create(file: Path, curator: str, credentials: Path, *, as_json: bool) -> None:
+    """Begin the study described in FILE (YAML). The same file again has no effect.
+
+    \b
+    Example:
+      dppca-curator study create nltcs.yaml --curator localhost:7443 --credentials alice
+    """
+    begun = study_assembly.read_study(file)
+    with as_operator(curator, credentials) as client:
+        existed = client.create(begun)
+    document = BegunStudyDocument(
+        study=begun.name, digest=begun.digest, already_stored=existed, owners=begun.owners
+    )
+    verb = "was there already" if existed else "waits for its owners"
+    emit(document, f"Study {begun.name} {verb}. Digest: {begun.digest}", as_json=as_json)
 
 
 @study.command("list")
 @connection
 @prints(Studies)
 def list_studies(curator: str, credentials: Path, *, as_json: bool) -> None:
-    """List all studies, newest first: what each costs, how long it waits, and for which owners.
+    """List all studies, newest first, and for which owners each waits.
+
+    Also what each costs, and how long it waits.
 
     Names the owners of an open study that may have no certificate.
 
@@ -148,7 +151,9 @@ def list_studies(curator: str, credentials: Path, *, as_json: bool) -> None:
 @connection
 @prints(StudyDetails)
 def show(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
-    """Show study NAME: which owners have contributed, voted, opened; when, and how many rows.
+    """Show study NAME: who has contributed, voted, opened, and when.
+
+    Also how many rows each owner has.
 
     \b
     Example:
@@ -157,6 +162,69 @@ def show(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
     with as_operator(curator, credentials) as client:
         details = client.show(name)
     emit(details, _describe(details, width=terminal_width()), as_json=as_json)
+
+
+@study.command()
+@study_argument
+@click.option("--output", type=FILE, required=True, help="The new file.")
+@connection
+@prints(DownloadDocument)
+def components(name: str, output: Path, curator: str, credentials: Path, *, as_json: bool) -> None:
+    """Download and verify the joint components of study NAME (.npz).
+
+    \b
+    Example:
+      dppca-curator study components nltcs --output nltcs.npz
+    """
+    with as_operator(curator, credentials) as client:
+        size = client.download_components(name, output)
+    text = f"{output}: {size} bytes; every signature, digest and claim in it was verified."
+    emit(DownloadDocument(study=name, path=output, bytes=size), text, as_json=as_json)
+
+
+@study.command()
+@study_argument
+@click.option(
+    "--form",
+    type=click.Choice(["decoded", "coded"]),
+    default="decoded",
+    show_default=True,
+    help="Rows that conform to the schema, or the model's own coordinates.",
+)
+@click.option("--output", type=FILE, required=True, help="The new file: .parquet, .arrow or .csv.")
+@connection
+@prints(DownloadedRowsDocument)
+def synthetic(
+    name: str, form: str, output: Path, curator: str, credentials: Path, *, as_json: bool
+) -> None:
+    """Download published synthetic rows of study NAME as one table.
+
+    \b
+    Example:
+      dppca-curator study synthetic nltcs --form decoded --output nltcs.parquet
+    """
+    from dppca.common.kernel.attestation.signatures import make_signer
+    from dppca.common.kernel.documents.messages import Form
+    from dppca.curator.operator.downloads import require_format, require_proved, write_table
+
+    require_format(output)
+    loaded = credentials_in(credentials)
+    signer = make_signer(loaded)
+    with as_operator(curator, credentials) as client:
+        stream = output.with_name(f".{output.name}.stream")
+        try:
+            client.download_synthetic(name, Form(form), stream)
+            require_proved(stream, ca=loaded.ca)
+            n_rows = write_table(stream, output, signer)
+        finally:
+            stream.unlink(missing_ok=True)
+    document = DownloadedRowsDocument(
+        study=name, form=form, rows=n_rows, path=output, bytes=output.stat().st_size
+    )
+    emit(document, f"{output}: {n_rows} synthetic rows.", as_json=as_json)
+
+
+study.add_command(study_refinement.command)
 
 
 @study.command()
@@ -190,66 +258,6 @@ def abort(name: str, reason: str, curator: str, credentials: Path, *, as_json: b
     with as_operator(curator, credentials) as client:
         state = client.abort(name, reason)
     emit(StudyStateDocument(name, state), f"Study {name} is {state.value}.", as_json=as_json)
-
-
-@study.command()
-@study_argument
-@click.option("--output", type=FILE, required=True, help="The new file.")
-@connection
-@prints(DownloadDocument)
-def components(name: str, output: Path, curator: str, credentials: Path, *, as_json: bool) -> None:
-    """Download the joint components of study NAME (.npz), and verify them.
-
-    \b
-    Example:
-      dppca-curator study components nltcs --output nltcs.npz
-    """
-    with as_operator(curator, credentials) as client:
-        size = client.download_components(name, output)
-    text = f"{output}: {size} bytes; every signature, digest and claim in it was verified."
-    emit(DownloadDocument(study=name, path=output, bytes=size), text, as_json=as_json)
-
-
-@study.command()
-@study_argument
-@click.option(
-    "--form",
-    type=click.Choice(["decoded", "coded"]),
-    default="decoded",
-    show_default=True,
-    help="Rows that conform to the schema, or the model's own coordinates.",
-)
-@click.option("--output", type=FILE, required=True, help="The new file: .parquet, .arrow or .csv.")
-@connection
-@prints(DownloadedRowsDocument)
-def synthetic(
-    name: str, form: str, output: Path, curator: str, credentials: Path, *, as_json: bool
-) -> None:
-    """Download the synthetic rows that owners of study NAME have published, as one table.
-
-    \b
-    Example:
-      dppca-curator study synthetic nltcs --form decoded --output nltcs.parquet
-    """
-    from dppca.common.kernel.attestation.signatures import make_signer
-    from dppca.common.kernel.documents.messages import Form
-    from dppca.curator.operator.downloads import require_format, require_proved, write_table
-
-    require_format(output)
-    loaded = credentials_in(credentials)
-    signer = make_signer(loaded)
-    with as_operator(curator, credentials) as client:
-        stream = output.with_name(f".{output.name}.stream")
-        try:
-            client.download_synthetic(name, Form(form), stream)
-            require_proved(stream, ca=loaded.ca)
-            n_rows = write_table(stream, output, signer)
-        finally:
-            stream.unlink(missing_ok=True)
-    document = DownloadedRowsDocument(
-        study=name, form=form, rows=n_rows, path=output, bytes=output.stat().st_size
-    )
-    emit(document, f"{output}: {n_rows} synthetic rows.", as_json=as_json)
 
 
 def list_text(studies: Sequence[ListedStudy], *, width: int | None) -> str:

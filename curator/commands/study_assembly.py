@@ -77,7 +77,7 @@ def key_steps(file: Path, study: Study) -> list[str]:
 @click.option("--output", type=FILE, required=True, help="The new file.")
 @prints(AssembledStudyDocument)
 def command(study_file: Path, identities: tuple[Path, ...], output: Path, *, as_json: bool) -> None:
-    """Put the owners' keys into STUDY_FILE, which has trust: aggregate.
+    """Put the owners' keys into a STUDY_FILE with trust: aggregate.
 
     IDENTITIES are files with what `dppca-owner identity STUDY` printed at each site, with or
     without --json. The new file is one that `study create` takes.

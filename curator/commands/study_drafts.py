@@ -71,7 +71,9 @@ class CheckedStudyDocument:
 @click.option("--histograms", is_flag=True, help="Release histograms of numbers and dates, too.")
 @prints(DraftDocument)
 def new(columns: Path, output: Path, *, as_json: bool, **given: Any) -> None:
-    """Draft a study file from a public data dictionary; needs no curator and no certificate.
+    """Draft a study file from a public data dictionary.
+
+    Needs no curator and no certificate.
 
     Names, types, labels and bounds come from the dictionary. What neither it nor an option says is
     left blank on purpose, with a comment. A file that holds rows is refused: bounds and labels that
@@ -128,7 +130,9 @@ def new(columns: Path, output: Path, *, as_json: bool, **given: Any) -> None:
 @click.argument("file", type=KNOWN_FILE)
 @prints(CheckedStudyDocument)
 def check(file: Path, *, as_json: bool) -> None:
-    """Say whether the study FILE is valid, and what is wrong; needs no curator, reads no rows.
+    """Say whether the study FILE is valid, and what is wrong.
+
+    Needs no curator, reads no rows.
 
     With trust: aggregate FILE may lack the owners' keys: then it says how they get into it. It also
     warns where bins of whole numbers would lose heaps, such as 40 hours (see

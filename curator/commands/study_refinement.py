@@ -73,7 +73,7 @@ def command(
     *,
     as_json: bool,
 ) -> None:
-    """Draft a second study that continues the one whose RESULT (.npz) was published.
+    """Draft a second study that continues one, by its RESULT (.npz).
 
     It draws synthetic rows from RESULT, grows trees that predict an attribute on them, and drafts
     a study that counts each owner's rows in their leaves. Synthetic rows of the new study are made

@@ -198,7 +198,7 @@ def run_command(
     as_json: bool,
     **asked: Any,
 ) -> None:
-    """Run a study on files of your own: a file for each owner, or one that is divided.
+    """Run a study on your own files, one for each owner or one to divide.
 
     A fifth of the rows is held out and reaches no owner. With --test no row is held out, and models
     are tried on another file's rows. The seed decides which, and who holds which row of --data; the
@@ -253,7 +253,9 @@ def run_command(
 @click.option("--replace", is_flag=True, help="Write over a trial that is in the folder already.")
 @prints(_REPORT)
 def demo(output: Path, *, replace: bool, as_json: bool) -> None:
-    """Run three owners on the RAND Health Insurance Experiment; explain the result in plain words.
+    """Run three owners on public health data; explain the result.
+
+    The data are those of the RAND Health Insurance Experiment.
 
     \b
     Example:
@@ -319,7 +321,9 @@ def compose_command(
     rename_owners: bool,
     as_json: bool,
 ) -> None:
-    """Write a folder in which `docker compose up` runs a study, every party a container.
+    """Write a folder in which `docker compose up` runs a study.
+
+    Every party is a container.
 
     It takes 2 to 20 owners, each with a file of its own or a part of --data. The folder holds
     docker-compose.yml, .env with what may be changed, the study, each owner's rows and a README,
@@ -366,7 +370,7 @@ def compose_command(
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @prints(_REPORT)
 def report_command(folder: Path, *, as_json: bool) -> None:
-    """Make the report of a FOLDER that `compose` wrote and `docker compose up` has run.
+    """Make the report of a FOLDER of `compose` after its run.
 
     Loadings, plots and, where a target was named, accuracies come to FOLDER/results.
 

@@ -1,6 +1,7 @@
 """``dppca-owner budget``."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import ClassVar
 
 import click
@@ -13,6 +14,7 @@ from dppca.owner.commands.options import data_set_option
 
 class _Tools(LazyGroup):
     lazy: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "show": ("budget:show", "Show what was charged and what is left; the default."),
         "export": ("budget_tools:export", "Verify the whole ledger, then write out every entry."),
         "verify": (
             "budget_tools:verify",
@@ -42,8 +44,26 @@ def command(ctx: click.Context, data_set_name: str | None, *, as_json: bool) -> 
         if data_set_name is not None or as_json:
             raise SettingError(f"write the options after {ctx.invoked_subcommand}, not before it")
         return
+    _show(ctx.obj, data_set_name, as_json=as_json)
+
+
+@click.command("show")
+@data_set_option
+@prints("dppca.owner.render.ledger:SiteBudgets")
+@click.pass_obj
+def show(folder: Path, data_set_name: str | None, *, as_json: bool) -> None:
+    """List what was charged and what is left, as `budget` alone does.
+
+    \b
+    Example:
+      dppca-owner budget show --data-set survey
+    """
+    _show(folder, data_set_name, as_json=as_json)
+
+
+def _show(folder: Path, data_set_name: str | None, *, as_json: bool) -> None:
     from dppca.owner.commands.budget_totals import site_budgets
     from dppca.owner.render.ledger import budget_text
 
-    budgets = site_budgets(ctx.obj, data_set_name)
+    budgets = site_budgets(folder, data_set_name)
     emit(budgets, budget_text(budgets, width=terminal_width()), as_json=as_json)

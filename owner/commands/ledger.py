@@ -44,7 +44,7 @@ def recover(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Charge again the contributions that only the curator knows, and unlock the site.
+    """Charge again what only the curator knows, and unlock the site.
 
     First try to put back the newest ledger.sqlite. The charges follow from the receipts that this
     site signed and from the studies; you name the data set. The command shows all charges and asks.

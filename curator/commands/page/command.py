@@ -14,7 +14,9 @@ from dppca.curator.commands.options import as_operator, connection, credentials_
 @connection
 @prints(PageDocument)
 def page(port: int, curator: str, credentials: Path, *, as_json: bool) -> None:
-    """Show a curator's studies in a browser on this machine: who has contributed, and the results.
+    """Show a curator's studies, and their results, in a browser here.
+
+    It also shows who has contributed.
 
     Prints an address that works once, in one browser. Needs an operator's certificate, and changes
     nothing. Ctrl-C ends it.

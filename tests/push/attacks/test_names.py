@@ -26,7 +26,7 @@ from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.schema.document import canonical_json
 from dppca.common.kernel.study import Study, study_from_canonical, study_from_mapping
 from dppca.common.shell.console import emit, run
-from dppca.common.transport.status import from_rpc_error
+from dppca.common.transport.status import TRAILER, from_rpc_error
 from dppca.curator.observability.log import LOGGER, configure, log_event
 from dppca.owner.cli import cli
 from dppca.owner.render.outcomes import ComponentsDocument, components_text
@@ -206,7 +206,7 @@ class _Refused(grpc.RpcError):
         return self._details
 
     def trailing_metadata(self) -> tuple[Any, ...]:
-        return ()
+        return ((TRAILER, "UnknownStudyError"),)
 
 
 @pytest.mark.parametrize("details", [CLIPBOARD, "\x1b[2J", "gone\nNothing is broken.", "\u2067"])
@@ -214,6 +214,7 @@ def test_what_a_curator_answers_stays_within_its_line(details: str) -> None:
     message = str(from_rpc_error(_Refused(details)))
     assert not obeys(message)
     assert "\n" not in message
+    assert details[-4:] in message or "\\" in message, "it is told"
 
 
 def test_what_a_result_claims_stays_within_its_line() -> None:

@@ -14,6 +14,12 @@ COMMANDS = {
     for context in walk(program, group)
     if not isinstance(context.command, click.Group) or context.command.invoke_without_command
 }
+GROUPS = {
+    context.command_path: context.command
+    for program, group in programs().items()
+    for context in walk(program, group)
+    if isinstance(context.command, click.Group)
+}
 HEAVY = {
     "grpc",
     "numpy",
@@ -28,7 +34,7 @@ HEAVY = {
 PROMISED = {
     "dppca-owner": "init doctor check review contribute components synthesize train predict budget "
     "verify selftest",
-    "dppca-owner budget": "export verify plan",
+    "dppca-owner budget": "show export verify plan",
     "dppca-curator": "serve",
     "dppca-curator study": "template create list show close abort",
     "dppca-curator pki": "init issue sign",
@@ -40,6 +46,25 @@ PROMISED = {
 def test_every_promised_command_exists(group: str) -> None:
     for name in PROMISED[group].split():
         assert f"{group} {name}" in COMMANDS
+
+
+_ORDER = {
+    "dppca-curator": "pki serve health plan study page refusals owner verify backup restore",
+    "dppca-curator study": "template new check assemble create list show components synthetic "
+    "refine close abort",
+    "dppca-curator pki": "init issue show sign list revoke",
+}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_a_group_lists_its_commands_in_the_order_of_work_one_line_each(name: str) -> None:
+    group, context = GROUPS[name], click.Context(GROUPS[name])
+    formatter = click.HelpFormatter(width=78)
+    group.format_commands(context, formatter)
+    lines = formatter.getvalue().splitlines()[1:]
+    names = group.list_commands(context)
+    assert [line.split()[0] for line in lines] == names
+    assert " ".join(names) == _ORDER.get(name, " ".join(names))
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import grpc
 import pytest
 
-from dppca.common.kernel.errors import DppcaError, IdentityError, UnreachableError
+from dppca.common.kernel.errors import DppcaError, IdentityError, PeerError, UnreachableError
 from dppca.common.kernel.identity.tls import Credentials, Role
 from dppca.common.transport.channels import explain_failure, open_channel, with_retries
 from dppca.common.transport.hosts import DialTarget, Reach, look
@@ -157,11 +157,26 @@ def test_of_several_addresses_the_one_that_got_furthest_counts(
             assert "refused" not in str(error).replace("`handshake refused`", "")
 
 
+def test_words_of_grpc_or_of_a_proxy_go_to_the_log(
+    authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    dialled = DialTarget("hub.example:7443", authority.pem, Role.OWNER)
+    with caplog.at_level("INFO"):
+        error = explain_failure(_Quoted(grpc.StatusCode.INTERNAL), dialled)
+    assert isinstance(error, PeerError)
+    assert str(error).startswith(f"the curator at hub.example:7443: {PeerError.public[:-1]}: ")
+    assert "last error" not in str(error)
+    assert "last error" in caplog.text
+
+
 class _Quoted(grpc.RpcError):
     """A failure with the words of an address that does not matter."""
 
+    def __init__(self, code: grpc.StatusCode = grpc.StatusCode.UNAVAILABLE) -> None:
+        self._code = code
+
     def code(self) -> grpc.StatusCode:
-        return grpc.StatusCode.UNAVAILABLE
+        return self._code
 
     def details(self) -> str:
         return (

@@ -49,6 +49,13 @@ def _run(site: OwnerSite, *arguments: str) -> Any:
     return document
 
 
+def test_the_budget_is_shown_with_and_without_its_command(site: OwnerSite) -> None:
+    (_, alone), shown = site.run("budget"), _run(site, "show")
+    assert (alone.pop("command"), shown.pop("command")) == ("budget", "budget show")
+    assert alone == shown
+    assert shown["populations"]
+
+
 def test_an_export_holds_every_entry_and_its_chain_can_be_verified(site: OwnerSite) -> None:
     found = _run(site, "export")
     assert [each["kind"] for each in found["chain"]] == ["reserve", "commit", "sent", "reserve"]
