@@ -25,7 +25,6 @@ from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.tables import html_table
 from dppca.common.kernel.errors import ArtefactError
 from dppca.common.kernel.identity.revoked import RevocationList
-from dppca.common.kernel.schema.frames import encode
 from dppca.common.kernel.study import Study
 from dppca.common.shell.packages import require_package
 from dppca.common.verification.files import UnvouchedWarning
@@ -116,6 +115,8 @@ class Components:
         transposed `components_`. ``frame``, errors and warnings are as for `dppca.encode`. Scores
         are exactly as private as the rows.
         """
+        from dppca.common.kernel.schema.frames import encode
+
         rows = encode(frame, self.study.table)
         centred = rows if self.mean_ is None else rows - self.mean_
         scores: NDArray[np.float64] = centred @ self.components_.T
