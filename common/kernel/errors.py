@@ -324,34 +324,6 @@ class StoreVersionError(StoreError):
     exit_code = 61
 
 
-class EngineError(DppcaError):
-    """The Docker engine does not answer, or refused; only simulations use one."""
-
-    public = "The container engine cannot be used."
-    exit_code = 80
-
-
-class ImageMissingError(EngineError):
-    """The image is not on the engine."""
-
-    public = "The container image is missing."
-    exit_code = 81
-
-
-class DiskSpaceError(EngineError):
-    """The engine's disk is full, or nearly so."""
-
-    public = "The disk of the container engine is full."
-    exit_code = 82
-
-
-class AddressSpaceError(EngineError):
-    """The engine has no addresses left for another network."""
-
-    public = "The container engine has no free addresses."
-    exit_code = 83
-
-
 def error_kinds(root: type[DppcaError] = DppcaError) -> Iterator[type[DppcaError]]:
     """Yield a class of the tree and all below it, each before its own."""
     yield root

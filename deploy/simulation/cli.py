@@ -8,7 +8,7 @@ that follow from that.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial, reduce
+from functools import reduce
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,6 @@ from dppca.common.shell.console import (
     terminable,
     terminal_width,
 )
-from dppca.common.shell.packages import require_package
 from dppca.deploy.simulation.containers import DEFAULT_IMAGE
 from dppca.deploy.simulation.disk import ANOTHER_OUTPUT, ANOTHER_TMPDIR, telling_full_disk
 
@@ -45,14 +44,6 @@ _MOST_GROUPS = 50
 _COUNT = click.IntRange(min=0)
 _Option = Callable[[Callable[..., None]], Callable[..., None]]
 _DRAWS = 4  # further draws of the demo's noise: half a second each
-_image_option = click.option(
-    "--image",
-    envvar="DPPCA_IMAGE",
-    show_envvar=True,
-    default=DEFAULT_IMAGE,
-    show_default=True,
-    help="Image of the containers; `make image` makes it, nothing is pulled.",
-)
 
 
 def _together(*options: _Option) -> _Option:
@@ -168,16 +159,7 @@ def cli() -> None:
     is_flag=True,
     help="Keep the folders of sites and curator, with rows and keys, in the folder `parties`.",
 )
-@click.option(
-    "--runtime",
-    type=click.Choice(["processes", "containers"]),
-    default="processes",
-    show_default=True,
-    help="What each party is: a process of this machine, or a container with a network of its own "
-    "to the curator.",
-)
 @_trust_options
-@_image_option
 @prints(_REPORT)
 def run_command(
     study_file: Path,
@@ -187,12 +169,10 @@ def run_command(
     split: str | None,
     refine: str | None,
     refine_epsilon: str | None,
-    runtime: str,
     trust: str | None,
     colluders: int | None,
     openers: int | None,
     spares: int | None,
-    image: str,
     *,
     rename_owners: bool,
     as_json: bool,
@@ -203,8 +183,7 @@ def run_command(
     A fifth of the rows is held out and reaches no owner. With --test no row is held out, and models
     are tried on another file's rows. The seed decides which, and who holds which row of --data; the
     noise is never seeded. With --refine a second study continues the first: decoded rows are made
-    of both, and both costs add up. With --runtime containers, each of 2 to 20 owners runs as a host
-    of its own on a Docker engine; everything that was made for them is removed at the end.
+    of both, and both costs add up.
 
     \b
     Example:
@@ -212,16 +191,12 @@ def run_command(
           --owner clinic=clinic.csv --target smoker --output results/heart
       dppca-simulate run --study nltcs.yaml --data nltcs.csv --owners 3 \\
           --target outside --seed 1 --repeats 5 --output results/nltcs
-      dppca-simulate run --runtime containers --study nltcs.yaml --data nltcs.csv \\
-          --owners 20 --target outside --seed 1 --output results/nltcs-20
       dppca-simulate run --study nltcs.yaml --data nltcs.csv --owners 10 --target outside \\
           --seed 1 --trust aggregate --colluders 1 --openers 2 --output results/nltcs-sum
     """
     from dppca.deploy.simulation.aggregation import choose_aggregation, choose_refinement
     from dppca.deploy.simulation.experiment import ExperimentRequest, with_owners
 
-    if asked["keep"] and runtime == "containers":
-        raise SettingError("--keep is for processes: leave out --runtime containers")
     original = _read_study(study_file)
     rows, names, split = _choose_rows(original, own, data, owners, split, rename=rename_owners)
     request = ExperimentRequest(
@@ -235,11 +210,7 @@ def run_command(
         split=split,
         **asked,
     )
-    if runtime == "containers":
-        report = _simulate_in_containers(request, image, as_json=as_json)
-    else:
-        report = _simulate(request, as_json=as_json)
-    _emit_report(report, as_json=as_json)
+    _emit_report(_simulate(request, as_json=as_json), as_json=as_json)
 
 
 @cli.command()
@@ -301,7 +272,14 @@ def demo(output: Path, *, replace: bool, as_json: bool) -> None:
     "--target", help="Attribute for which each owner trains a classifier; by default none."
 )
 @_trust_options
-@_image_option
+@click.option(
+    "--image",
+    envvar="DPPCA_IMAGE",
+    show_envvar=True,
+    default=DEFAULT_IMAGE,
+    show_default=True,
+    help="Image of the containers; `make image` makes it, nothing is pulled.",
+)
 @prints("dppca.deploy.simulation.containers.folder:ComposedFolder")
 def compose_command(
     study_file: Path,
@@ -405,18 +383,6 @@ def _simulate(request: ExperimentRequest, *, as_json: bool) -> SimulationReport:
     total = request.repeats * once
     with terminable(), progress("simulating", total, enabled=not as_json) as bar:
         return simulate(request, on_step=bar.advance)
-
-
-def _simulate_in_containers(
-    request: ExperimentRequest, image: str, *, as_json: bool
-) -> SimulationReport:
-    require_package("docker", purpose="a run in containers")
-    from dppca.deploy.simulation.containers.driver import run_in_containers
-    from dppca.deploy.simulation.experiment import simulate
-
-    federation = partial(run_in_containers, image=image, shown=not as_json)
-    with terminable():
-        return simulate(request, on_step=lambda: None, federation=federation)
 
 
 def _read_study(file: Path) -> Study:

@@ -57,12 +57,7 @@ from dppca.deploy.simulation.run_report import (
     make_page,
     summarise_repeats,
 )
-from dppca.deploy.simulation.runner import (
-    FederationDriver,
-    FederationRun,
-    FederationTask,
-    run_federation,
-)
+from dppca.deploy.simulation.runner import FederationRun, FederationTask, run_federation
 from dppca.deploy.simulation.synthesis import divide_rows
 
 REPORT = "report.json"
@@ -141,16 +136,10 @@ def with_owners(study: Study, owners: int | Sequence[str]) -> Study:
     return study_from_mapping({**document, "privacy": privacy, "owners": names})
 
 
-def simulate(
-    request: ExperimentRequest,
-    *,
-    on_step: Callable[[], None],
-    federation: FederationDriver = run_federation,
-) -> SimulationReport:
+def simulate(request: ExperimentRequest, *, on_step: Callable[[], None]) -> SimulationReport:
     """Run a study, once or repeatedly; write and return its report.
 
-    ``on_step`` is called after each command of a party, from one thread at a time; ``federation``
-    runs the parties, by default as processes of this machine.
+    ``on_step`` is called after each command of a party, from one thread at a time.
     """
     _require_place(request)
     if request.test is not None and request.target is None:
@@ -158,13 +147,11 @@ def simulate(
             "a test table is for models that are tried on it: name what they predict with --target"
         )
     with telling_full_disk(request.output, instead=ANOTHER_OUTPUT):
-        return _run_all(request, on_step=on_step, federation=federation)
+        return _run_all(request, on_step=on_step)
 
 
-def _run_all(
-    request: ExperimentRequest, *, on_step: Callable[[], None], federation: FederationDriver
-) -> SimulationReport:
-    first = _run_once(request, on_step=on_step, federation=federation)
+def _run_all(request: ExperimentRequest, *, on_step: Callable[[], None]) -> SimulationReport:
+    first = _run_once(request, on_step=on_step)
     reports = [
         first,
         *(
@@ -175,7 +162,6 @@ def _run_all(
                     output=request.output / REPEATS / str(number + 1),
                 ),
                 on_step=on_step,
-                federation=federation,
             )
             for number in range(1, request.repeats)
         ),
@@ -186,9 +172,7 @@ def _run_all(
     return first
 
 
-def _run_once(
-    request: ExperimentRequest, *, on_step: Callable[[], None], federation: FederationDriver
-) -> SimulationReport:
+def _run_once(request: ExperimentRequest, *, on_step: Callable[[], None]) -> SimulationReport:
     started = time.monotonic()
     study, schema, output = request.study, request.study.table, request.output
     if request.target is not None:
@@ -226,7 +210,7 @@ def _run_once(
             output=output,
             on_step=_one_at_a_time(on_step),
         )
-        run = federation(task)
+        run = run_federation(task)
     (output / "study.json").write_bytes(run.study.canonical_bytes() + b"\n")
     return write_report(request, run, holdings, started=started)
 

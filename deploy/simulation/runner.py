@@ -133,9 +133,6 @@ class FederationTask:
     on_step: Callable[[], None]
 
 
-FederationDriver = Callable[[FederationTask], FederationRun]
-
-
 def n_steps(
     n_owners: int, aggregation: Aggregation | None, *, target: bool = True, refined: bool = False
 ) -> int:

@@ -1,12 +1,11 @@
 """Compose file of a curator and M owners, made from one description.
 
 All runs of DPPCA in containers use this text: ``docker-compose.yml`` in the repository's root is
-for three owners and the demo's rows, ``dppca-simulate compose`` writes one for a study, and
-``dppca-simulate run --runtime containers`` writes one, runs it and removes it.
+for three owners and the demo's rows, and ``dppca-simulate compose`` writes one for a study.
 
 The text is in ``compose.template``, in sections, with ``@name`` for values of a study or an owner.
 It uses only features that Compose 1.29 and Compose v2 share. Every script writes ``step: NAME`` at
-the start of a step, and ``step: done`` at its end, so that an observer can follow it.
+the start of a step, and ``step: done`` at its end, which Compose shows.
 """
 
 import json
@@ -29,8 +28,6 @@ from dppca.deploy.simulation.runner import policy_text
 CURATOR = "curator"
 HUB = "hub"
 MODEL = "/site/model.skops"
-STEP = "step: "
-DONE = "done"
 _TEMPLATE = Path(__file__).with_name("compose.template")
 _SECTIONS = dict(
     re.findall(
@@ -60,8 +57,6 @@ class Topology:
         Origin of the file, for its head; True if Compose may build the images, in a checkout.
     aggregation
         Makes it a study with ``trust: aggregate``, once the owners have keys.
-    n_rows
-        Synthetic rows that each owner draws; None for as many as it contributed.
     """
 
     study: Study
@@ -74,7 +69,6 @@ class Topology:
     image: str = DEFAULT_IMAGE
     built_here: bool = False
     aggregation: Aggregation | None = None
-    n_rows: Mapping[str, int] | None = None
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -111,7 +105,6 @@ def compose_text(topology: Topology) -> str:
         "policy": json.dumps(_policy(topology)),
         "study": topology.study.name,
         "wait_s": topology.wait_s,
-        "synthetic_rows": "" if topology.n_rows is None else ' --rows "$$ROWS"',
         "train": _train(topology),
         **_judged(topology),
         "owners": " ".join(owners),
@@ -155,13 +148,6 @@ def demo_compose_text() -> str:
     return compose_text(topology)
 
 
-def parse_party(service: str) -> str:
-    """Return the party of a service in the file: owner-1 for ``owner-1-key``, for instance."""
-    return {"certificates": "authority", "study": "operator"}.get(
-        service, service.removesuffix("-key")
-    )
-
-
 class _At(Template):
     """Template with ``@name``, because Compose uses ``$name``."""
 
@@ -184,15 +170,12 @@ def _policy(topology: Topology) -> object:
 
 def _host(topology: Topology, number: int, owner: str) -> dict[str, object]:
     """Values that differ between the owners' services."""
-    opens = owner in topology.openers
-    entries = ['OPENER: "--opener"'] if opens else []
-    if topology.n_rows is not None:
-        entries.append(f'ROWS: "{topology.n_rows[owner]}"')
+    opener = 'OPENER: "--opener"' if owner in topology.openers else ""
     return {
         "owner": owner,
         "number": number,
-        "opener": ', OPENER: "--opener"' if opens else "",
-        "owner_environment": f"    environment: {{{', '.join(entries)}}}" if entries else "",
+        "opener": opener and f", {opener}",
+        "owner_environment": opener and f"    environment: {{{opener}}}",
     }
 
 

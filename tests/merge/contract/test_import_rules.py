@@ -17,7 +17,6 @@ BREACHES = {
         "import sqlite3",
         "State is written by the ledger and the store alone",
     ),
-    "curator/commands/added_docker.py": ("import docker", "Only deploy uses the Docker engine"),
     "owner/engines/added_dask.py": ("import distributed", "Only owner.engines.dask uses Dask"),
     "owner/ledger/added_lock.py": ("import fcntl", "imports nothing that Windows lacks"),
     "common/added_limit.py": ("import resource", "imports nothing that Windows lacks"),

@@ -1,4 +1,4 @@
-"""A folder made of two owners' own files: `up` runs it, and `report` gives the answer.
+"""A folder made of two owners' own files: `up` runs it, `report` gives the answer, `down` removes.
 
 False alarms: 150 of these studies in one process were right on 0.396 more than the commonest class,
 with a deviation of 0.002; the bar of 0.1 is below 1e-9.
@@ -8,19 +8,26 @@ import json
 import os
 import random
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 import yaml
 from click.testing import CliRunner
 
+from dppca.common.analysis.study_file import study_from_yaml
+from dppca.common.kernel.attestation.results import result_from_bytes
+from dppca.common.kernel.errors import TooManyRowsError
 from dppca.deploy.simulation.cli import cli
-from tests.support.containers import require_compose, require_images
+from tests.support.containers import IMAGE, docker, require_compose, require_images
 from tests.support.patience import HANG_S
 
 FALSE_ALARMS = 1e-9
+OWNERS = ("hospital", "clinic")
 STUDY = {
     "name": "own",
-    "owners": ["hospital", "clinic"],
+    "owners": [*OWNERS],
     "privacy": {"mechanism": "laplace", "epsilon": "2"},
     "components": {"count": 1},
     "schema": {
@@ -33,47 +40,86 @@ STUDY = {
 }
 
 
-def test_own_files_come_to_an_answer(tmp_path: Path) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def images() -> None:
     require_images()
-    compose = require_compose()
+
+
+def compose_folder(place: Path, **changes: object) -> Path:
+    """Write both owners' rows and a folder of them, whose name no other run has."""
     chance = random.Random(1)
     options = []
-    for owner in ("hospital", "clinic"):
+    for owner in OWNERS:
         lines = [
             f"{age},{'yes' if age + chance.gauss(0, 10) > 54 else 'no'}"
             for age in (chance.randint(18, 90) for _ in range(1000))
         ]
-        (tmp_path / f"{owner}.csv").write_text("\n".join(["age,ill", *lines, ""]))
-        options += ["--owner", f"{owner}={tmp_path / owner}.csv"]
-    (tmp_path / "study.yaml").write_text(yaml.safe_dump(STUDY))
-    folder = tmp_path / f"own-{os.getpid()}"
-    written = ["compose", "--study", str(tmp_path / "study.yaml"), "--output", str(folder)]
-    runner = CliRunner()
-    runner.invoke(cli, [*written, "--target", "ill", *options], catch_exceptions=False)
+        (place / f"{owner}.csv").write_text("\n".join(["age,ill", *lines, ""]))
+        options += ["--owner", f"{owner}={place / owner}.csv"]
+    (place / "study.yaml").write_text(yaml.safe_dump({**STUDY, **changes}))
+    folder = place / f"own-{os.getpid()}-{'-'.join(changes)}"
+    written = ["compose", "--study", str(place / "study.yaml"), "--output", str(folder)]
+    options += ["--target", "ill", "--image", IMAGE]
+    CliRunner().invoke(cli, [*written, *options], catch_exceptions=False)
+    return folder
+
+
+@contextmanager
+def up(folder: Path) -> Iterator[subprocess.CompletedProcess[str]]:
+    """Run the folder, and remove what it made."""
     try:
-        up = subprocess.run(
-            [*compose, "up"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=HANG_S,
-            check=False,
-        )
-        assert up.returncode == 0, up.stdout + up.stderr
+        yield compose(folder, "up")
     finally:
-        down = [*compose, "down", "--volumes", "--timeout", "5"]
-        subprocess.run(down, cwd=folder, capture_output=True, timeout=HANG_S, check=True)
+        down = compose(folder, "down", "--volumes", "--timeout", "5")
+        assert down.returncode == 0, down.stderr
+    label = f"label=com.docker.compose.project={folder.name}"
+    for kind in (("container", "ls", "--all"), ("network", "ls"), ("volume", "ls")):
+        assert docker(*kind, "--quiet", "--filter", label).stdout == ""
+
+
+def compose(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*require_compose(), *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=False,
+    )
+
+
+def test_own_files_come_to_an_answer(tmp_path: Path) -> None:
+    folder = compose_folder(tmp_path)
+    with up(folder) as done:
+        assert done.returncode == 0, done.stdout + done.stderr
+    study = study_from_yaml((tmp_path / "study.yaml").read_text())
     for _ in range(2):  # once more, on what the first left
-        done = runner.invoke(cli, ["report", str(folder), "--json"], catch_exceptions=False)
-        report = json.loads(done.output)
+        answer = CliRunner().invoke(cli, ["report", str(folder), "--json"], catch_exceptions=False)
+        report = json.loads(answer.output)
+        assert report["digest"] == study.digest
         assert report["rows"] == {"training": 1600, "held_out": 400}
         assert report["utility"]["tstr_accuracy"] > report["utility"]["majority"] + 0.1
         assert {owner["name"] for owner in report["owners"]} == {"hospital", "clinic"}
         for owner in report["owners"]:
+            assert owner["charged"]["epsilon"] == "2"
             assert owner["dppca_svm_accuracy"] > report["utility"]["majority"] + 0.1
             assert set(owner["seconds"]) == {"contribute", "components", "synthesize", "train"}
             assert all(seconds > 0 for seconds in owner["seconds"].values())
-            assert owner["bytes"]["contribute"] > 0
+            assert owner["bytes"]["contribute"] == 8 * study.table.layout.n_entries
         assert not list((folder / "results").glob("**/*.skops")), "models are site-only"
         for path in {**report["plots"], **report["files"]}.values():
             assert Path(path).stat().st_size > 0
+    result = result_from_bytes(Path(report["files"]["components"]).read_bytes(), study)
+    assert tuple(share.owner for share in result.header.shares) == OWNERS
+
+
+def test_a_host_that_fails_ends_the_run_and_its_log_says_why(tmp_path: Path) -> None:
+    folder = compose_folder(tmp_path, max_rows=100)
+    with up(folder) as done:
+        assert done.returncode != 0
+        (host,) = compose(folder, "ps", "--all", "--quiet", "hospital").stdout.split()
+        assert json.loads(docker("inspect", host).stdout)[0]["State"]["ExitCode"] == (
+            TooManyRowsError.exit_code
+        )
+        assert "max_rows is 100" in compose(folder, "logs", "hospital").stdout
+    assert not (folder / "results" / "components.npz").exists()

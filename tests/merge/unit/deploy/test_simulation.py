@@ -156,18 +156,6 @@ def test_openers_alone_are_given_a_key_and_come_back() -> None:
         assert word not in plain
 
 
-def test_each_owner_in_a_container_draws_its_number_of_synthetic_rows() -> None:
-    n_rows = {"owner-1": 4, "owner-2": 3, "owner-3": 3}
-    masked = Topology(demo_study(), None, aggregation=Aggregation(1, 2), n_rows=n_rows)
-    services = yaml.safe_load(compose_text(masked))["services"]
-    for owner, number in n_rows.items():
-        assert services[owner]["environment"]["ROWS"] == str(number)
-        assert 'synthesize rand-hie --publish --rows "$$ROWS"' in services[owner]["command"][0]
-        assert "ROWS" not in services[f"{owner}-key"].get("environment", {})
-    assert services["owner-1"]["environment"]["OPENER"] == "--opener"
-    assert "ROWS" not in compose_text(Topology(demo_study(), None))
-
-
 def test_an_interrupted_simulation_says_that_nobody_was_charged(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,6 +15,7 @@ from pyarrow import csv, parquet
 from dppca.common.analysis.rows.synthesis import DecodingMethod
 from dppca.common.kernel.errors import DataError, PeerError, SettingError
 from dppca.common.shell.console import run
+from dppca.deploy.simulation import experiment
 from dppca.deploy.simulation.aggregation import Aggregation, write_draft
 from dppca.deploy.simulation.cli import cli
 from dppca.deploy.simulation.disk import telling_full_disk
@@ -31,18 +32,19 @@ from tests.support.latent_rows import make_rows, save_rows
 from tests.support.studies import make_study
 
 
+def unreached(*_: object) -> Any:
+    """No step is taken."""
+    raise AssertionError
+
+
 def require_refused(says: str, data: Path, output: Path, **changes: Any) -> None:
     """Refused before a step is taken."""
-
-    def unreached(*_: object, **__: object) -> Any:
-        raise AssertionError
-
     study = make_study("latent", owners=["owner-1", "owner-2"])
     asked = {"command": "run", "study": study, "data": data, "output": output}
     usual = {"target": None, "seed": 0, "split": "iid"}
     request: Any = ExperimentRequest(**{**asked, **usual, **changes})
     with pytest.raises(SettingError, match=says):
-        simulate(request, on_step=unreached, federation=unreached)
+        simulate(request, on_step=unreached)
 
 
 def test_a_division_that_could_not_end_or_a_place_that_cannot_be_written_is_refused(
@@ -69,7 +71,7 @@ def test_a_test_table_or_a_number_of_rows_that_does_not_fit_is_refused(tmp_path:
 
 
 def test_owners_get_all_rows_models_the_test_table_and_synthetic_rows_are_divided(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, test = save_rows(make_rows(50), tmp_path / "rows.parquet"), tmp_path / "test.csv"
     csv.write_csv(make_rows(7, 3), test)
@@ -81,6 +83,7 @@ def test_owners_get_all_rows_models_the_test_table_and_synthetic_rows_are_divide
         given.update(tried=task.held_out.read_text(), n_rows=task.n_rows)
         raise PeerError("far enough")
 
+    monkeypatch.setattr(experiment, "run_federation", stop)
     request = ExperimentRequest(
         command="run",
         study=make_study("latent", owners=["owner-1", "owner-2", "owner-3"]),
@@ -93,7 +96,7 @@ def test_owners_get_all_rows_models_the_test_table_and_synthetic_rows_are_divide
         test=test,
     )
     with pytest.raises(PeerError, match="far enough"):
-        simulate(request, on_step=lambda: None, federation=stop)
+        simulate(request, on_step=lambda: None)
     assert given["sizes"] == {"owner-1": 17, "owner-2": 17, "owner-3": 16}
     assert given["n_rows"] == {"owner-1": 4, "owner-2": 4, "owner-3": 3}
     assert given["tried"].replace('"', "") == test.read_text().replace('"', "")
@@ -135,7 +138,6 @@ def test_a_trial_that_is_there_is_not_written_over(
         (["--data", "ROWS", "--rename-owners", "--owners", "2"], SettingError, "is for --owner"),
         (["--owner", "St Mary=ROWS"], SettingError, "NAME=FILE"),
         (["--owner", "a=ROWS", "--owner", "a=ROWS"], SettingError, "given twice"),
-        (["--owner", "a=ROWS", "--keep", "--runtime", "containers"], SettingError, "processes"),
         (["--data", "ROWS", "--owners", "2", "--test", "ROWS"], SettingError, "with --target"),
         (["--data", "ROWS", "--owners", "2", "--rows", "1"], SettingError, "divided among 2"),
         (
@@ -224,7 +226,7 @@ def test_a_disk_that_fills_up_is_no_defect(
     rows, study = save_rows(make_rows(60), tmp_path / "rows.parquet"), tmp_path / "study.yaml"
     study.write_bytes(make_study("latent", owners=["beta", "alpha"]).canonical_bytes())
     monkeypatch.setattr(f"dppca.deploy.simulation.{fails}", fill)
-    monkeypatch.setitem(simulate.__kwdefaults__ or {}, "federation", run_nothing)
+    monkeypatch.setattr(experiment, "run_federation", run_nothing)
     files = ["--owner", f"alpha={rows}", "--owner", f"beta={rows}"]
     line = [command, "--study", str(study), *files, "--output", str(tmp_path / "results")]
     with pytest.raises(SystemExit) as left:
