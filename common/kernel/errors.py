@@ -13,10 +13,22 @@ Each class carries
 ``exit_code``
     What a command returns to the shell. ``docs/reference/errors.md`` lists every one and a test
     compares the two.
+
+`ExitCode` holds those of commands that have done their work, and whose answer is bad.
 """
 
 from collections.abc import Iterator
+from enum import IntEnum
 from typing import ClassVar
+
+
+class ExitCode(IntEnum):
+    """Bad answers of `check` and `review` (rows, faults), `selftest` and `verify`."""
+
+    INVALID_ROWS = 14
+    BROKEN_PROMISE = 25
+    TOO_MANY_FAULTS = 28
+    UNVOUCHED = 52
 
 
 class DppcaError(Exception):
@@ -59,20 +71,6 @@ class DataError(InputError, ValueError):
 
     public = "The data cannot be used."
     exit_code = 13
-
-
-class InvalidRowsError(InputError):
-    """`check` found values that the schema does not allow."""
-
-    public = "The data do not conform to the schema."
-    exit_code = 14
-
-
-class TooManyFaultsError(InvalidRowsError):
-    """`check` or `review` found more faults than the study's ``refuse_if_above``."""
-
-    public = "The data have more faults than the study allows."
-    exit_code = 28
 
 
 class ArtefactError(InputError):
@@ -166,13 +164,6 @@ class ConsentError(PrivacyError):
     exit_code = 24
 
 
-class SelfTestError(PrivacyError):
-    """The self-test found that this installation breaks a promise: release nothing from it."""
-
-    public = "The self-test found a broken promise."
-    exit_code = 25
-
-
 class OpeningRefusedError(PrivacyError):
     """An opener was asked to open a second set, one below the quorum, or one without votes."""
 
@@ -201,21 +192,14 @@ class LedgerVersionError(LedgerError):
     exit_code = 32
 
 
-class CallError(DppcaError):
-    """A call to the other side failed."""
-
-    public = "The call failed."
-    exit_code = 39
-
-
-class BusyError(CallError):
+class BusyError(DppcaError):
     """Too many calls or uploads at once; trying again later is safe."""
 
     public = "Too many calls are running; try again later."
     exit_code = 38
 
 
-class UnreachableError(CallError):
+class UnreachableError(DppcaError):
     """No connection, or no answer in time; trying again is safe.
 
     ``may_pass`` is False if something on the way has refused, and waiting does not help.
@@ -226,63 +210,63 @@ class UnreachableError(CallError):
     exit_code = 40
 
 
-class IdentityError(CallError):
+class IdentityError(DppcaError):
     """A certificate is missing, expired, of another authority, or names no party known here."""
 
     public = "The certificate was not accepted."
     exit_code = 41
 
 
-class PermissionDeniedError(CallError):
+class PermissionDeniedError(DppcaError):
     """The certificate is good; its holder may not do this."""
 
     public = "This party may not do this."
     exit_code = 42
 
 
-class UnknownStudyError(CallError):
+class UnknownStudyError(DppcaError):
     """No such study, or none that this party takes part in."""
 
     public = "No such study."
     exit_code = 43
 
 
-class StudyStateError(CallError):
+class StudyStateError(DppcaError):
     """The study's state does not allow this."""
 
     public = "The state of the study does not allow this."
     exit_code = 44
 
 
-class ConflictError(CallError):
+class ConflictError(DppcaError):
     """Something different already stands under this name."""
 
     public = "Something different is already stored under this name."
     exit_code = 45
 
 
-class UploadError(CallError):
+class UploadError(DppcaError):
     """The bytes are truncated, reordered, or not what their header says."""
 
     public = "The upload does not match its header."
     exit_code = 46
 
 
-class LimitError(CallError):
+class LimitError(DppcaError):
     """A size is above its cap."""
 
     public = "The request is larger than allowed."
     exit_code = 47
 
 
-class ChainError(CallError):
+class ChainError(DppcaError):
     """An owner's ledger is shorter than the curator has seen it."""
 
     public = "The ledger chain is shorter than seen before."
     exit_code = 48
 
 
-class PeerError(CallError):
+class PeerError(DppcaError):
     """The other side failed; its operator finds why in its log."""
 
     public = "The other side failed."
@@ -301,13 +285,6 @@ class ContradictionError(DppcaError):
 
     public = "The result contradicts an acknowledgement."
     exit_code = 51
-
-
-class UnvouchedError(DppcaError):
-    """`verify` had no authority's certificate: what is consistent may still be anybody's."""
-
-    public = "Nobody vouches for the file."
-    exit_code = 52
 
 
 class StoreError(DppcaError):

@@ -32,7 +32,6 @@ STATUS: dict[type[DppcaError], grpc.StatusCode] = {
     errors.PrivacyError: grpc.StatusCode.FAILED_PRECONDITION,
     errors.RangeError: grpc.StatusCode.INVALID_ARGUMENT,
     errors.LedgerError: grpc.StatusCode.INTERNAL,
-    errors.CallError: grpc.StatusCode.INTERNAL,
     errors.BusyError: grpc.StatusCode.UNAVAILABLE,
     errors.UnreachableError: grpc.StatusCode.UNAVAILABLE,
     errors.IdentityError: grpc.StatusCode.UNAUTHENTICATED,

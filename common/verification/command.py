@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from dppca.common.kernel.durable.files import read_content
-from dppca.common.kernel.errors import UnvouchedError
+from dppca.common.kernel.errors import ExitCode
 from dppca.common.shell.console import FILE, FOLDER, emit
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -87,4 +87,4 @@ def verify(
     agreeing = tuple(compare(content, report, parties) for content in contents)
     report = replace(report, acknowledged=agreeing)
     emit(report, verification_text(report, ca=ca), as_json=as_json)
-    return UnvouchedError.exit_code if authority is None else 0
+    return ExitCode.UNVOUCHED if authority is None else 0

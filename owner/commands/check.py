@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from dppca.common.kernel.durable.files import open_new, replacing
-from dppca.common.kernel.errors import InvalidRowsError, SettingError, TooManyFaultsError
+from dppca.common.kernel.errors import ExitCode, SettingError
 from dppca.common.shell.console import FILE, emit, prints, progress
 from dppca.owner.commands.options import complete_study, data_set_option, engine_option
 from dppca.owner.engines.addresses import LOCAL
@@ -122,8 +122,8 @@ def command(
     document = CheckDocument(study.name, study.digest, keys_file, report, wide)
     emit(document, check_text(report), as_json=as_json)
     if report.above:
-        return TooManyFaultsError.exit_code
-    return 0 if report.faultless else InvalidRowsError.exit_code
+        return ExitCode.TOO_MANY_FAULTS
+    return 0 if report.faultless else ExitCode.INVALID_ROWS
 
 
 @contextmanager

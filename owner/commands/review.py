@@ -52,7 +52,7 @@ def command(folder: Path, /, grown_on: Path | None, *, as_json: bool, **given: A
     from functools import partial
     from shlex import join
 
-    from dppca.common.kernel.errors import TooManyFaultsError
+    from dppca.common.kernel.errors import ExitCode
     from dppca.common.shell.console import progress
     from dppca.owner.commands.preview import ContributionOptions, preview_contribution
     from dppca.owner.release.contribution import NextStep
@@ -74,4 +74,4 @@ def command(folder: Path, /, grown_on: Path | None, *, as_json: bool, **given: A
     emit(preview.document(), text, as_json=as_json)
     if preview.refusals:
         return preview.refusals[0].exit_code
-    return TooManyFaultsError.exit_code if preview.counted.above else 0
+    return ExitCode.TOO_MANY_FAULTS if preview.counted.above else 0

@@ -4,7 +4,7 @@ import time
 
 import click
 
-from dppca.common.kernel.errors import SelfTestError
+from dppca.common.kernel.errors import ExitCode
 from dppca.common.shell.console import emit, prints, progress
 from dppca.owner.selftest.findings import SelfTest, report_text
 
@@ -39,4 +39,4 @@ def command(*, quick: bool, as_json: bool) -> int:
         ]
     tested = SelfTest(quick, findings, round(time.perf_counter() - started, 3))
     emit(tested, report_text(tested), as_json=as_json)
-    return 0 if tested.passed else SelfTestError.exit_code
+    return 0 if tested.passed else ExitCode.BROKEN_PROMISE

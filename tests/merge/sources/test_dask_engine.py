@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from dppca.common.kernel.errors import DataError, InvalidRowsError, SettingError, UnreachableError
+from dppca.common.kernel.errors import DataError, ExitCode, SettingError, UnreachableError
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.moments.moments import Moments
 from dppca.owner.engines import cluster as engines
@@ -251,7 +251,7 @@ def test_keys_are_written_by_this_machine_alone(curator: Curator, tmp_path: Path
     code, message = error_of(site.run(*line, "--engine", "dask://127.0.0.1:9"))
     assert (code, keys.exists()) == (SettingError.exit_code, False)
     assert "leave out --engine" in message
-    assert site.run(*line)[0] == InvalidRowsError.exit_code, "one age is not one person"
+    assert site.run(*line)[0] == ExitCode.INVALID_ROWS, "one age is not one person"
     assert keys.read_text() == "attribute,fault,age\n"
 
 

@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from dppca.common.kernel.errors import UnvouchedError
+from dppca.common.kernel.errors import ExitCode
 from tests.support.checkout import ROOT
 from tests.support.requirements import miss
 
@@ -155,6 +155,6 @@ def test_the_demo_runs_and_what_it_made_is_verified(
     for name in ("components.npz", "synthetic-coded.parquet", "synthetic-decoded.parquet"):
         for programs in (all_floors, verifier):
             line = (programs / "dppca-owner", "verify", demo / name)
-            said = run(*line, code=UnvouchedError.exit_code, cwd=str(demo))  # the demo keeps no CA
+            said = run(*line, code=ExitCode.UNVOUCHED, cwd=str(demo))  # the demo keeps no CA
             assert "countersigned by curator" in said
             assert "computed again from the study" in said

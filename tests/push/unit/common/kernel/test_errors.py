@@ -21,8 +21,8 @@ def _tree(kind: type[errors.DppcaError]) -> Iterator[type[errors.DppcaError]]:
 ALL = [kind for kind in _tree(errors.DppcaError) if kind.__module__ == errors.__name__]
 
 
-def test_every_class_has_an_exit_code_of_its_own() -> None:
-    codes = [kind.exit_code for kind in ALL]
+def test_every_class_and_every_bad_answer_has_an_exit_code_of_its_own() -> None:
+    codes = [*(kind.exit_code for kind in ALL), *errors.ExitCode]
     reserved = {0, UNEXPECTED_EXIT_CODE, INTERRUPTED_EXIT_CODE}
     assert len(set(codes)) == len(codes)
     assert not reserved & set(codes)
@@ -44,8 +44,9 @@ def test_every_class_has_a_status_and_a_line_in_the_page_of_errors(
 
 
 def test_the_page_of_errors_lists_nothing_else() -> None:
-    listed = re.findall(r"^\| `(\w+)` \|", PAGE.read_text(), re.M)
-    assert sorted(listed) == sorted(kind.__name__ for kind in ALL)
+    listed = re.findall(r"^\| `(\w+)` \| (\d+) \|", PAGE.read_text(), re.M)
+    codes = {**{kind.__name__: kind.exit_code for kind in ALL}, **errors.ExitCode.__members__}
+    assert sorted(listed) == sorted((name, str(int(code))) for name, code in codes.items())
 
 
 def test_public_sentences_are_constant_sentences() -> None:
