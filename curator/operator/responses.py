@@ -99,8 +99,8 @@ class StudyDetails:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenContribution:
-    """A contribution, and the ledger that came with it."""
+class ContributionRecord:
+    """A contribution of an owner, with the ledger that came with it, not the envelope."""
 
     study: Annotated[str, "name of the study"]
     received: Annotated[datetime, "when it was received"]
@@ -127,7 +127,7 @@ class SeenOwner:
 
     ledger_length: Annotated[int, "entries of the ledger seen last; 0 if none counts"]
     ledger_head: Annotated[DigestText, "SHA-256 of its last entry; empty if none counts"]
-    contributions: Annotated[tuple[SeenContribution, ...], "contributions of the owner"]
+    contributions: Annotated[tuple[ContributionRecord, ...], "contributions of the owner"]
     settlements: Annotated[tuple[SettledLedger, ...], "ledgers that were set aside"]
 
 

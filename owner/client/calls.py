@@ -27,6 +27,7 @@ from dppca.common.kernel.attestation.contributions import (
 from dppca.common.kernel.attestation.envelopes import SignedFile
 from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.documents.messages import Form, StudyState, accounts_for
+from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.durable.checkpoints import checkpoint
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import (
@@ -46,7 +47,6 @@ from dppca.common.kernel.identity.tls import (
     parse_certificate,
     parse_identity,
 )
-from dppca.common.kernel.privacy.release import MomentReceipt
 from dppca.common.kernel.study import Study, require_continues, study_from_canonical
 from dppca.common.transport.channels import (
     CALL_TIMEOUT_S,
@@ -71,7 +71,7 @@ from dppca.common.wire import federation_pb2_grpc as rpc
 from dppca.owner.ledger import database
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.database import StoredRelease
-from dppca.owner.ledger.mark import CuratorView, ListedContribution
+from dppca.owner.ledger.mark import ContributionRecord, CuratorView
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import find_continued, keep_study, require_same
 
@@ -108,29 +108,6 @@ class StudyProgress:
     sha256: bytes
     reason: str
     missing_openers: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class HeldContribution:
-    """A contribution of this owner as the curator holds it; not yet verified.
-
-    ``envelope`` holds the receipt; ``acknowledgement`` is the curator's signed one.
-    """
-
-    study: str
-    envelope: bytes
-    received_s: int
-    acknowledgement: bytes
-
-    @property
-    def receipt(self) -> MomentReceipt:
-        """Unverified receipt in the envelope; `ReceiptError` or `SignatureError` if none."""
-        return unchecked_receipt(self.envelope)
-
-    @property
-    def release_id(self) -> bytes:
-        """Identifier of the release in its receipt; 16 bytes."""
-        return bytes.fromhex(self.receipt.release_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +180,7 @@ class CuratorClient(CuratorConnection):
         pages = tuple(self._list_studies(self._federation.ListStudies))
         return CuratorView(
             tuple(
-                ListedContribution(each.name, each.digest.hex(), each.release_id)
+                ContributionRecord(each.name, each.digest.hex(), each.release_id)
                 for page in pages
                 for each in page.studies
                 if each.contributed
@@ -212,13 +189,18 @@ class CuratorClient(CuratorConnection):
             pages[-1].ledger_head,
         )
 
-    def contributions(self) -> tuple[HeldContribution, ...]:
-        """Contributions of this owner with their receipts, as the curator holds them."""
+    def contributions(
+        self, of: Callable[[str], bool] | None = None
+    ) -> tuple[ContributionRecord, ...]:
+        """Contributions of this owner with their receipts; ``of`` chooses studies by name.
+
+        Raise `ReceiptError` or `SignatureError` if an envelope of these holds no receipt.
+        """
         request = pb.ListContributionsRequest()
 
-        def fetch(left: float) -> tuple[HeldContribution, ...]:
+        def fetch(left: float) -> tuple[ContributionRecord, ...]:
             answers = self._federation.ListContributions(request, timeout=left)
-            return tuple(read_message(HeldContribution, each) for each in answers)
+            return tuple(_held(each) for each in answers if of is None or of(one_line(each.study)))
 
         return self._call(fetch)
 
@@ -551,3 +533,15 @@ def _read_study(file: Path) -> Study:
     from dppca.common.analysis.study_file import study_from_yaml
 
     return study_from_yaml(file)
+
+
+def _held(held: pb.HeldContribution) -> ContributionRecord:
+    receipt = unchecked_receipt(held.envelope)
+    return ContributionRecord(
+        study=one_line(held.study),
+        study_digest=receipt.study_digest,
+        release_id=bytes.fromhex(receipt.release_id),
+        envelope=held.envelope,
+        received_s=held.received_s,
+        acknowledgement=held.acknowledgement,
+    )

@@ -19,14 +19,15 @@ from dppca.common.kernel.attestation.contributions import (
     AcknowledgedContribution,
     open_release,
     require_acknowledged,
+    unchecked_receipt,
 )
 from dppca.common.kernel.attestation.parties import KnownParties
 from dppca.common.kernel.errors import ReceiptError, SettingError, SignatureError
 from dppca.common.kernel.privacy.release import MomentReceipt, calibrate
 from dppca.common.kernel.study import Study
-from dppca.owner.client.calls import HeldContribution
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Disowning, Recovery, time_text
+from dppca.owner.ledger.mark import ContributionRecord
 from dppca.owner.release.contribution import request_contribution
 from dppca.owner.site.policy import DataSet, Policy
 
@@ -49,23 +50,22 @@ class RecoveredContribution:
 
 
 def examine(
-    contribution: HeldContribution, study: Study, history: History, *, owner: str, ca: bytes
+    contribution: ContributionRecord, study: Study, history: History, *, owner: str, ca: bytes
 ) -> RecoveredContribution:
     """Check a contribution that a curator holds against its study and this site's signature.
 
     Raise `ReceiptError`, which names the fault, if it is no contribution to this study.
     """
-    receipt = contribution.receipt
-    if receipt.study_digest != study.digest:
+    if contribution.study_digest != study.digest:
         raise ReceiptError(
             f"the curator holds a contribution to another document of study {study.name}"
         )
+    receipt = unchecked_receipt(contribution.envelope)
     require_implied(study, calibrate(study), receipt, owner=owner)
-    release_id = bytes.fromhex(receipt.release_id)
-    reserved = history.reserved.get(release_id)
+    reserved = history.reserved.get(contribution.release_id)
     return RecoveredContribution(
         study=study,
-        release_id=release_id,
+        release_id=contribution.release_id,
         receipt=receipt,
         received_s=contribution.received_s,
         unproved=_unproved(contribution, owner=owner, ca=ca),
@@ -74,7 +74,7 @@ def examine(
 
 
 def acknowledgements(
-    contributions: Iterable[HeldContribution], history: History, *, owner: str, ca: bytes
+    contributions: Iterable[ContributionRecord], history: History, *, owner: str, ca: bytes
 ) -> dict[str, bytes]:
     """The curator's signed acknowledgements of recovered contributions, by study.
 
@@ -98,7 +98,7 @@ def acknowledgements(
     return by_study
 
 
-def _unproved(contribution: HeldContribution, *, owner: str, ca: bytes) -> str:
+def _unproved(contribution: ContributionRecord, *, owner: str, ca: bytes) -> str:
     try:
         open_release(contribution.envelope, owner, KnownParties(ca))
     except SignatureError as error:

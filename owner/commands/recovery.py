@@ -81,9 +81,8 @@ def _found(
     ca = site.ca.read_bytes()
     return [
         examine(each, client.study(each.study)[0], history, owner=site.name, ca=ca)
-        for each in client.contributions()
-        if each.study not in disowned
-        and not history.knows(each.receipt.study_digest, each.release_id)
+        for each in client.contributions(lambda study: study not in disowned)
+        if not history.knows(each.study_digest, each.release_id)
     ]
 
 
@@ -106,9 +105,11 @@ def _enter(
 
 def _keep_acknowledgements(site: Site, client: CuratorClient) -> tuple[str, ...]:
     """Keep the curator's acknowledgements of recovered contributions; return their files."""
+    history = read_history(site.ledger)
+    recovered = {each.request.study for each in history.recoveries.values()}
     signed = acknowledgements(
-        client.contributions(),
-        read_history(site.ledger),
+        client.contributions(recovered.__contains__),
+        history,
         owner=site.name,
         ca=site.ca.read_bytes(),
     )

@@ -47,26 +47,31 @@ _LOOKS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class ListedContribution:
-    """One contribution of this site in a curator's record.
+class ContributionRecord:
+    """One contribution of this site in a curator's record; nothing in it is verified.
 
-    ``release_id`` is empty if the curator's version does not report it.
+    ``release_id`` is empty if the curator's version does not report it. ``envelope`` holds the
+    receipt, ``acknowledgement`` is the curator's signed one; both are empty, and ``received_s`` 0,
+    where the curator has only listed the contribution.
     """
 
     study: str
     study_digest: str
     release_id: bytes
+    envelope: bytes = b""
+    received_s: int = 0
+    acknowledgement: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class CuratorView:
     """A curator's record of this site: contributions, and the chain it has seen (0: none)."""
 
-    releases: tuple[ListedContribution, ...] = ()
+    releases: tuple[ContributionRecord, ...] = ()
     length: int = 0
     head: bytes = b""
 
-    def unknown_to(self, history: History) -> tuple[ListedContribution, ...]:
+    def unknown_to(self, history: History) -> tuple[ContributionRecord, ...]:
         """Contributions that the ledger does not contain."""
         return tuple(r for r in self.releases if not history.knows(r.study_digest, r.release_id))
 
@@ -158,7 +163,7 @@ def _read_file(path: Path, ledger: Path) -> _File | None:
             head=bytes.fromhex(document["head"]),
             missing=CuratorView(
                 tuple(
-                    ListedContribution(study, digest, bytes.fromhex(i))
+                    ContributionRecord(study, digest, bytes.fromhex(i))
                     for study, digest, i in releases
                 ),
                 int(document["seen_length"]),

@@ -31,7 +31,7 @@ from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.database import StoredRelease, compare_ledger, open_ledger, require_newest
 from dppca.owner.ledger.entries import ReleaseKind
 from dppca.owner.ledger.file import read_history
-from dppca.owner.ledger.mark import CuratorView, ListedContribution
+from dppca.owner.ledger.mark import ContributionRecord, CuratorView
 from dppca.owner.ledger.path import ContributionPlan, send_release, store_release
 from tests.support.examples import examples
 from tests.support.ledgers import BUDGET, NOW, ledger_files, request_of
@@ -112,7 +112,7 @@ class RestoredLedger(RuleBasedStateMachine):
         def leave(stored: StoredRelease, history: History) -> None:
             self.left[stored.payload] = cost
             if sends:
-                one = ListedContribution(study.name, study.digest, stored.reservation.release_id)
+                one = ContributionRecord(study.name, study.digest, stored.reservation.release_id)
                 self.held = CuratorView((*self.held.releases, one), history.length, history.head)
 
         with _command(die_at):
