@@ -5,6 +5,7 @@ run and could not show that the notebooks still work. The tests run them, and th
 outputs of its build.
 """
 
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +54,12 @@ def _output(output: Any, made_by: str) -> str:
     if output.output_type == "stream":
         return f"```text\n{output.text}```"
     data = output.data
-    if "image/png" in data:
-        source = f"data:image/png;base64,{data['image/png'].strip()}"
-        return f'<img alt="The picture that {made_by} draws" src="{source}">'
+    pictures = {"image/png": data.get("image/png", "").strip()}
+    pictures["image/svg+xml"] = b64encode(data.get("image/svg+xml", "").encode()).decode()
+    for kind, content in pictures.items():
+        if content:
+            source = f"data:{kind};base64,{content}"
+            return f'<img alt="The picture that {made_by} draws" src="{source}">'
     if "text/html" in data:
         return f"<div>{data['text/html']}</div>".replace("\n", " ")
     return f"```text\n{data['text/plain']}\n```"

@@ -22,6 +22,7 @@ from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.durable.clock import duration_text, utc_now
 from dppca.common.kernel.privacy.receipts import SOFTWARE
+from dppca.common.shell.charts import draw_scree
 from dppca.common.shell.packages import require_package
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         "state": show_state,
         "lasting": duration_text,
         "lines": _lines,
+        "scree": _scree,
     }
     return environment
 
@@ -161,6 +163,13 @@ def _lines(text: str) -> Markup:
     from markupsafe import Markup, escape
 
     return Markup("\n").join(escape(one_line(line)) for line in text.splitlines())
+
+
+def _scree(values: Sequence[float], edge: float) -> Markup:
+    """Return the bars of a chart of eigenvalues, whose texts are numbers."""
+    from markupsafe import Markup
+
+    return Markup(draw_scree(values, edge))  # noqa: S704
 
 
 def _count(value: int) -> str:

@@ -28,6 +28,8 @@ from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import Column, Numeric, Schema, encode, known_labels
 from dppca.common.kernel.study import AGGREGATE_ONLY_FIELDS, Study, study_from_mapping
 from dppca.common.pages.rendering import check_report
+from dppca.common.shell.charts import loadings_chart, scree_chart, write_charts
+from dppca.common.shell.pictures import biplot_figure
 from dppca.common.shell.plotting import write_figures
 from dppca.common.verification.components import kept_components
 from dppca.deploy.simulation.aggregation import Aggregation, Refinement, describe_refinement
@@ -40,12 +42,7 @@ from dppca.deploy.simulation.evaluate import (
     evaluate,
     variance_by_chance,
 )
-from dppca.deploy.simulation.figures import (
-    component_figures,
-    marginal_figure,
-    pair_figure,
-    scree_figure,
-)
+from dppca.deploy.simulation.figures import marginal_chart, pair_figure
 from dppca.deploy.simulation.holdings import Holdings, hold_rows, write_table
 from dppca.deploy.simulation.run_report import (
     SimulatedComponents,
@@ -347,19 +344,23 @@ def _evaluate(
     coded = _coded_synthetic(schema, run.coded)
     ours = count_cells(schema, training, coded_training)
     theirs = count_cells(schema, decoded, encode(schema, decoded))
-    figures = {
-        "scree": scree_figure(
-            eigenvalues=result.eigenvalues,
-            noise_free=np.asarray(np.linalg.eigvalsh(covariance)[::-1], np.float64),
+    edge, vectors = result.header.noise_edge, result.vectors
+    charts = {
+        "scree": scree_chart(
+            result.eigenvalues,
+            edge,
             count=result.header.count,
-            noise_edge=result.header.noise_edge,
+            noise_free=np.asarray(np.linalg.eigvalsh(covariance)[::-1], np.float64),
         ),
-        **component_figures(schema, result, rows=coded),
-        "marginals": marginal_figure(
+        "loadings": loadings_chart(schema, vectors, result.eigenvalues, edge),
+        "marginals": marginal_chart(
             schema, count_values(schema, training), count_values(schema, decoded)
         ),
-        "pairs": pair_figure(schema, real=ours, synthetic=theirs),
     }
+    figures = {"pairs": pair_figure(schema, real=ours, synthetic=theirs)}
+    if len(vectors) > 1:
+        rows = [("synthetic rows", coded)]
+        figures["biplot"] = biplot_figure(schema, vectors, result.mean, rows)
     target, utility = request.target, None
     if target is not None:
         utility = evaluate(
@@ -417,7 +418,7 @@ def _evaluate(
             "synthetic_decoded": str(run.decoded),
             **({"parties": str(output / PARTIES)} if request.keep else {}),
         },
-        plots=write_figures(output, figures),
+        plots={**write_charts(output, charts), **write_figures(output, figures)},
         steps=list_steps(run.owners),
         seconds=round(time.monotonic() - started, 3),
     )

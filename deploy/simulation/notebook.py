@@ -41,7 +41,8 @@ from dppca.common.kernel.schema.frames import (
     warn_of_rules,
 )
 from dppca.common.kernel.study import Study
-from dppca.common.shell.pictures import biplot_figure, loadings_figure
+from dppca.common.shell.charts import Chart, loadings_chart, scree_chart
+from dppca.common.shell.pictures import biplot_figure
 from dppca.common.verification.components import Components, make_components
 from dppca.deploy.simulation.aggregation import (
     choose_aggregation,
@@ -58,7 +59,7 @@ from dppca.deploy.simulation.evaluate import (
     evaluate,
 )
 from dppca.deploy.simulation.experiment import join_columns, with_owners
-from dppca.deploy.simulation.figures import marginal_figure, scree_figure
+from dppca.deploy.simulation.figures import marginal_chart
 from dppca.deploy.simulation.holdings import HELD_OUT_SHARE
 from dppca.deploy.simulation.in_memory import continue_study, make_parties, read_study, run_study
 from dppca.deploy.simulation.synthesis import (
@@ -185,19 +186,19 @@ class Simulation:
         """`feature_names_in_` as a tuple, the attribute's name in 0.1.0."""
         return self.components.feature_names
 
-    def plot_scree(self) -> Figure:
+    def plot_scree(self) -> Chart:
         """Plot the eigenvalues beside the noise edge, and † those without noise."""
-        return scree_figure(
-            eigenvalues=self.components.eigenvalues,
-            noise_free=self._spectrum,
+        return scree_chart(
+            self.components.eigenvalues,
+            self.components.noise_edge,
             count=len(self.components_),
-            noise_edge=self.components.noise_edge,
+            noise_free=self._spectrum,
         )
 
-    def plot_loadings(self) -> Figure:
+    def plot_loadings(self) -> Chart:
         """Plot the largest loadings of each component."""
         components = self.components
-        return loadings_figure(
+        return loadings_chart(
             self.study.table, components.components_, components.eigenvalues, components.noise_edge
         )
 
@@ -209,10 +210,10 @@ class Simulation:
         rows = [("synthetic rows", self.coded)]
         return biplot_figure(self.study.table, components.components_, components.mean_, rows)
 
-    def plot_marginals(self) -> Figure:
+    def plot_marginals(self) -> Chart:
         """† Plot every attribute among real rows and synthetic ones."""
         real, synthetic = self._values
-        return marginal_figure(self.study.table, real, synthetic)
+        return marginal_chart(self.study.table, real, synthetic)
 
     def __repr__(self) -> str:
         components, promise = self.components, self.guarantee

@@ -152,7 +152,8 @@ class SimulationReport:
     )
     files: Annotated[dict[str, str], "paths of the files that were written"]
     plots: Annotated[
-        dict[str, str], "paths of the plots (PNG); an SVG of the same name stands beside each"
+        dict[str, str],
+        "paths of the plots: SVG; biplot and pairs PNG, each beside an SVG",
     ]
 
 

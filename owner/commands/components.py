@@ -74,12 +74,14 @@ def draw(folder: Path, site: Site, fetched: Fetched) -> dict[str, str]:
     import numpy as np
 
     from dppca.common.analysis.rows.synthesis import make_generator, synthesize
-    from dppca.common.shell.pictures import MOST_POINTS, biplot_figure, loadings_figure
+    from dppca.common.shell.charts import loadings_chart, write_charts
+    from dppca.common.shell.pictures import MOST_POINTS, biplot_figure
     from dppca.common.shell.plotting import write_figures
 
     study, result = fetched.study, fetched.result
     schema, edge = study.table, result.header.noise_edge
-    figures = {"loadings": loadings_figure(schema, result.vectors, result.eigenvalues, edge)}
+    charts = {"loadings": loadings_chart(schema, result.vectors, result.eigenvalues, edge)}
+    figures = {}
     if result.header.count > 1:
         rng = make_generator(site.name, fetched.signed.sha256, MOST_POINTS)
         drawn = synthesize(result, study, Form.CODED, n_rows=MOST_POINTS, rng=rng)
@@ -90,7 +92,7 @@ def draw(folder: Path, site: Site, fetched: Fetched) -> dict[str, str]:
             schema, result.vectors, result.mean, [("synthetic rows", rows)]
         )
     make_folder(folder)
-    return write_figures(folder, figures)
+    return {**write_charts(folder, charts), **write_figures(folder, figures)}
 
 
 def _how_to_show(evidence: Path, acknowledgement: Path) -> str:

@@ -253,10 +253,10 @@ def test_components_come_once_everybody_has_contributed(
     pictures = tmp_path / "pictures"
     again = site.run("components", study.name, "--plots", str(pictures))[1]
     assert again["path"].endswith("components.npz")
-    assert again["plots"] == {
-        name: str(pictures / f"{name}.png") for name in ("loadings", "biplot")
-    }
-    assert all(Path(path).read_bytes().startswith(b"\x89PNG") for path in again["plots"].values())
+    plots = {name: Path(path) for name, path in again["plots"].items()}
+    assert plots == {"loadings": pictures / "loadings.svg", "biplot": pictures / "biplot.png"}
+    assert plots["loadings"].read_bytes().startswith(b"<svg ")
+    assert plots["biplot"].read_bytes().startswith(b"\x89PNG")
     named = dppca.read_result(copy, ca=(site.folder / "ca.pem").read_bytes()).largest_loadings()
     assert [[each["loading"] for each in one["loadings"]] for one in found["components"]] == [
         [each.loading for each in one] for one in named

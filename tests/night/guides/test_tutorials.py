@@ -90,9 +90,9 @@ def test_three_files_become_a_report_with_loadings_marginals_and_accuracy(tmp_pa
     assert utility["tstr_accuracy_decoded"] > utility["majority"] + 0.05
     looked = shell.run("look")
     assert "nothing: the commonest class" in looked
-    for plot in ("loadings.png", "marginals.png"):
+    for plot in ("loadings.svg", "marginals.svg"):
         assert plot in looked
-        assert (tmp_path / "trial" / plot).read_bytes().startswith(b"\x89PNG")
+        assert (tmp_path / "trial" / plot).read_bytes().startswith(b"<svg ")
     rows = parquet.read_table(tmp_path / "trial/synthetic-decoded.parquet").to_pylist()
     assert all(row["age"] == round(row["age"]) for row in rows)
     assert all(date(2024, 1, 1) <= row["visit"] <= date(2024, 12, 31) for row in rows)

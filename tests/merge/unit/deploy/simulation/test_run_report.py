@@ -119,7 +119,7 @@ def report() -> SimulationReport:
         pairs=PairSummary(0.0456, 0.0123, (Variation(("lpi", "fmde"), 0.7891, 0.0567),)),
         steps=list_steps(owners),
         files={"report": "out/report.md"},
-        plots={"scree": "out/scree.png"},
+        plots={"scree": "out/scree.svg"},
         seconds=12.346,
     )
 
@@ -369,7 +369,7 @@ def hostile(report: SimulationReport, tmp_path: Path) -> SimulationReport:
         components=replace(report.components, kept=(first, *others)),
         pairs=replace(report.pairs, worst=(Variation((HOSTILE, "b"), 0.7891, 0.0567),)),
         repeats=SimulatedRepeats(5, [1], {"utility.majority": RepeatedFigure(0.7, 0.01)}),
-        plots={name: str(tmp_path / f"{name}.png") for name in ("marginals", "scree", "pairs")},
+        plots={name: str(tmp_path / f"{name}.svg") for name in ("marginals", "scree", "pairs")},
     )
 
 
