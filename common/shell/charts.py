@@ -21,7 +21,7 @@ from dppca.common.analysis.loadings import Loading, largest_loadings
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.schema import Schema
 from dppca.common.shell.panels import Cell, Panel
-from dppca.common.shell.plotting import BLUE, GREY, INK, ORANGE, WARNING_RED, shortened
+from dppca.common.shell.plotting import BLUE, DARK, GREY, INK, ORANGE, WARNING_RED, shortened
 
 _MOST_COMPONENTS = 6
 _MOST_BARS = 12
@@ -33,13 +33,13 @@ _THIN = 6  # width of a bar
 _NAME_LENGTH = 28
 _LABEL_LENGTH = 14
 _LINE = 18  # height of a line of text
-_COLOURS = {"paper": "#ffffff", "ink": INK, "grey": GREY, "blue": BLUE, "orange": ORANGE}
-_DARK_COLOURS = {
-    "paper": "#16181b",
-    "ink": "#e6e8eb",
-    "grey": "#89929b",
-    "blue": "#6ab0f3",
-    "orange": "#f0a04b",
+_COLOURS = {
+    "paper": "#ffffff",
+    "ink": INK,
+    "grey": GREY,
+    "blue": BLUE,
+    "orange": ORANGE,
+    "red": WARNING_RED,
 }
 _STYLE = """\
 .dppca .paper{fill:var(--paper)}
@@ -302,14 +302,9 @@ def _join(
 
 
 def _style() -> str:
-    def colours(named: Mapping[str, str], red: str) -> str:
-        return "".join(f"--{name}:{value};" for name, value in {**named, "red": red}.items())
-
-    dark = colours(_DARK_COLOURS, "#ff8f83")
-    return (
-        f".dppca{{{colours(_COLOURS, WARNING_RED)}}}\n{_STYLE}"
-        f"@media(prefers-color-scheme:dark){{.dppca{{{dark}}}}}"
-    )
+    light = "".join(f"--{name}:{value};" for name, value in _COLOURS.items())
+    dark = "".join(f"--{name}:{DARK[value]};" for name, value in _COLOURS.items())
+    return f".dppca{{{light}}}\n{_STYLE}@media(prefers-color-scheme:dark){{.dppca{{{dark}}}}}"
 
 
 def _short(name: str) -> str:

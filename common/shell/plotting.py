@@ -1,4 +1,4 @@
-"""Shared parts of all plots: a canvas without a display, and two distinguishable colours.
+"""Shared parts of plots: two distinguishable colours, and matplotlib's canvas without a display.
 
 Colours and font are those of the pages (`common/pages/static/page.css`, light). The two colours
 differ in lightness too, and a plot always adds a second sign: filled and hollow, hatched and plain,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 BLUE, ORANGE, GREY = "#0B5CAD", "#B35900", "#7C858E"
 INK, WARNING_RED = "#1C2024", "#B42318"
-_DARK = {
+DARK = {
     "#ffffff": "#16181b",
     INK: "#e6e8eb",
     GREY: "#89929b",
@@ -98,7 +98,7 @@ def make_svg(figure: Figure, **metadata: str) -> bytes:
     canvas.print_svg(buffer, metadata=metadata)
     rules = "".join(
         f'[style*="{kind}: {light.lower()}"]{{{kind}:{dark}!important}}'
-        for light, dark in _DARK.items()
+        for light, dark in DARK.items()
         for kind in ("fill", "stroke")
     )
     style = f"<style>@media(prefers-color-scheme:dark){{{rules}}}</style>"
