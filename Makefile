@@ -5,24 +5,30 @@ BIN := $(VENV)/bin
 TOOLS := build/tools
 ENGINES := build/engines
 WIRE := common/wire
+WHEELS := $(wildcard wheels/*/pyproject.toml)
 
 INSTALL := "$(PYTHON)" tools/install.py
 
-.PHONY: install demo test test-merge test-night bench static check wire image base-image compose-demo fuzz docs pictures clean
+.PHONY: install demo wheels test test-merge test-night bench static check wire image base-image compose-demo fuzz docs pictures clean
 
 install: $(VENV)/.installed
 
-$(VENV)/.installed: pyproject.toml requirements/dev.lock tools/install.py deploy/setup.sh
+$(VENV)/.installed: pyproject.toml $(WHEELS) requirements/dev.lock tools/install.py deploy/setup.sh
 	@PYTHON="$(PYTHON)" sh deploy/setup.sh $(VENV) dev
 	@touch $@
 
 # The demo needs a third of the packages that tests need; what is installed for either serves both.
-$(VENV)/.demo: pyproject.toml requirements/demo.lock tools/install.py deploy/setup.sh
+$(VENV)/.demo: pyproject.toml $(WHEELS) requirements/demo.lock tools/install.py deploy/setup.sh
 	@PYTHON="$(PYTHON)" sh deploy/setup.sh $(VENV) demo
 	@touch $@
 
 demo: $(if $(wildcard $(VENV)/.installed),$(VENV)/.installed,$(VENV)/.demo)
 	$(BIN)/dppca-simulate demo --output results/demo --replace
+
+# The three wheels, in dist.
+wheels: install
+	$(BIN)/python tools/install.py pip wheel --quiet --no-deps --no-build-isolation --no-index \
+		--wheel-dir dist . $(dir $(WHEELS))
 
 # The image of curator and owners; BASE_IMAGE and BUILD_NETWORK are explained in deploy/compose.sh.
 image: install
@@ -55,7 +61,7 @@ test-night: install
 
 # Spark's environment is its own, because pyspark has another pandas. It comes as a source archive:
 # setuptools, of the locked bytes too, makes its wheel.
-$(ENGINES)/.installed: requirements/spark.lock requirements/build.lock pyproject.toml
+$(ENGINES)/.installed: requirements/spark.lock requirements/build.lock pyproject.toml $(WHEELS)
 	$(INSTALL) $(ENGINES) build
 	$(INSTALL) $(ENGINES) spark --editable
 	touch $@

@@ -112,7 +112,15 @@ def __getattr__(name: str) -> object:
         return version("dppca")
     if name not in __all__ and name not in _ELSEWHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_ELSEWHERE.get(name, "dppca.common.papers")), name)
+    try:
+        module = import_module(_ELSEWHERE.get(name, "dppca.common.papers"))
+    except ModuleNotFoundError as error:
+        from dppca.common.shell.packages import WHEELS, name_wheel
+
+        if error.name not in WHEELS:
+            raise
+        raise ImportError(name_wheel(error.name, f"dppca.{name}"), name=error.name) from None
+    return getattr(module, name)
 
 
 def __dir__() -> list[str]:

@@ -38,6 +38,12 @@ UV = ROOT / "build" / "tools" / "uv"
 PIP = ROOT / "build" / "tools" / "pip"
 WHEELS = "usr/share/python-wheels"
 ROOMS = ("common", "curator", "deploy", "dppca", "owner")
+PROJECTS = {
+    "dppca": ROOT,
+    "dppca-curator": ROOT / "wheels" / "curator",
+    "dppca-lab": ROOT / "wheels" / "lab",
+}
+"""What the checkout is installed as, in the order for one that has all commands in the first."""
 _PIN = re.compile(r"^uv==(\S+).*?(?<!\\)$", re.MULTILINE | re.DOTALL)
 _INDEXES = {
     "index-url": "--default-index",
@@ -157,14 +163,15 @@ def install(folder: Path, locks: Sequence[str], *, editable: bool) -> None:
     wanted: list[object] = []
     for lock in locks:
         wanted += ["--requirement", ROOT / "requirements" / f"{lock}.lock"]
-    groups = [("--require-hashes", *wanted)]
-    if editable:
-        groups.append(("--no-build-isolation", "--editable", ROOT))
     n_packages = len({pin for lock in locks for pin in _pinned(lock)})
+    groups: dict[str, tuple[object, ...]] = {
+        f"up to {n_packages} locked packages": ("--require-hashes", *wanted)
+    }
+    for name, place in PROJECTS.items() if editable else ():
+        groups[f"{name} itself"] = ("--no-build-isolation", "--editable", place)
     uv = find_uv()
     options, variables = index_settings(run_pip("config", "list", capture=True).stdout)
-    for group in groups:
-        what = "DPPCA itself" if "--editable" in group else f"up to {n_packages} locked packages"
+    for what, group in groups.items():
         _say(f"installing {what} into {folder}")
         trouble = "uv has no wheel for this system, or cannot be fetched"
         if uv is not None:

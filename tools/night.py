@@ -151,6 +151,7 @@ TOUCHES: Mapping[str, str] = {
     "deploy/simulation/*": "accuracy",
     "dppca/*": "guides",
     "proto/*": "guides containers",
+    "wheels/*": "containers floors",
     # The product, by possible breakage beyond the runs of push and merge.
     "common/*": "guides",
     "common/kernel/aggregation/*": "laws audits",

@@ -1,13 +1,38 @@
 """Optional packages: an error names a missing one to the user who needs it.
 
-They are the extras of ``pyproject.toml``. A message names the packages themselves, because a
-package index may not know this software.
+They are the extras of ``pyproject.toml``, and this software's own wheels. A message names the
+packages themselves, because a package index may not know this software.
 """
 
 from importlib import import_module
-from types import ModuleType
+from importlib.util import find_spec
+from types import MappingProxyType, ModuleType
+from typing import Final
 
 from dppca.common.kernel.errors import SettingError
+
+WHEELS: Final = MappingProxyType(
+    {
+        "dppca.curator": "dppca-curator",
+        "dppca.deploy": "dppca-lab",
+        "dppca.common.papers": "dppca-lab",
+    }
+)
+"""Wheels beside ``dppca`` by the packages that they add to it."""
+
+
+def name_wheel(package: str, purpose: str) -> str:
+    """Sentence for a user who lacks a package of `WHEELS`; ``purpose`` as in `require_package`."""
+    return (
+        f"{purpose} needs the wheel {WHEELS[package]}: install it in the version of dppca "
+        "(docs/how-to/install.md)"
+    )
+
+
+def require_wheel(package: str, *, purpose: str) -> None:
+    """Raise `SettingError`, which names the wheel, if a package of `WHEELS` is not installed."""
+    if find_spec(package) is None:
+        raise SettingError(name_wheel(package, purpose))
 
 
 def require_package(module: str, *others: str, purpose: str) -> ModuleType:

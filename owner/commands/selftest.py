@@ -6,6 +6,7 @@ import click
 
 from dppca.common.kernel.errors import ExitCode
 from dppca.common.shell.console import emit, prints, progress
+from dppca.common.shell.packages import require_wheel
 from dppca.owner.selftest.findings import SelfTest, report_text
 
 
@@ -20,13 +21,14 @@ def command(*, quick: bool, as_json: bool) -> int:
     bound on the epsilon that is spent. Attacks a temporary curator by differencing, by repeated
     requests and by losing the ledger; lies to the openers of a masked sum; puts hostile rows into
     data files; kills the process (kill -9) while it writes the ledger. Reads and changes nothing of
-    this site. Exits with 25 if a promise is broken.
+    this site. Exits with 25 if a promise is broken. Needs the wheel dppca-curator.
 
     \b
     Example:
       dppca-owner selftest
       dppca-owner selftest --quick --json
     """
+    require_wheel("dppca.curator", purpose="the self-test")
     from dppca.owner.selftest.suite import FULL, QUICK, audit_masked_sums, run_attacks, run_audits
 
     started = time.perf_counter()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from dppca.common.kernel.errors import SettingError
@@ -31,10 +32,18 @@ def _open(text: str, folder: Path) -> AbstractContextManager[Engine]:
     if text == LOCAL:
         return nullcontext(LocalEngine())
     if text == SPARK:
-        from dppca.owner.engines.spark import open_spark
-
-        return open_spark()
+        return _open_declared(text)
     require_package("distributed", purpose="an engine of Dask")
     from dppca.owner.engines.dask import open_dask
 
     return open_dask(text, folder / CLUSTER)
+
+
+def _open_declared(kind: str) -> AbstractContextManager[Engine]:
+    """Open an engine that an installed wheel declares as an entry point, in ``dppca.engines``."""
+    for declared in entry_points(group="dppca.engines", name=kind):
+        engine: AbstractContextManager[Engine] = declared.load()()
+        return engine
+    raise SettingError(
+        f"no installed wheel has an engine {kind}: install the wheel dppca of this version again"
+    )
