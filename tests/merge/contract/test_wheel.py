@@ -1,30 +1,58 @@
-"""What is in the wheel and in the source archive, and that a fresh environment takes them."""
+"""What is in the three wheels and in the source archive, and that each wheel is used alone."""
 
 import os
+import re
 import shutil
 import subprocess
+import sys
 import sysconfig
 import tarfile
+import time
 import venv
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
 from hatchling.builders.sdist import SdistBuilder
-from hatchling.builders.wheel import WheelBuilder
 
+from dppca.common.kernel.errors import SettingError
+from dppca.common.shell.packages import WHEELS
 from tests.support.checkout import ROOT
-from tools.install import run_pip
+from tests.support.sites import make_proved_site
+from tools.install import PROJECTS, run_pip
 
-OURS_ALONE = {"tools", "tests", "benchmarks", "docs", "fault_injection", "fuzz"}
 LINKED = ("common", "curator", "deploy", "owner")
+SITE, CURATOR, LAB = PROJECTS
 
 
-def test_the_wheel_holds_one_package_and_nothing_that_only_the_repository_needs() -> None:
-    files = [
-        Path(file.distribution_path) for file in WheelBuilder(str(ROOT)).recurse_included_files()
-    ]
-    assert len(files) > 100
-    assert {path.parts[0] for path in files} == {"dppca"}, "an installed DPPCA occupies one name"
-    assert [str(path) for path in files if OURS_ALONE & {*path.parts}] == []
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source archive, unpacked."""
+    folder = tmp_path_factory.mktemp("archive")
+    archive = next(SdistBuilder(str(ROOT)).build(directory=str(folder)))
+    # Python before 3.11.4 has no filters, and needs none for what we packed.
+    filters = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+    shutil.unpack_archive(archive, folder, **filters)
+    (found,) = folder.glob("dppca-*/")
+    return found
+
+
+@pytest.fixture(scope="module")
+def wheels(unpacked: Path) -> Mapping[str, Path]:
+    """The wheels by name, made from the archive as `make wheels` makes them."""
+    projects = [unpacked / place.relative_to(ROOT) for place in PROJECTS.values()]
+    made = unpacked.parent / "dist"
+    asked = ("wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir")
+    assert run_pip(*asked, made, *projects).returncode == 0
+    assert len([*made.iterdir()]) == len(projects)
+    return {name: next(made.glob(f"{name.replace('-', '_')}-*.whl")) for name in PROJECTS}
+
+
+def _held(wheel: Path) -> dict[str, bytes]:
+    """Files of a wheel by their places, without what only describes it."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {each: archive.read(each) for each in archive.namelist() if ".dist-info" not in each}
 
 
 def _files(folder: Path) -> set[str]:
@@ -37,11 +65,28 @@ def _files(folder: Path) -> set[str]:
     }
 
 
+def test_each_file_of_the_product_is_in_one_wheel_and_nothing_else_is(
+    wheels: Mapping[str, Path],
+) -> None:
+    held = {name: _held(wheel) for name, wheel in wheels.items()}
+    for name, files in held.items():
+        written = [files[path] for path in files if path.endswith(".py") and "/wire/" not in path]
+        lines = sum(text.count(b"\n") for text in written)
+        sys.stdout.write(f"{name}: {lines} lines, {wheels[name].stat().st_size >> 10} KiB\n")
+    places = [path for files in held.values() for path in files]
+    assert len(places) == len({*places}), "no file is in two wheels"
+    product = {f"dppca/{name}" for folder in LINKED for name in _files(ROOT / folder)}
+    assert {*places} == product | {"dppca/__init__.py", "dppca/py.typed"}
+    for name in (CURATOR, LAB):
+        folders = tuple(each.replace(".", "/") + "/" for each, of in WHEELS.items() if of == name)
+        assert all(path.startswith(folders) for path in held[name])
+
+
 def test_the_source_archive_holds_every_folder_and_what_links_lead_to() -> None:
     files = [f.distribution_path for f in SdistBuilder(str(ROOT)).recurse_included_files()]
     found = set(files)
     assert len(files) == len(found), "each file once"
-    folders = [*LINKED, "dppca", "proto", "requirements", "tests", "tools"]
+    folders = [*LINKED, "dppca", "proto", "requirements", "tests", "tools", "wheels"]
     expected = {name for folder in folders for name in _files(ROOT / folder)}
     expected |= {f"dppca/{name}" for folder in LINKED for name in _files(ROOT / folder)}
     expected |= {"Makefile", "README.md", ".importlinter", "mkdocs.yml"}
@@ -49,34 +94,123 @@ def test_the_source_archive_holds_every_folder_and_what_links_lead_to() -> None:
     assert expected - found == set()
 
 
-def test_a_fresh_environment_takes_the_source_archive_and_its_wheel(tmp_path: Path) -> None:
-    """With the dependencies of this environment, and a module of a common name in the way."""
-    archive = next(SdistBuilder(str(ROOT)).build(directory=str(tmp_path / "dist")))
-    # Python before 3.11.4 has no filters, and needs none for what we packed.
-    filters = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-    shutil.unpack_archive(archive, tmp_path, **filters)
-    (unpacked,) = tmp_path.glob("dppca-*")
-    assert (unpacked / "pyproject.toml").is_file()  # which every archive has, unlisted
-    wheel = next(WheelBuilder(str(unpacked)).build(directory=str(tmp_path / "dist")))
+def test_an_unpacked_archive_gets_its_links_again(unpacked: Path) -> None:
     subprocess.run(["sh", "deploy/links.sh"], cwd=unpacked, check=True)  # as `make install` does
     assert all((unpacked / "dppca" / room).is_symlink() for room in LINKED)
     assert (unpacked / "dppca/common/kernel/errors.py").samefile(
         unpacked / "common/kernel/errors.py"
     )
-    fresh = tmp_path / "fresh"
-    venv.create(fresh, with_pip=False)
-    python = fresh / "bin" / "python"
-    given = ("--python", python, "install", "--quiet", "--no-index", "--no-deps", wheel)
-    assert run_pip(*given).returncode == 0
-    (packages,) = fresh.glob("lib/python3*/site-packages")
-    assert {p.name for p in packages.iterdir() if ".dist-info" not in p.name} == {"dppca"}
-    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
-    (tmp_path / "common.py").write_text("raise ImportError('not the common of DPPCA')")
-    code = "import dppca; print(dppca.__file__); dppca.PPCADPMH, dppca.read_result, dppca.plan"
-    run = [str(python), "-c", code]
-    told = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert told.stdout.startswith(str(packages))
-    for program in ("dppca-owner", "dppca-curator", "dppca-simulate"):
-        asked = [str(fresh / "bin" / program), "-h"]
-        shown = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=True)
-        assert "Example" in shown.stdout
+
+
+class Installed:
+    """A fresh environment with the dependencies of this one, and a common name in the way."""
+
+    def __init__(self, folder: Path, wheels: Mapping[str, Path]) -> None:
+        venv.create(folder / "fresh", with_pip=False)
+        self.programs, self.folder, self._wheels = folder / "fresh/bin", folder, wheels
+        (self.packages,) = folder.glob("fresh/lib/python3*/site-packages")
+        (self.packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+        (folder / "common.py").write_text("raise ImportError('not the common of DPPCA')")
+
+    def pip(self, *arguments: object) -> None:
+        begun = time.monotonic()
+        assert run_pip("--python", self.programs / "python", *arguments).returncode == 0
+        what = f"{arguments[0]} {Path(str(arguments[-1])).name}"
+        sys.stdout.write(f"{what}: {time.monotonic() - begun:.1f} s\n")
+
+    def install(self, name: str) -> None:
+        self.pip("install", "--quiet", "--no-index", "--no-deps", self._wheels[name])
+
+    def files(self) -> set[Path]:
+        return {each for each in self.packages.rglob("*") if "__pycache__" not in str(each)}
+
+    def run(self, program: str, *arguments: object, code: int = 0) -> str:
+        """What a program prints; Python finds nothing of the checkout."""
+        line = [str(self.programs / program), *map(str, arguments)]
+        done = subprocess.run(line, cwd=self.folder, capture_output=True, text=True)
+        assert done.returncode == code, done.stderr
+        return done.stdout + done.stderr
+
+    def python(self, code: str) -> str:
+        return self.run("python", "-W", "ignore", "-c", f"import dppca\n{code}")
+
+    def refusal(self, name: str) -> str:
+        """The error of a public name, whose wheel is not there."""
+        asked = f"try: from dppca import {name}\nexcept ImportError as error: print(error)"
+        return self.python(asked)
+
+
+EVERY_MODULE = """
+import pkgutil, importlib
+for found in pkgutil.walk_packages(dppca.__path__, 'dppca.'):
+    importlib.import_module(found.name)
+    print(found.name)
+"""
+SPARK = """
+from pathlib import Path
+from dppca.common.kernel.errors import SettingError
+from dppca.owner.engines.selection import open_engine
+try:
+    with open_engine("spark", Path()): pass
+except SettingError as error: print(error)
+"""
+DIGEST = "from dppca.owner.engines import kernel; print(kernel.digest_code())"
+SIMULATED = '''
+study = dppca.study_from_yaml("""
+name: wheels
+owners: [a, b]
+privacy: {mechanism: laplace, epsilon: "8"}
+components: {count: 1}
+schema:
+  attributes:
+    - {name: age, type: numeric, lower: 0, upper: 100, integer: true}
+    - {name: ill, type: binary, values: ["no", "yes"]}
+""")
+rows = {"age": [*range(100)], "ill": ["no", "yes"] * 50}
+found = dppca.simulate({owner: rows for owner in "ab"}, study)
+assert {*found.decoded} == {*rows}
+dppca.PPCADPMH
+'''
+
+
+def test_each_wheel_is_used_on_those_that_it_needs_and_the_lab_leaves_them_whole(
+    wheels: Mapping[str, Path], tmp_path: Path
+) -> None:
+    made = make_proved_site(tmp_path / "site")
+    (tmp_path / "ca.pem").write_bytes(made.ca)
+    here = Installed(tmp_path, wheels)
+
+    here.install(SITE)
+    told = here.python(f"{EVERY_MODULE}print(dppca.__file__); dppca.Study")
+    assert not re.search(r"^dppca\.(curator|deploy|common\.papers)", told, re.MULTILINE)
+    assert told.splitlines()[-1].startswith(str(here.packages))
+    assert "Example" in here.run("dppca-owner", "-h")
+    verified = here.run("dppca-owner", "verify", made.components, "--ca", tmp_path / "ca.pem")
+    assert verified.startswith("VERIFIED")
+    assert "an engine of Spark needs pyspark" in here.python(SPARK), "found by its entry point"
+    assert here.refusal("AGSVM").startswith("dppca.AGSVM needs the wheel dppca-lab: install it")
+    assert "the wheel dppca-lab" in here.refusal("simulate")
+    assert "the wheel dppca-curator" in here.refusal("plan")
+    refused = here.run("dppca-owner", "selftest", "--quick", code=SettingError.exit_code)
+    assert refused.startswith("error: the self-test needs the wheel dppca-curator: install it in")
+    digest = here.python(DIGEST)
+
+    here.install(CURATOR)
+    assert "Example" in here.run("dppca-curator", "-h")
+    here.run("dppca-curator", "pki", "init", "--directory", tmp_path / "authority")
+    here.python("dppca.plan")
+    assert "the wheel dppca-lab" in here.refusal("AGSVM")
+    before = here.files()
+
+    here.install(LAB)
+    assert "Example" in here.run("dppca-simulate", "-h")
+    here.python(SIMULATED)
+    assert here.python(DIGEST) == digest, "workers of a cluster need no laboratory"
+
+    here.pip("uninstall", "--quiet", "--yes", LAB)
+    assert here.files() == before
+    assert not (here.programs / "dppca-simulate").exists()
+    assert "the wheel dppca-lab" in here.refusal("AGSVM")
+    here.python("dppca.Study, dppca.plan")
+    for program in ("dppca-owner", "dppca-curator"):
+        assert "Example" in here.run(program, "-h")

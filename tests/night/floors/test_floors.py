@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -21,6 +20,7 @@ from packaging.version import Version
 from dppca.common.kernel.errors import ExitCode
 from tests.support.checkout import ROOT
 from tests.support.requirements import miss
+from tools.install import PROJECTS, run_pip
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 EXTRAS = ("demo", "postgres", "sqlite", "delta", "iceberg", "dask", "page")
@@ -50,31 +50,35 @@ def uv() -> Path:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return next(WheelBuilder(str(ROOT)).build(directory=str(tmp_path_factory.mktemp("dist"))))
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The wheels of this software, a site's first."""
+    made = tmp_path_factory.mktemp("dist")
+    asked = ("wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir")
+    assert run_pip(*asked, made, *PROJECTS.values()).returncode == 0
+    return [next(made.glob(f"{name.replace('-', '_')}-*.whl")) for name in PROJECTS]
 
 
-def install(uv: Path, wheel: str, folder: Path, *wanted: str) -> Path:
-    """Make an environment of the lowest versions, and of this software; return its programs."""
+def install(uv: Path, wheels: list[Path], folder: Path, *wanted: str) -> Path:
+    """Make an environment of the lowest versions, and of some wheels; return its programs."""
     pins = folder / "pins.txt"
     lowest = ("--resolution", "lowest-direct", "--python-version", PYTHON, "--quiet")
     run(uv, "pip", "compile", *lowest, *wanted, "--output-file", pins, cwd=str(ROOT))
     run(uv, "venv", "--no-python-downloads", "--python", PYTHON, folder / "env")
     to = ("--quiet", "--python", folder / "env/bin/python")
     run(uv, "pip", "install", *to, "--only-binary", ":all:", "--requirement", pins)
-    run(uv, "pip", "install", *to, "--no-deps", wheel)
+    run(uv, "pip", "install", *to, "--no-deps", *wheels)
     return folder / "env/bin"
 
 
 @pytest.fixture(scope="module")
-def all_floors(uv: Path, wheel: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def all_floors(uv: Path, wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     extras = (word for name in EXTRAS for word in ("--extra", name))
-    return install(uv, wheel, tmp_path_factory.mktemp("all"), "pyproject.toml", *extras)
+    return install(uv, wheels, tmp_path_factory.mktemp("all"), "pyproject.toml", *extras)
 
 
 @pytest.fixture(scope="module")
-def verifier(uv: Path, wheel: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return install(uv, wheel, tmp_path_factory.mktemp("verify"), "--group", "verify")
+def verifier(uv: Path, wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return install(uv, wheels[:1], tmp_path_factory.mktemp("verify"), "--group", "verify")
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +118,7 @@ def test_what_is_installed_is_every_declared_floor(all_floors: Path, verifier: P
             assert found[canonicalize_name(each.name)] == floor, f"{each} is not what is installed"
 
 
-def test_each_module_of_the_wheel_is_imported(all_floors: Path) -> None:
+def test_each_module_of_the_wheels_is_imported(all_floors: Path) -> None:
     code = (
         "import pkgutil, importlib, warnings, dppca\n"
         "for found in pkgutil.walk_packages(dppca.__path__, 'dppca.'):\n"

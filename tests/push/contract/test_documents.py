@@ -97,7 +97,8 @@ def test_the_citation_is_of_this_version_and_says_what_the_format_requires() -> 
         ("CHANGELOG.md", r"^## (\S+), "),
         ("deploy/Dockerfile", r"^ARG VERSION=(\S+)"),
         ("deploy/kubernetes", r"dppca:([\d.]+)"),
-        ("docs/how-to/install.md", r"dppca-([\d.]+)-py3"),
+        ("docs/how-to/install.md", r"dppca\w*-([\d.]+)-py3"),
+        ("wheels", r'(?:version = "|==)([\d.]+)"'),
         ("docs/how-to/check-what-you-were-given.md", r"dppca-([\d.]+)-py3"),
         ("tests/golden/editions", r"^(\S+)-owner$"),
     ],
@@ -108,11 +109,11 @@ def test_one_version_stands_everywhere(place: str, pattern: str) -> None:
     if place.endswith("editions"):
         texts = [each.name for each in path.iterdir()]
     else:
-        files = [path, *path.rglob("*.yaml"), *path.rglob("*.md")]
+        files = [path, *path.rglob("*.yaml"), *path.rglob("*.md"), *path.rglob("*.toml")]
         texts = [each.read_text() for each in files if each.is_file()]
     found = [each for text in texts for each in re.findall(pattern, text, re.MULTILINE)]
     assert VERSION in found
-    if place.startswith(("deploy", "docs")):
+    if place.startswith(("deploy", "docs", "wheels")):
         assert {*found} == {VERSION}
 
 

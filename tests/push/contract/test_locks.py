@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 from dppca.common.kernel.errors import SettingError
 from tests.support.sites import make_proved_site
 from tools.audit import UNKNOWN, WEAK, verdict
-from tools.install import index_settings
+from tools.install import PROJECTS, index_settings
 from tools.lock import FOLDER, LOCKS, ROOT, read_pins, requirements_digest
 from tools.sbom import document
 
@@ -55,6 +55,18 @@ def test_what_is_deployed_is_pinned_within_its_bounds_and_is_what_is_tested(pyth
     for wanted in map(Requirement, PROJECT["project"]["dependencies"]):
         assert deployed[canonicalize_name(wanted.name)][0] in wanted.specifier
     assert {*PROJECT["build-system"]["requires"]} <= {*PROJECT["dependency-groups"]["build"]}
+
+
+def test_the_further_wheels_ask_for_nothing_that_the_locks_do_not_hold() -> None:
+    """What they need of others is an extra of the root, which the locks are made from."""
+    extras = PROJECT["project"]["optional-dependencies"]
+    ours = [f"{name}=={PROJECT['project']['version']}" for name in PROJECTS]
+    for place in [*PROJECTS.values()][1:]:
+        of = tomllib.loads((place / "pyproject.toml").read_text())["project"]
+        groups = [of["dependencies"], *of.get("optional-dependencies", {}).values()]
+        wanted = {line for group in groups for line in group}
+        asked = {line for line in wanted if re.sub(r"\[\w+\]", "", line) not in ours}
+        assert asked <= {line for each in ("curator", "simulate", "demo") for line in extras[each]}
 
 
 def test_set_up_and_image_install_locked_bytes_only() -> None:

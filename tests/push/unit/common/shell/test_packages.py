@@ -3,7 +3,8 @@
 import pytest
 
 from dppca.common.kernel.errors import SettingError
-from dppca.common.shell.packages import require_package
+from dppca.common.shell import packages
+from dppca.common.shell.packages import WHEELS, require_package, require_wheel
 
 
 @pytest.mark.parametrize(
@@ -19,3 +20,13 @@ def test_those_that_are_missing_are_named_as_pip_knows_them(
 ) -> None:
     with pytest.raises(SettingError, match=rf"^a plot needs {needs}: pip install {install}$"):
         require_package(*modules, purpose="a plot")
+
+
+def test_a_wheel_that_is_missing_is_named_and_one_that_is_here_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for package in WHEELS:
+        require_wheel(package, purpose="a plan")
+    monkeypatch.setattr(packages, "find_spec", lambda _: None)
+    with pytest.raises(SettingError, match=r"^a plan needs the wheel dppca-curator: install it in"):
+        require_wheel("dppca.curator", purpose="a plan")

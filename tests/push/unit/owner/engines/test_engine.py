@@ -1,5 +1,7 @@
 """One interface: this process, or workers that answer for parts."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ from deltalake import write_deltalake
 
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.owner.engines import cluster as module
+from dppca.owner.engines import selection
 from dppca.owner.engines.engine import LocalEngine
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.records.check import FaultCounts, check_table
@@ -22,6 +25,13 @@ from tests.support.object_store import object_store, upload
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(module.make_manifest.__kwdefaults__, "least_bytes", 1)
+
+
+class Declared:
+    """An entry point of an engine."""
+
+    def load(self) -> Callable[[], AbstractContextManager[InProcess]]:
+        return lambda: nullcontext(InProcess(seed=1))
 
 
 @pytest.fixture
@@ -106,3 +116,18 @@ def test_an_engine_that_is_none_is_named(tmp_path: Path) -> None:
         open_engine("ray://hub", tmp_path),
     ):
         pass
+
+
+def test_an_engine_that_no_wheel_declares_is_refused_and_one_that_does_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared: list[Declared] = []
+    monkeypatch.setattr(selection, "entry_points", lambda **_: declared)
+    told = (
+        r"^no installed wheel has an engine spark: install the wheel dppca of this version again$"
+    )
+    with pytest.raises(SettingError, match=told), open_engine("spark", tmp_path):
+        pass
+    declared.append(Declared())
+    with open_engine("spark", tmp_path) as engine:
+        assert isinstance(engine, InProcess)
