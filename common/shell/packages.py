@@ -24,7 +24,7 @@ WHEELS: Final = MappingProxyType(
 def name_wheel(package: str, purpose: str) -> str:
     """Sentence for a user who lacks a package of `WHEELS`; ``purpose`` as in `require_package`."""
     return (
-        f"{purpose} needs the wheel {WHEELS[package]}: install it in the version of dppca "
+        f"{purpose} needs the wheel {WHEELS[package]}: install it in the same version as dppca "
         "(docs/how-to/install.md)"
     )
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from importlib.metadata import entry_points
 from pathlib import Path
 
 from dppca.common.kernel.errors import SettingError
@@ -41,6 +40,8 @@ def _open(text: str, folder: Path) -> AbstractContextManager[Engine]:
 
 def _open_declared(kind: str) -> AbstractContextManager[Engine]:
     """Open an engine that an installed wheel declares as an entry point, in ``dppca.engines``."""
+    from importlib.metadata import entry_points
+
     for declared in entry_points(group="dppca.engines", name=kind):
         engine: AbstractContextManager[Engine] = declared.load()()
         return engine

@@ -162,6 +162,7 @@ owners: [a, b]
 privacy: {mechanism: laplace, epsilon: "8"}
 components: {count: 1}
 schema:
+  max_rows_per_person: 1
   attributes:
     - {name: age, type: numeric, lower: 0, upper: 100, integer: true}
     - {name: ill, type: binary, values: ["no", "yes"]}

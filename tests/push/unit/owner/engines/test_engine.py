@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,6 @@ from deltalake import write_deltalake
 
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.owner.engines import cluster as module
-from dppca.owner.engines import selection
 from dppca.owner.engines.engine import LocalEngine
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.records.check import FaultCounts, check_table
@@ -122,7 +122,7 @@ def test_an_engine_that_no_wheel_declares_is_refused_and_one_that_does_is_opened
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     declared: list[Declared] = []
-    monkeypatch.setattr(selection, "entry_points", lambda **_: declared)
+    monkeypatch.setattr(metadata, "entry_points", lambda **_: declared)
     told = (
         r"^no installed wheel has an engine spark: install the wheel dppca of this version again$"
     )
