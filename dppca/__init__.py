@@ -117,9 +117,10 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as error:
         from dppca.common.shell.packages import WHEELS, name_wheel
 
-        if error.name not in WHEELS:
+        missing = error.name or ""
+        if missing not in WHEELS:
             raise
-        raise ImportError(name_wheel(error.name, f"dppca.{name}"), name=error.name) from None
+        raise ImportError(name_wheel(missing, f"dppca.{name}"), name=missing) from None
     return getattr(module, name)
 
 
