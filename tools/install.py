@@ -30,6 +30,7 @@ import time
 import venv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
@@ -43,7 +44,7 @@ PROJECTS = {
     "dppca-curator": ROOT / "wheels" / "curator",
     "dppca-lab": ROOT / "wheels" / "lab",
 }
-"""What the checkout is installed as, in the order for one that has all commands in the first."""
+"""Wheels of the checkout, DPPCA itself first: an earlier one holds the others' commands, too."""
 _PIN = re.compile(r"^uv==(\S+).*?(?<!\\)$", re.MULTILINE | re.DOTALL)
 _INDEXES = {
     "index-url": "--default-index",
@@ -167,8 +168,10 @@ def install(folder: Path, locks: Sequence[str], *, editable: bool) -> None:
     groups: dict[str, tuple[object, ...]] = {
         f"up to {n_packages} locked packages": ("--require-hashes", *wanted)
     }
-    for name, place in PROJECTS.items() if editable else ():
-        groups[f"{name} itself"] = ("--no-build-isolation", "--editable", place)
+    if editable:
+        ours, *further = [("--editable", place) for place in PROJECTS.values()]
+        groups["DPPCA itself"] = ("--no-build-isolation", *ours)
+        groups["its further wheels"] = ("--no-build-isolation", *chain(*further))
     uv = find_uv()
     options, variables = index_settings(run_pip("config", "list", capture=True).stdout)
     for what, group in groups.items():
