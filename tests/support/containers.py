@@ -1,15 +1,21 @@
 """The compose demo on real containers, and searches in its remains."""
 
 import gzip
-import json
 import os
 import shutil
 import subprocess
 import tarfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
+
+import docker
+from docker import DockerClient
+from docker.errors import DockerException, ImageNotFound
+from docker.models.containers import Container
 
 from tests.support.checkout import ROOT
 from tests.support.patience import HANG_S, WAIT_S
@@ -20,24 +26,38 @@ DEMO_IMAGE = os.environ.get("DPPCA_DEMO_IMAGE", "dppca-demo:local")
 _BLOCK = 32 << 20
 
 
-def docker(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["docker", *arguments], capture_output=True, text=True, check=check, timeout=WAIT_S
-    )
+@cache
+def engine() -> DockerClient:
+    """Return the Docker engine; end the test if none answers."""
+    try:
+        return docker.from_env(timeout=int(WAIT_S))
+    except DockerException:
+        return miss("a Docker engine that answers", "apt-get install docker.io")
 
 
 def require_images() -> None:
     """End the test if no engine answers or the images are not built."""
-    if not shutil.which("docker") or docker("info", check=False).returncode:
-        miss("a Docker engine that answers", "apt-get install docker.io")
-    if docker("image", "inspect", IMAGE, DEMO_IMAGE, check=False).returncode:
+    try:
+        for name in (IMAGE, DEMO_IMAGE):
+            engine().images.get(name)
+    except ImageNotFound:
         miss(f"the images {IMAGE} and {DEMO_IMAGE}", "make image")
+
+
+def run(image: str, *command: str, **options: Any) -> str:
+    """Run a command in a container without a network, and return what it prints."""
+    options |= {"network_mode": "none", "remove": True}
+    return bytes(engine().containers.run(image, [*command], **options)).decode()
 
 
 def require_compose() -> list[str]:
     """Return the command of Compose on this machine, v2 or 1.29; end the test if there is none."""
-    if shutil.which("docker") and not docker("compose", "version", check=False).returncode:
-        return ["docker", "compose"]
+    plugin = ["docker", "compose"]
+    if (
+        shutil.which("docker")
+        and not subprocess.run([*plugin, "version"], capture_output=True).returncode
+    ):
+        return plugin
     if not shutil.which("docker-compose"):
         miss("Docker Compose", "apt-get install docker-compose")
     return ["docker-compose"]
@@ -61,37 +81,32 @@ class Demo:
             timeout=HANG_S,
         )
 
-    def container(self, service: str) -> dict[str, Any]:
+    def container(self, service: str) -> Container:
         name = self.compose("ps", "--all", "--quiet", service).stdout.strip()
-        found: dict[str, Any] = json.loads(docker("inspect", name).stdout)[0]
-        return found
+        return engine().containers.get(name)
 
     def read(self, service: str, path: str) -> str:
         """Read a file in a service's view, volumes included."""
-        name = self.compose("ps", "--all", "--quiet", service).stdout.strip()
-        done = subprocess.run(
-            ["docker", "cp", f"{name}:{path}", "-"], capture_output=True, check=True, timeout=WAIT_S
-        )
-        archive = subprocess.run(
-            ["tar", "-xO"], input=done.stdout, capture_output=True, check=True, timeout=WAIT_S
-        )
-        return archive.stdout.decode()
+        chunks, _ = self.container(service).get_archive(path)
+        with tarfile.open(fileobj=BytesIO(b"".join(chunks))) as archive:
+            (member,) = archive
+            content = archive.extractfile(member)
+            assert content is not None
+            return content.read().decode()
 
 
 def found_in_image(image: str, needles: Iterable[str]) -> set[str]:
     """Texts of ``needles`` that occur anywhere in an image: configuration, history, layers."""
     sought = {needle: needle.encode() for needle in needles}
     seen: set[str] = set()
-    with subprocess.Popen(["docker", "save", image], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        with tarfile.open(fileobj=process.stdout, mode="r|") as archive:
-            for member in archive:
-                stream = archive.extractfile(member)
-                if stream is None:
-                    continue
-                for block in _blocks(stream):
-                    seen |= {needle for needle, raw in sought.items() if raw in block}
-    assert process.returncode == 0
+    saved = _Chunks(engine().images.get(image).save())
+    with tarfile.open(fileobj=saved, mode="r|") as archive:
+        for member in archive:
+            stream = archive.extractfile(member)
+            if stream is None:
+                continue
+            for block in _blocks(stream):
+                seen |= {needle for needle, raw in sought.items() if raw in block}
     return seen
 
 
@@ -107,6 +122,21 @@ def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
         yield kept + block
         kept = block[-4096:]
     yield kept
+
+
+class _Chunks:
+    """Chunks as a stream."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._held = bytearray()
+
+    def read(self, size: int) -> bytes:
+        while len(self._held) < size and (chunk := next(self._chunks, b"")):
+            self._held += chunk
+        content = bytes(self._held[:size])
+        del self._held[:size]
+        return content
 
 
 class _Joined:

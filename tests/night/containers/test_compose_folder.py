@@ -20,7 +20,7 @@ from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.attestation.results import result_from_bytes
 from dppca.common.kernel.errors import TooManyRowsError
 from dppca.deploy.simulation.cli import cli
-from tests.support.containers import IMAGE, docker, require_compose, require_images
+from tests.support.containers import IMAGE, engine, require_compose, require_images
 from tests.support.patience import HANG_S
 
 FALSE_ALARMS = 1e-9
@@ -72,9 +72,10 @@ def up(folder: Path) -> Iterator[subprocess.CompletedProcess[str]]:
     finally:
         down = compose(folder, "down", "--volumes", "--timeout", "5")
         assert down.returncode == 0, down.stderr
-    label = f"label=com.docker.compose.project={folder.name}"
-    for kind in (("container", "ls", "--all"), ("network", "ls"), ("volume", "ls")):
-        assert docker(*kind, "--quiet", "--filter", label).stdout == ""
+    made = {"label": f"com.docker.compose.project={folder.name}"}
+    assert engine().containers.list(all=True, filters=made) == []
+    assert engine().networks.list(filters=made) == []
+    assert engine().volumes.list(filters=made) == []
 
 
 def compose(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -118,8 +119,7 @@ def test_a_host_that_fails_ends_the_run_and_its_log_says_why(tmp_path: Path) -> 
     with up(folder) as done:
         assert done.returncode != 0
         (host,) = compose(folder, "ps", "--all", "--quiet", "hospital").stdout.split()
-        assert json.loads(docker("inspect", host).stdout)[0]["State"]["ExitCode"] == (
-            TooManyRowsError.exit_code
-        )
+        state = engine().containers.get(host).attrs["State"]
+        assert state["ExitCode"] == TooManyRowsError.exit_code
         assert "max_rows is 100" in compose(folder, "logs", "hospital").stdout
     assert not (folder / "results" / "components.npz").exists()
