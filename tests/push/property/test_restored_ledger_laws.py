@@ -1,8 +1,9 @@
 """Law of a ledger that is put back: nothing leaves beyond the budget, and no second set is opened.
 
 Any sequence of charges, votes, openings, deaths at every step and restores of any earlier copy, in
-any way, with a curator that answers, is silent, or hides what it holds. The steward says of the
-newest copy alone that it is the newest. Ledger and marks are files.
+any way, with a curator that answers, is silent, or hides what it holds. Only to a site that has
+lost both ledger and marks does it always answer: nothing else remembers then (threat model). The
+steward says of the newest copy alone that it is the newest. Ledger and marks are files.
 """
 
 import hashlib
@@ -212,7 +213,9 @@ class RestoredLedger(RuleBasedStateMachine):
     def _compare(self, curator: str | None) -> None:
         if curator is None:
             raise _SilenceError
-        view = self.held if curator == "answers" else CuratorView()
+        # Where a folder has neither ledger nor mark, the curator alone can remember.
+        remembers = any((self.folder / name).exists() for name in (*LEDGER, *MARKS))
+        view = CuratorView() if curator == "hides" and remembers else self.held
         compare_ledger(self.path, view, lock=self.lock)
 
 
@@ -262,3 +265,15 @@ def test_a_copy_from_before_a_release_is_never_charged(way: str, die_at: str) ->
             assert site.left == before
             assert not site.sets
         site.teardown()
+
+
+def test_a_site_that_lost_ledger_and_marks_is_stopped_by_what_the_curator_holds() -> None:
+    site = RestoredLedger()
+    site.begin()
+    before = dict(site.left)
+    site.put_back({}, "whole folder")
+    for curator in (None, "hides", "answers"):
+        for kind in ReleaseKind:
+            site.release(kind, curator, None, again=False)
+    assert site.left == before
+    site.teardown()
