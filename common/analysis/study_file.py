@@ -73,7 +73,7 @@ def study_from_document(document: Mapping[str, Any], *, text: str = "") -> Study
     `study_from_yaml`.
     """
     schema = document.get("schema")
-    if not isinstance(schema, Mapping) or schema.get("random_trees") is None:
+    if not isinstance(schema, Mapping) or "random_trees" not in schema:
         return study_from_mapping(document, text=text)
     try:
         written = write_out_trees(schema, StudyFile.model_validate(dict(document)).table)
@@ -85,15 +85,15 @@ def study_from_document(document: Mapping[str, Any], *, text: str = "") -> Study
 
 def schema_from_document(document: Mapping[str, Any]) -> Schema:
     """Return the schema of a file's ``schema``; raise as `Schema.from_document`."""
-    if document.get("random_trees") is None:
+    if "random_trees" not in document:
         return Schema.from_document(document)
     return Schema.from_document(write_out_trees(document, SchemaOfFile.from_document(document)))
 
 
 def write_out_trees(document: Mapping[str, Any], schema: SchemaOfFile) -> dict[str, Any]:
     """Return a schema's document with the trees that it asks for among its ``tables``."""
-    assert schema.random_trees is not None  # noqa: S101 - the callers ask
-    trees = draw_trees(schema.random_trees, schema.public)
+    asked = schema.random_trees
+    trees = [] if asked is None else draw_trees(asked, schema.public)
     tables = [*(document.get("tables") or ()), *trees]
     return {name: document[name] for name in document if name != "random_trees"} | {
         "tables": tables

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dppca.common.analysis.random_trees import list_splits
-from dppca.common.analysis.study_file import study_from_yaml
+from dppca.common.analysis.study_file import study_from_document, study_from_yaml
 from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.common.kernel.schema import Schema, find_cells
 from dppca.common.kernel.study import Study, study_from_mapping
@@ -203,3 +203,10 @@ def test_a_study_has_its_trees_written_out_before_it_is_one() -> None:
     drawn = study_from_yaml(text)
     written = drawn.canonical_bytes().decode()
     assert Study.from_yaml(written) == study_from_yaml(written) == drawn
+
+
+def test_a_file_whose_random_trees_are_null_asks_for_none() -> None:
+    document = study_document(ATTRIBUTES)
+    asked = {**document, "schema": {**document["schema"], "random_trees": None}}
+    assert study_from_document(asked).digest == study_from_document(document).digest
+    assert make_schema(ATTRIBUTES, random_trees=None) == make_schema(ATTRIBUTES)
