@@ -116,34 +116,15 @@ EXCERPTS = {
         ),
         ("format", "columns", "n", "file MiB", "peak MiB"),
     ),
-    "ledgers": Excerpt(("ledger", 0), ((),), ("releases", "contribute s", "one reading s")),
-    "round": Excerpt(
-        ("masked_round", 0), ((),), ("owners", "columns", "aggregate", "owner", "ratio")
-    ),
     "secagg": Excerpt(
         ("secagg", 0),
         tuple((name, 0) for name in _WORKFLOWS),
         ("workflow", "an owner, ms", "all parties, ms", "from owners, MB", "seed bits", "error"),
     ),
-    "gone": Excerpt(
-        ("secagg", 1),
-        tuple((name,) for name in _WORKFLOWS),
-        ("workflow", "before the upload", "after it", "openers"),
-    ),
     "curator": Excerpt(
         ("sizing", 0),
         ((10, 128), (1_000, 128), (100, 512), (10, 1_024), (2, 4_096)),
         ("m", "d", "s to receive", "s to decompose", "bytes up", "peak MiB"),
-    ),
-    "owner": Excerpt(
-        ("sizing", 1),
-        ((100_000, 16), (400_000, 128), (100_000, 512)),
-        ("n", "d", "s", "peak MiB"),
-    ),
-    "grid": Excerpt(
-        ("resolution", 0),
-        tuple(("adult", None, None, bits) for bits in (6, 10, 14)),
-        ("g", "error", "lost", "error by noise"),
     ),
 }
 
