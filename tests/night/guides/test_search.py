@@ -48,6 +48,13 @@ def address() -> Iterator[str]:
         ("loadings", "how-to/read-components.html"),
         ("certificate", "how-to/certificates.html"),
         ("postgresql", "how-to/use-postgresql.html"),
+        ("GDPR", "explanation/data-protection.html"),
+        ("delete my data", "explanation/data-protection.html"),
+        ("R", "how-to/use-from-r.html"),
+        ("cite", "how-to/cite.html"),
+        ("upgrade", "how-to/upgrade.html"),
+        ("backup", "how-to/runbook.html"),
+        ("nothing was found", "explanation/questions.html"),
     ],
 )
 def test_what_is_looked_for_comes_first(

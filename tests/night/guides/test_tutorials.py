@@ -3,9 +3,11 @@
 import json
 import os
 import re
+import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
+from copy import copy
 from datetime import date
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from pyarrow import parquet
 from tests.support.checkout import ROOT
 from tests.support.page_shell import PageShell, read_blocks
 from tests.support.ports import reserved_port
+from tests.support.requirements import miss
 
 EVERY_PART = ROOT / "docs/tutorial/every-part-on-one-machine.md"
 FALSE_ALARMS = 0.0  # the noise of a page's commands has a seed
@@ -62,7 +65,28 @@ def test_one_person_plays_everybody(shell: PageShell) -> None:
     spent = shell.run("budget")
     left = re.findall(r"^patients +survey +3 +0 +(\d) +(\d)", spent, re.MULTILINE)
     assert left == [("2", "1"), ("1", "2")]
+    look_from_r(shell)
     shell.run("stop")
+
+
+FROM_R = ROOT / "docs/how-to/use-from-r.md"
+
+
+def look_from_r(federation: PageShell) -> None:
+    """What the page on R prints of the tutorial's study."""
+    if shutil.which("Rscript") is None:
+        miss("R", "apt-get install r-base-core r-cran-jsonlite")
+    (port,) = set(re.findall(r"127.0.0.1:(\d+)", federation.blocks["curator"]))
+    shell = copy(federation)
+    shell.blocks = {name: text.replace("7443", port) for name, text in read_blocks(FROM_R).items()}
+    said = shell.run("components")
+    assert said.startswith("[1] 5\n")
+    assert re.search(r"exercise +much", said)
+    said = shell.run("rows")
+    assert said.startswith("[1] 9000\n")
+    assert "exercisenone exercisesome" in said
+    less_of_it = [float(number) for number in said.split()[-2:]]
+    assert min(less_of_it) > 0  # who exercises less is ill more often
 
 
 YOUR_OWN_DATA = ROOT / "docs/tutorial/your-own-data.md"
