@@ -111,13 +111,21 @@ def largest_loadings(
     )
 
 
-def component_lines(components: Sequence[KeptComponent]) -> list[str]:
-    """Return text lines: the first ten components, each with its largest loadings."""
+def component_lines(components: Sequence[KeptComponent], *, details: bool) -> list[str]:
+    """Return text lines: the first ten components, each with its largest loadings.
+
+    Those that noise alone can make are counted; ``details`` shows them, too.
+    """
     lines: list[str] = []
-    for number, component in enumerate(components[:_MOST_PRINTED], start=1):
+    shown = [each for each in components if details or each.above_noise]
+    for number, component in enumerate(shown[:_MOST_PRINTED], start=1):
         beside = "" if component.above_noise else ", NOT above the noise edge"
         lines.append(f"component {number}: eigenvalue {component.eigenvalue:.4g}{beside}")
         lines += [f"  {each.loading:+.3f}  {one_line(each.name)}" for each in component.loadings]
-    if len(components) > _MOST_PRINTED:
-        lines.append(f"and {len(components) - _MOST_PRINTED} more components")
+    if len(shown) > _MOST_PRINTED:
+        lines.append(f"and {len(shown) - _MOST_PRINTED} more components")
+    if len(shown) < len(components):
+        lines.append(
+            f"and {len(components) - len(shown)} that noise alone can make (--details shows them)"
+        )
     return lines

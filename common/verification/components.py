@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.analysis.loadings import MOST_LOADINGS, KeptComponent, Loading, largest_loadings
+from dppca.common.analysis.nothing_found import nothing_found
 from dppca.common.kernel.attestation.parties import KnownParties
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.attestation.signatures import UNVOUCHED, UNVOUCHED_WHY, VouchingAuthority
 from dppca.common.kernel.attestation.verify import verify_result_file
 from dppca.common.kernel.documents.names import one_line
-from dppca.common.kernel.documents.tables import html_table
+from dppca.common.kernel.documents.tables import html_table, html_text
 from dppca.common.kernel.errors import ArtefactError
 from dppca.common.kernel.identity.revoked import RevocationList
 from dppca.common.kernel.study import Study
@@ -146,12 +147,21 @@ class Components:
             for number, variance, above, loadings in self._rows[:most]
         ]
         left = len(self._rows) - most
-        return "\n".join([self._title, *lines, *([f"  and {left} more"] if left > 0 else [])])
+        more = [f"  and {left} more"] if left > 0 else []
+        return "\n".join([*self.alarm, self._title, *lines, *more])
 
     def _repr_html_(self) -> str:
         """Table of the components with their largest loadings, for notebooks."""
         head = ("component", "variance", "above noise", "largest loadings")
-        return html_table(head, self._rows, caption=self._title)
+        alarm = "".join(f"<p><strong>{html_text(line)}</strong></p>" for line in self.alarm)
+        return alarm + html_table(head, self._rows, caption=self._title)
+
+    @property
+    def alarm(self) -> list[str]:
+        """What is said first where all components may be noise; else nothing."""
+        spent = None if self.receipt is None else self.receipt["guarantee"]["epsilon"]
+        nothing = nothing_found(self.eigenvalues.tolist(), self.noise_edge, spent)
+        return [] if nothing is None else [nothing]
 
     @property
     def _title(self) -> str:
@@ -172,7 +182,9 @@ class Components:
                 str(number),
                 f"{variance:.4g}",
                 "yes" if variance > self.noise_edge else "no",
-                ", ".join(f"{each.loading:+.2f} {each.name}" for each in loadings),
+                ", ".join(f"{each.loading:+.2f} {each.name}" for each in loadings)
+                if variance > self.noise_edge
+                else "noise alone can make it",
             )
             for number, (variance, loadings) in enumerate(
                 zip(self.explained_variance_, self.largest_loadings(), strict=True), start=1
@@ -224,6 +236,12 @@ def _read(path: Path | str, parties: KnownParties, study: Study | None) -> Compo
         warnings.warn(f"{path}: {UNVOUCHED}: {UNVOUCHED_WHY} ca=", UnvouchedWarning, stacklevel=3)
     found = make_components(result, checked.study, checked.document)
     return replace(found, vouched_by=authority)
+
+
+def nothing_in(result: Result) -> str | None:
+    """Return what is said first of a result where all components may be noise; else None."""
+    header = result.header
+    return nothing_found(result.eigenvalues.tolist(), header.noise_edge, header.epsilon)
 
 
 def kept_components(result: Result, study: Study) -> tuple[KeptComponent, ...]:

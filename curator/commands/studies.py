@@ -176,9 +176,14 @@ def components(name: str, output: Path, curator: str, credentials: Path, *, as_j
     Example:
       dppca-curator study components nltcs --output nltcs.npz
     """
+    from dppca.common.verification.components import nothing_in
+
     with as_operator(curator, credentials) as client:
-        size = client.download_components(name, output)
+        result = client.download_components(name, output)
+    size, nothing = output.stat().st_size, nothing_in(result)
     text = f"{output}: {size} bytes; every signature, digest and claim in it was verified."
+    if nothing is not None:
+        text = f"{nothing}\n{text}"
     emit(DownloadDocument(study=name, path=output, bytes=size), text, as_json=as_json)
 
 

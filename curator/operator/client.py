@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dppca.common.kernel.attestation.envelopes import write_signed
+from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.attestation.verify import verified_result
 from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.documents.names import one_line
@@ -103,8 +104,8 @@ class OperatorClient(CuratorConnection):
         )
         return read_message(SettledLedger, answer.settlement)
 
-    def download_components(self, name: str, path: Path) -> int:
-        """Write a study's verified result file and its envelope; return the file's size in bytes.
+    def download_components(self, name: str, path: Path) -> Result:
+        """Write a study's result file and its envelope, once verified; return what it holds.
 
         Raise `NotReadyError` or `StudyStateError` if the result does not exist yet, or will never
         exist; `UploadError` if the download differs from its announcement; `ArtefactError`,
@@ -136,10 +137,10 @@ class OperatorClient(CuratorConnection):
             ),
             deadline_s=DOWNLOAD_TIMEOUT_S,
         )
-        verified_result(signed, study, ca=self._ca)
+        result = verified_result(signed, study, ca=self._ca)
         with writing(path):
             write_signed(path, signed, mode=SHARED)
-        return len(signed.content)
+        return result
 
     def download_synthetic(self, name: str, form: Form, path: Path) -> int:
         """Write all published rows of one form as an Arrow IPC stream; return its bytes.

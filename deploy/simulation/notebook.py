@@ -223,6 +223,7 @@ class Simulation:
             f"  {SIMULATED}",
             f"  to one person, all owners together: epsilon {promise.epsilon}, delta "
             f"{promise.delta}",
+            *(f"  {line}" for line in components.alarm),
             f"  {components.n_components_} components of {components.n_features_in_}; "
             f"they capture {self.captured_variance:.1%} of the variance that the best would †",
         ]

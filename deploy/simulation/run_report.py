@@ -14,6 +14,7 @@ from typing import Annotated
 
 from dppca.common.analysis.comparison import PAIR_CELLS, PairSummary
 from dppca.common.analysis.loadings import KeptComponent
+from dppca.common.analysis.nothing_found import nothing_found
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.values import DigestText, PathText
 from dppca.common.kernel.durable.clock import utc_now
@@ -182,6 +183,7 @@ def _rendered(template: str, report: SimulationReport, **values: object) -> str:
         "line": one_line,
         "prose": lambda text: one_line(text).replace("<", "&lt;"),
     }
+    environment.globals["nothing_found"] = nothing_found
     return environment.get_template(template).render(report=report, pair_cells=PAIR_CELLS, **values)
 
 

@@ -24,6 +24,7 @@ from dppca.owner.commands.options import study_argument
     type=FOLDER,
     help="Folder for pictures: loadings, and a biplot of synthetic rows.",
 )
+@click.option("--details", is_flag=True, help="Also print components that noise alone can make.")
 @prints("dppca.owner.render.outcomes:ComponentsDocument")
 @click.pass_obj
 def command(
@@ -33,6 +34,7 @@ def command(
     output: Path | None,
     plots: Path | None,
     *,
+    details: bool,
     as_json: bool,
 ) -> None:
     """Fetch the joint components of a study; they are released and may go anywhere.
@@ -85,4 +87,4 @@ def command(
         bytes=len(fetched.signed.content),
         seconds=round(time.perf_counter() - started, 6),
     )
-    emit(document, components_text(document), as_json=as_json)
+    emit(document, components_text(document, details=details), as_json=as_json)

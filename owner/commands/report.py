@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dppca.common.kernel.errors import ArtefactError, SettingError
-from dppca.common.verification.components import kept_components
+from dppca.common.verification.components import kept_components, nothing_in
 from dppca.owner.commands.synthesize import forms_at, possible_forms, provide_forms
 from dppca.owner.ledger.file import read_history
 from dppca.owner.release.contribution import choose_data_set
@@ -102,7 +102,10 @@ def compare_tables(
     panels = marginal_panels(schema, real, synthetic, quality)
     summary = "" if relations is None else relations.summary
     faults = real.faults.under(study.faults)
-    compared = Compared(quality, faults, panels, data_set.name, source.name, figures, summary)
+    nothing = None if kept is None else nothing_in(kept)
+    compared = Compared(
+        quality, faults, panels, data_set.name, source.name, figures, summary, nothing or ""
+    )
     return compared, draw
 
 

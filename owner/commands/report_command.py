@@ -99,4 +99,5 @@ def command(
             seconds=round(time.perf_counter() - started, 6),
         )
         text = with_counts_line(quality_text(report), compared.faults, study.name)
+        text = f"{compared.nothing}\n{text}" if compared.nothing else text
         emit(report, text, as_json=as_json)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from dppca.common.analysis.field.tilt import TiltQuality
 from dppca.common.analysis.loadings import KeptComponent, component_lines
+from dppca.common.analysis.nothing_found import nothing_found
 from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.values import DecimalText, DigestText, PathText
@@ -70,8 +71,8 @@ class SynthesisDocument:
 _COUNTS = "the counts of its tables; `synthesize` makes rows of them and of the study before it"
 
 
-def components_text(document: ComponentsDocument) -> str:
-    """Return a summary of the result."""
+def components_text(document: ComponentsDocument, *, details: bool = False) -> str:
+    """Return a summary of the result; with ``details`` components below the noise edge, too."""
     values = document.eigenvalues
     above = sum(value > document.noise_edge for value in values)
     found = f"{document.count} components of {len(values)}"
@@ -84,7 +85,7 @@ def components_text(document: ComponentsDocument) -> str:
             f"  largest eigenvalues: {'  '.join(f'{value:.4g}' for value in values[:8])}",
             f"  noise edge: {document.noise_edge:.4g}; eigenvalues above it: {above}; negative, "
             f"which only noise can be: {sum(value < 0 for value in values)}",
-            *(f"  {line}" for line in component_lines(document.components)),
+            *(f"  {line}" for line in component_lines(document.components, details=details)),
             "  (largest loadings; a numeric counts in widths of its bounds; the sign of a whole "
             "component means nothing)",
         ]
@@ -102,7 +103,8 @@ def components_text(document: ComponentsDocument) -> str:
             "  NOT FROM THIS SITE: the contribution under this site's name was disowned "
             f"({document.disowned}). The guarantee holds; the components may be worth nothing",
         )
-    return "\n".join(map(one_line, lines))
+    nothing = nothing_found(values, document.noise_edge, document.epsilon)
+    return "\n".join(map(one_line, lines if nothing is None else [nothing, *lines]))
 
 
 def synthesis_text(document: SynthesisDocument) -> str:

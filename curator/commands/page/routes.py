@@ -12,8 +12,6 @@ from starlette.routing import Route
 
 from dppca.common.analysis.loadings import KeptComponent
 from dppca.common.kernel.attestation.documents import Verification
-from dppca.common.kernel.attestation.envelopes import read_signed
-from dppca.common.kernel.attestation.verify import verified_result
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.durable.clock import duration_text, utc_now
@@ -24,7 +22,7 @@ from dppca.common.pages.guard import LocalSessionMiddleware
 from dppca.common.pages.rendering import show_state
 from dppca.common.pages.server import PageApp
 from dppca.common.pages.study_header import study_header
-from dppca.common.verification.components import kept_components
+from dppca.common.verification.components import kept_components, nothing_in
 from dppca.common.verification.files import verify_file
 from dppca.curator.operator.client import OperatorClient
 from dppca.curator.operator.responses import ListedStudy, OwnerStatus, StudyDetails
@@ -49,10 +47,11 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Components of a study, verified here."""
+    """Components of a study, verified here; ``nothing`` is said where all may be noise."""
 
     values: list[float]
     noise_edge: float
+    nothing: str | None
     components: Sequence[KeptComponent]
     claims: Verification
 
@@ -150,12 +149,12 @@ class OperatorApp(PageApp):
         if study.digest not in self._outcomes:
             with TemporaryDirectory() as folder:
                 path = Path(folder) / "components.npz"
-                self._client.download_components(study.name, path)
+                result = self._client.download_components(study.name, path)
                 claims = verify_file(path, ca=self._ca)
-                result = verified_result(read_signed(path), study, ca=self._ca)
             self._outcomes[study.digest] = Outcome(
                 values=result.eigenvalues.tolist(),
                 noise_edge=result.header.noise_edge,
+                nothing=nothing_in(result),
                 components=kept_components(result, study),
                 claims=claims,
             )

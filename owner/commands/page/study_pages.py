@@ -12,7 +12,7 @@ from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import BusyError, UnreachableError
 from dppca.common.kernel.study import Study, Trust
 from dppca.common.pages.guard import read_form
-from dppca.common.verification.components import kept_components
+from dppca.common.verification.components import kept_components, nothing_in
 from dppca.owner.client.calls import agreed_study, connect
 from dppca.owner.commands.components import fetch
 from dppca.owner.commands.page.file_pages import FilePages
@@ -22,7 +22,7 @@ from dppca.owner.commands.page.views import find_sent, sum_steps
 from dppca.owner.commands.studies import find_policy, list_studies
 from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.openers import record_for
-from dppca.owner.render.studies import OwnStudy
+from dppca.owner.render.studies import Badge, Group, OwnStudy
 from dppca.owner.site.agreement import knows_all_keys
 from dppca.owner.site.kept_results import kept_result
 from dppca.owner.site.kept_studies import components_path, kept_study
@@ -91,10 +91,14 @@ class StudyPages:
         if not components_path(self._pages.site, name).exists():
             return self._pages.answer("study.html", **shown)
         result, _ = kept_result(self._pages.site, study)
+        nothing = nothing_in(result)
+        if nothing is not None:
+            shown["badge"] = Badge(Group.RESULTS, "nothing above the noise", "wait")
         return self._pages.answer(
             "components.html",
             header=result.header,
             values=result.eigenvalues.tolist(),
+            nothing=nothing,
             components=kept_components(result, study),
             **shown,
         )

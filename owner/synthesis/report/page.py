@@ -44,7 +44,8 @@ class Compared:
 
     ``data_set`` and ``source`` name the data set and the file of synthetic rows. ``components`` are
     the study's, by attribute and label; empty if the site keeps none. ``relations`` describes the
-    relations that the release shows; empty if that is not known.
+    relations that the release shows; empty if that is not known. ``nothing`` is said first where
+    all components may be noise.
     """
 
     quality: Quality
@@ -54,6 +55,7 @@ class Compared:
     source: str
     components: Sequence[KeptComponent] = ()
     relations: str = ""
+    nothing: str = ""
 
     def values(self) -> dict[str, Any]:
         """Values for the template."""

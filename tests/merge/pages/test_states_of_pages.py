@@ -1,7 +1,9 @@
 """Both pages in every state of a study, as people use them: tabs, back, reload, a used link."""
 
+import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from dppca.common.kernel.identity.tls import Role
@@ -17,6 +19,7 @@ from tests.support.browser import (
 from tests.support.certificates import write_credentials
 from tests.support.curator import Curator
 from tests.support.federations import make_masked_federation
+from tests.support.noise import seed_noise
 from tests.support.sites import OwnerSite, make_enrolled_site
 
 
@@ -80,6 +83,42 @@ def test_open_tabs_follow_a_study_from_open_to_its_result(
             _require_state(page, "result here")
         assert len(site.history.charges) == 1
         seen.require_quiet_but("403 (Forbidden)")
+
+
+def test_pages_begin_with_the_news_that_nothing_was_found(
+    curator: Curator,
+    tmp_path: Path,
+    open_site: OpenSite,
+    live: Processes,
+    browser: Browser,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seed_noise(monkeypatch)
+    site = make_enrolled_site(curator, tmp_path)
+    study = curator.begin(
+        site.name, privacy={"mechanism": "laplace", "epsilon": "0.001"}, components={"count": 3}
+    )
+    assert site.contribute(study)[0] == 0
+    assert site.run("components", study.name, "--wait", "300")[0] == 0
+    wanted = re.compile(r"Nothing was found: all \d+ components may be noise\. ε 0\.001 is spent\.")
+    with open_site(site) as (seen, _):
+        page = seen.page
+        page.goto(f"{page.url}study/{study.name}")
+        _require_state(page, "nothing above the noise")
+        notice = page.locator(".notice.wait")
+        expect(notice).to_contain_text(wanted)
+        expect(page.get_by_role("heading", name="Component 1")).to_be_hidden()
+        page.get_by_text("3 components that noise alone can make: do not read them").click()
+        expect(page.get_by_role("heading", name="Component 1")).to_be_visible()
+        expect(page.locator("button.main")).to_have_count(0)
+        require_accessible(page)
+        seen.require_quiet()
+    with watched(browser) as seen:
+        page = seen.page
+        page.goto(serve_page(live, CURATOR, ["page", *curator.connection]).address)
+        page.get_by_role("link", name=study.name).click()
+        expect(page.locator(".notice.wait")).to_contain_text(wanted)
+        seen.require_quiet()
 
 
 def test_open_tabs_follow_a_sum_from_open_to_its_opening_and_an_abort(

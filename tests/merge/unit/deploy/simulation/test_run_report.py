@@ -394,3 +394,10 @@ def test_the_page_needs_nothing_but_itself_and_runs_nothing(hostile: SimulationR
     assert "<link" not in page
     assert not re.search(r"https?:", page)
     assert "default-src &#39;none&#39;" in page
+
+
+def test_that_nothing_was_found_is_the_first_answer(document: Any) -> None:
+    assert "Nothing was found" not in make_markdown(document)
+    document["components"]["noise_edge"] = 0.5
+    answer = make_markdown(document).split("**. †")[0].partition("\n- ")[2]
+    assert answer.startswith("Nothing was found: all 4 components may be noise. ε 1 is spent.")

@@ -55,13 +55,16 @@ def test_lines_say_which_components_noise_could_have_made() -> None:
     figures = kept_components(result, STUDY)
     assert [each.above_noise for each in figures] == [True, False]
     assert [round(each.share, 3) for each in figures] == [0.833, 0.167]
-    assert component_lines(figures)[:3] == [
+    assert component_lines(figures, details=False) == [
         "component 1: eigenvalue 0.5",
         "  -0.700  x1",
         "  +0.600  ill=yes",
+        "  -0.400  colour=blue",
+        "  +0.100  x0",
+        "and 1 that noise alone can make (--details shows them)",
     ]
-    assert "component 2: eigenvalue 0.1, NOT above the noise edge" in component_lines(figures)
-    many = component_lines(figures * 6)
+    many = component_lines(figures * 6, details=True)
+    assert "component 2: eigenvalue 0.1, NOT above the noise edge" in many
     assert sum(line.startswith("component") for line in many) == 10
     assert many[-1] == "and 2 more components"
 
