@@ -30,7 +30,7 @@ spares: 0                           # openers that may never come back
 
 overlap: false                        # true if one person may have rows at several owners
 
-components: {contribution_rate: 0.85} # or {count: 8} or {above_noise: true}
+components: {above_noise: true} # or {count: 8} or {contribution_rate: 0.85}
 
 # `check` and `review` refuse if a larger share of an attribute's values are faults: unknown,
 # missing (unless the attribute says what that is), or outside the bounds. `contribute` only shows

@@ -58,7 +58,7 @@ def draft_study(dictionary: Dictionary, choices: Choices, *, source: str) -> str
         ),
         *([] if choices.delta is None else [f'  delta: "{choices.delta}"']),
         "",
-        "components: {contribution_rate: 0.85} # or {count: 8} or {above_noise: true}",
+        "components: {above_noise: true} # or {count: 8} or {contribution_rate: 0.85}",
         "",
         "schema:",
         "  "
