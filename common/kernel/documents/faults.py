@@ -12,6 +12,7 @@ from typing import Annotated, Any, Union, cast, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from dppca.common.kernel.documents.amounts import POINTED
 from dppca.common.kernel.documents.names import nearest_name, one_line
 from dppca.common.kernel.documents.yaml_text import compose_tree, find_line
 
@@ -145,7 +146,8 @@ def _describe(
     if kind == "value_error":
         return parts, str(context["error"])
     if next((at for _, at in reversed(list(_steps(parts, document)))), document) is None:
-        return parts, "is blank: fill it in"
+        comma = str(parts[-1]).isdigit()  # 1,5 in a mapping of one line is 1, and 5 without a value
+        return parts, f"is not a field{POINTED}" if comma else "is blank: fill it in"
     return parts, _words(kind, context)
 
 
@@ -252,7 +254,8 @@ def _unknown(name: str, known: Sequence[str]) -> str:
     if begin != name:
         return f"put a colon and a space after `{begin[:_MOST_CHARACTERS]}`"
     near, name = _near(name, known), name[:_MOST_CHARACTERS]
-    return f"`{name}` is not a field" + (near or f"{_FIELDS}{', '.join(known)}")
+    known_fields = f"{_FIELDS}{', '.join(known)} (text with a comma or colon needs quotes)"
+    return f"`{name}` is not a field" + (near or (POINTED if name.isdigit() else known_fields))
 
 
 def _begin(key: str) -> str:

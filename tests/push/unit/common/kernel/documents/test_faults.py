@@ -112,3 +112,18 @@ def test_faults_of_attributes_do_not_say_that_there_are_none() -> None:
     assert "attribute age" in text
     assert "entries" not in text
     assert "must not be empty" in faults(schema={"max_rows_per_person": 1, "attributes": []})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{mechanism: laplace, epsilon: 1,5}", "line 3, privacy.5: is not a field"),
+        ('{mechanism: laplace, epsilon: "1,5"}', "line 3, privacy.epsilon: must be a decimal"),
+    ],
+)
+def test_a_decimal_comma_is_named(text: str, said: str) -> None:
+    written = f"name: s\nowners: [a, b]\nprivacy: {text}\nschema: {{attributes: []}}\n"
+    with pytest.raises(StudyError) as raised:
+        study_from_yaml(written)
+    (line,) = [each for each in str(raised.value).splitlines() if said in each]
+    assert line.endswith("write a decimal with a point, not with a comma")
