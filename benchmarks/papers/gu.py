@@ -2,7 +2,7 @@
 
 Rows are divided 80/20 by the seed; the training rows go to m owners in equal parts; a linear
 support vector machine is trained on the synthetic rows, in coded coordinates, and tested on the
-real rows held out (`dppca.common.analysis.estimators.utility.svm_accuracy`).
+real rows held out (`dppca.common.analysis.estimators.utility.judge_svm`).
 
 Printed: Laplace noise 2p/(n_i eps) in [0, 1] coding, one triangle of the second moment mirrored,
 latents computed from raw rows. Two more readings stand beside it, so that its faults can be told
@@ -42,7 +42,7 @@ from benchmarks.papers.trials import (
     TrialOutcome,
     crossed,
 )
-from dppca.common.analysis.estimators.utility import svm_accuracy
+from dppca.common.analysis.estimators.utility import judge_svm
 from dppca.common.analysis.spectrum.pca import count_components, decompose
 from dppca.common.analysis.spectrum.ppca import fit_ppca, sample
 from dppca.common.kernel.study import ComponentRule
@@ -85,12 +85,12 @@ def compute(cell: Trial) -> TrialOutcome:
     truth, rows = target.labels(schema, test), data.coded[training]
 
     def tested(rows: Matrix, released_mean: Matrix | None = None) -> float:
-        return svm_accuracy(
+        return judge_svm(
             target.features(schema, rows),
             target.labels(schema, rows, released_mean=released_mean),
             test=target.features(schema, test),
             truth=truth,
-        )
+        ).accuracy
 
     outcome = partial(TrialOutcome, n=len(rows), d=rows.shape[1])
     started = perf_counter()

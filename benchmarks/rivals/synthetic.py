@@ -34,8 +34,8 @@ from benchmarks.synthesis.forms import BINS, TREES, find_form, list_forms
 from benchmarks.synthesis.judging import (
     CELLS,
     attribute_cells,
-    find_accuracies,
     find_reference,
+    judge_machines,
     judge_rows,
 )
 from benchmarks.synthesis.subjects import Subject, load_subject
@@ -209,7 +209,7 @@ def judge_table(name: str, columns: Sequence[Column], split: int) -> Found:
     judged = judge_rows(name, columns, split)
     return {
         "linear": judged.pop("accuracy"),
-        "rbf": find_accuracies(name, columns, split, _rbf_accuracy),
+        "rbf": judge_machines(name, columns, split, _rbf_accuracy),
         **judged,
     }
 

@@ -10,6 +10,7 @@ rows held out.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +19,11 @@ from benchmarks.experiment import Found
 from benchmarks.studies import coded_rows
 from benchmarks.synthesis.subjects import Target, load_subject
 from dppca.common.analysis.comparison import compare_cells
-from dppca.common.analysis.estimators.utility import stack_features, svm_accuracy, trees_accuracy
+from dppca.common.analysis.estimators.utility import judge_svm, judge_trees, stack_features
 from dppca.common.kernel.schema import Column, Numeric, Schema
 
 HELD_OUT = 0.2
+Judged = TypeVar("Judged")
 CELLS = 20
 """Equal cells of a numeric for which a data set says none."""
 
@@ -61,7 +63,7 @@ def split_rows(n_rows: int, split: int) -> tuple[NDArray[np.int64], NDArray[np.i
 
 
 def judge_rows(name: str, columns: Sequence[Column], split: int) -> Found:
-    """Accuracies by target of linear machines and of trees, and distances of tables.
+    """Accuracies and AUC by target of linear machines and of trees, and distances of tables.
 
     ``singles``, ``pairs`` and ``triples`` are mean total variations, ``workload`` is FLAIM's error.
     Of the training rows themselves the distances are those of the rows held out, so that a table
@@ -70,9 +72,13 @@ def judge_rows(name: str, columns: Sequence[Column], split: int) -> Found:
     subject, real = load_subject(name), find_reference(name, split)
     cells, _ = attribute_cells(subject.schema, real.compared(columns), subject.edges)
     tables = compare_cells(np.column_stack(cells), real.cells, real.sizes)
+    linear = judge_machines(name, columns, split, judge_svm)
+    trees = judge_machines(name, columns, split, judge_trees, coded=False)
     return {
-        "accuracy": find_accuracies(name, columns, split, svm_accuracy),
-        "trees": find_accuracies(name, columns, split, trees_accuracy, coded=False),
+        "accuracy": {target: each.accuracy for target, each in linear.items()},
+        "trees": {target: each.accuracy for target, each in trees.items()},
+        "auc": {target: each.auc for target, each in linear.items() if each.auc is not None},
+        "trees_auc": {target: each.auc for target, each in trees.items() if each.auc is not None},
         "singles": tables.one_way,
         "pairs": tables.two_way,
         "triples": tables.three_way,
@@ -80,20 +86,20 @@ def judge_rows(name: str, columns: Sequence[Column], split: int) -> Found:
     }
 
 
-def find_accuracies(
+def judge_machines(
     name: str,
     columns: Sequence[Column],
     split: int,
-    accuracy: Callable[..., float],
+    machine: Callable[..., Judged],
     *,
     coded: bool = True,
-) -> dict[str, float]:
-    """Accuracy of a machine trained on the rows, by target.
+) -> dict[str, Judged]:
+    """What a machine trained on the rows reaches, by target.
 
     Parameters
     ----------
-    accuracy
-        Trains and tests a machine, as `dppca.common.analysis.estimators.utility.svm_accuracy` does.
+    machine
+        Trains and tests a machine, as `dppca.common.analysis.estimators.utility.judge_svm` does.
     coded
         Whether it is given coded rows, or values and codes of labels.
     """
@@ -109,7 +115,7 @@ def find_accuracies(
             for each in tables
         )
         labels = target_labels(schema, target, columns)
-        found[target.name] = accuracy(features, labels, test=test, truth=real.truth[target.name])
+        found[target.name] = machine(features, labels, test=test, truth=real.truth[target.name])
     return found
 
 

@@ -34,7 +34,17 @@ from benchmarks.synthesis.trials import (
 JSON_FILE = ROOT / "docs/evidence/synthesis.json"
 PAGE = ROOT / "docs/reference/synthesis.md"
 _CELL = ("subject", "form", "rows", "mechanism", "epsilon", "noise")
-_MEANS = ("accuracy", "trees", "pairs", "triples", "workload", "marginals", "forecast")
+_MEANS = (
+    "accuracy",
+    "trees",
+    "auc",
+    "trees_auc",
+    "pairs",
+    "triples",
+    "workload",
+    "marginals",
+    "forecast",
+)
 _RUNS = 6  # of a cell, unless its row says another number
 
 

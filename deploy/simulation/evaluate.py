@@ -26,15 +26,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.analysis.comparison import WORKLOAD_TRIPLES, TableErrors, compare_each
+from dppca.common.analysis.estimators.judgement import Judgement, verdict
 from dppca.common.analysis.estimators.utility import (
     extract_features,
     extract_labels,
+    judge_svm,
+    judge_trees,
     stack_features,
-    svm_accuracy,
     svm_rows,
     synthetic_labels,
     tree_rows,
-    trees_accuracy,
 )
 from dppca.common.analysis.values import known_cells
 from dppca.common.kernel.documents.names import nearest_name
@@ -43,6 +44,17 @@ from dppca.common.kernel.moments.moments import compute_moments, empty_moments, 
 from dppca.common.kernel.schema import Column, Numeric, Schema, encode
 
 _BATCH_ROWS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedUtility:
+    """The linear machine and the trees on held-out real rows, by the rows of their training."""
+
+    linear_real: Annotated[Judgement, "linear, trained on real rows of all owners"]
+    linear_coded: Annotated[Judgement, "linear, trained on coded synthetic rows"]
+    linear_decoded: Annotated[Judgement, "linear, trained on decoded synthetic rows"]
+    trees_real: Annotated[Judgement, "trees, trained on real rows of all owners"]
+    trees_decoded: Annotated[Judgement, "trees, trained on decoded synthetic rows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +68,10 @@ class Utility:
     trtr_trees: Annotated[float, "boosted trees trained on real rows of all owners"]
     tstr_trees: Annotated[float, "boosted trees trained on decoded synthetic rows"]
     sampled: Annotated[str, "on which sample of rows each was trained; empty where on all"] = ""
+    judged: Annotated[
+        JudgedUtility | None, "the same, where one class may be rare; null in older reports"
+    ] = None
+    verdict: Annotated[str, "what decoded synthetic rows teach of the target, in words"] = ""
 
     @property
     def accuracies(self) -> list[tuple[str, float, float | None]]:
@@ -193,27 +209,41 @@ def evaluate(
     test = extract_features(schema, target, test_rows) / unit
     classes, sizes = np.unique(seen, return_counts=True)
 
-    def linear(features: NDArray[np.float64], labels: NDArray[np.int64]) -> float:
-        return svm_accuracy(features, labels, test=test, truth=truth)
+    def linear(features: NDArray[np.float64], labels: NDArray[np.int64]) -> Judgement:
+        return judge_svm(features, labels, test=test, truth=truth)
 
-    def trees(columns: Sequence[Column], labels: NDArray[np.int64]) -> float:
+    def trees(columns: Sequence[Column], labels: NDArray[np.int64]) -> Judgement:
         features, tried = (stack_features(each, without=[index]) for each in (columns, held_out))
-        return trees_accuracy(features, labels, test=tried, truth=truth)
+        return judge_trees(features, labels, test=tried, truth=truth)
 
-    return Utility(
-        trtr_accuracy=linear(extract_features(schema, target, seen_rows) / unit, seen)
-        if like is None
-        else like.trtr_accuracy,
-        tstr_accuracy=linear(
+    before = None if like is None else like.judged
+    judged = JudgedUtility(
+        linear_real=linear(extract_features(schema, target, seen_rows) / unit, seen)
+        if before is None
+        else before.linear_real,
+        linear_coded=linear(
             extract_features(schema, target, coded),
             synthetic_labels(schema, target, coded, released_mean),
         ),
-        tstr_accuracy_decoded=linear(extract_features(schema, target, made_rows) / unit, made),
+        linear_decoded=linear(extract_features(schema, target, made_rows) / unit, made),
+        trees_real=trees(training, seen) if before is None else before.trees_real,
+        trees_decoded=trees(decoded, made),
+    )
+    return Utility(
+        trtr_accuracy=judged.linear_real.accuracy,
+        tstr_accuracy=judged.linear_coded.accuracy,
+        tstr_accuracy_decoded=judged.linear_decoded.accuracy,
         majority=float((truth == classes[sizes.argmax()]).mean()),
-        trtr_trees=trees(training, seen) if like is None else like.trtr_trees,
-        tstr_trees=trees(decoded, made),
+        trtr_trees=judged.trees_real.accuracy,
+        tstr_trees=judged.trees_decoded.accuracy,
         sampled=_describe_sample(
             max(map(len, (seen, made, coded))), test.shape[1], len(schema.attributes) - 1, classes
+        ),
+        judged=judged,
+        verdict=verdict(
+            target,
+            (judged.linear_decoded, judged.trees_decoded),
+            (judged.linear_real, judged.trees_real),
         ),
     )
 

@@ -238,6 +238,7 @@ class Simulation:
                 for name, linear, trees in self._accuracies()
             )
             lines.append(f"  accuracy for {self.target} on {self._tried_on} †: {figures}")
+            lines.append(f"  {self.utility.verdict} †")
             lines += [f"  † {self.utility.sampled}"] if self.utility.sampled else []
         if self.tables.summary:
             lines.append(f"  † {self.tables.summary}")
@@ -274,6 +275,7 @@ class Simulation:
             caption = f"Accuracy for {self.target} on {self._tried_on} †"
             names = ("a classifier, trained on", "linear", "boosted trees")
             parts.append(html_table(names, self._accuracies(), caption=caption))
+            parts.append(f"<p>† {html_text(self.utility.verdict)}</p>")
             parts += [f"<p>† {self.utility.sampled}</p>"] if self.utility.sampled else []
         if self.tables.summary:
             parts.append(f"<p>† {html_text(self.tables.summary)}</p>")

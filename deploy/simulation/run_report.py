@@ -181,6 +181,7 @@ def _rendered(template: str, report: SimulationReport, **values: object) -> str:
     environment.filters |= {
         "code": _code,
         "line": one_line,
+        "share": lambda value: "" if value is None else f"{value:.4f}",
         "prose": lambda text: one_line(text).replace("<", "&lt;"),
     }
     environment.globals["nothing_found"] = nothing_found

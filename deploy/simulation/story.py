@@ -40,6 +40,7 @@ def make_story(report: SimulationReport, draws: Sequence[Draw], *, width: int | 
         f"{report.target}, linear ones and boosted trees, tried on the held-out real rows:",
     ]
     how = [
+        f"IN ONE SENTENCE. {utility.verdict}",
         f"WHAT TABLES OF THE ROWS ARE WORTH. {report.tables.summary}",
         f"HOW SURE THAT IS. The same study was repeated {len(draws)} times in one process, on the "
         "same rows with fresh noise. The last column has the smallest and the largest accuracy of "

@@ -51,10 +51,11 @@ def quality_text(report: QualityReport) -> str:
         )
     if report.relations is not None:
         lines.append(f"  {report.relations.summary}")
+    lines[1:1] = [f"  {each.verdict}" for each in found.accuracies[:1]]
     lines += [
         f"  {each.target}: right on {each.trained_on_synthetic:.1%} when trained on synthetic "
         f"rows, {each.trained_on_real:.1%} on real ones, {each.majority:.1%} by majority; trees on "
-        f"{each.trees_on_synthetic:.1%} and {each.trees_on_real:.1%}"
+        f"{each.trees_on_synthetic:.1%} and {each.trees_on_real:.1%}. {each.verdict}"
         for each in found.accuracies
     ]
     lines += [

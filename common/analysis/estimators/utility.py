@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dppca.common.analysis.comparison import choose_rows
+from dppca.common.analysis.estimators.judgement import Judgement, judge
 from dppca.common.analysis.field.discretize import threshold_labels
 from dppca.common.kernel.errors import RangeError
 from dppca.common.kernel.moments.rowwise import GridWeights, weights_on
@@ -110,9 +111,20 @@ class LinearRule:
     weights: GridWeights
 
     def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return labels, shape (n_rows,), of coded rows, shape (n_rows, d), in real units.
+        """Return labels, shape (n_rows,), of coded rows; everything is as for `scores`."""
+        return self.labels(self.scores(rows))
 
-        Raise `RangeError` if a row is off the grid or has an entry beyond 1.
+    def labels(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return labels, shape (n_rows,), that follow from scores."""
+        second = scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1)
+        labels: NDArray[np.int64] = self.classes[second.astype(np.intp)]
+        return labels
+
+    def scores(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return exact scores of coded rows, shape (n_rows, d), in real units.
+
+        Their shape is (n_rows, 1), positive for the second class, or (n_rows, K). Raise
+        `RangeError` if a row is off the grid or has an entry beyond 1.
         """
         scaled = np.column_stack([rows, np.ones(len(rows))]) * self.weights.largest
         # Compared as floats, so that NaN is noticed.
@@ -120,10 +132,7 @@ class LinearRule:
             raise RangeError(
                 f"rows to be predicted are not coded: entries are multiples of 1/{_UNIT} in 1"
             )
-        scores = self.weights.multiply(scaled.astype(np.int32))
-        second = scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1)
-        labels: NDArray[np.int64] = self.classes[second.astype(np.intp)]
-        return labels
+        return self.weights.multiply(scaled.astype(np.int32))
 
 
 def fit_svm(features: NDArray[np.float64], labels: NDArray[np.int64]) -> LinearRule:
@@ -146,26 +155,30 @@ def fit_svm(features: NDArray[np.float64], labels: NDArray[np.int64]) -> LinearR
     return LinearRule(classes, weights_on(np.column_stack([slopes, constants]), largest=_UNIT))
 
 
-def svm_accuracy(
+def judge_svm(
     features: NDArray[np.float64],
     labels: NDArray[np.int64],
     *,
     test: NDArray[np.float64],
     truth: NDArray[np.int64],
-) -> float:
-    """Accuracy on ``test``, coded rows in real units, of `fit_svm` on at most `svm_rows`."""
+) -> Judgement:
+    """Return what `fit_svm` on at most `svm_rows` reaches on ``test``, coded rows in real units."""
     kept = choose_rows(len(labels), svm_rows(features.shape[1], len(np.unique(labels))))
-    return float((fit_svm(features[kept], labels[kept])(test) == truth).mean())
+    rule = fit_svm(features[kept], labels[kept])
+    scores = rule.scores(test)
+    classes = np.unique(rule.classes)
+    shown = scores[:, 0] if scores.shape[1] == 1 and len(classes) == 2 else scores
+    return judge(truth, rule.labels(scores), shown, classes)
 
 
-def trees_accuracy(
+def judge_trees(
     features: NDArray[np.float64],
     labels: NDArray[np.int64],
     *,
     test: NDArray[np.float64],
     truth: NDArray[np.int64],
-) -> float:
-    """Accuracy on ``test``, shape (m, d), of boosted trees on at most `tree_rows`.
+) -> Judgement:
+    """Return what boosted trees on at most `tree_rows` reach on ``test``, shape (m, d).
 
     A feature may be NaN. A class with one row teaches nothing: trees are stopped by rows of each
     class that are set aside, and that takes two.
@@ -177,13 +190,15 @@ def trees_accuracy(
     features, labels = features[kept], labels[kept]
     classes, sizes = np.unique(labels, return_counts=True)
     if (sizes > 1).sum() < 2:
-        return float((truth == classes[sizes.argmax()]).mean())
+        only = np.full(len(truth), classes[sizes.argmax()])
+        return judge(truth, only, np.zeros((len(truth), len(classes))), classes)
     often = np.isin(labels, classes[sizes > 1])
     # More threads would wait for each other at every node of a tree on a busy machine.
     with threadpool_limits(1, user_api="openmp"):
         trees = HistGradientBoostingClassifier(random_state=0, **settings)
-        found = trees.fit(features[often], labels[often]).predict(test)
-    return float((found == truth).mean())
+        scores = trees.fit(features[often], labels[often]).decision_function(test)
+    places = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+    return judge(truth, trees.classes_[places], scores, trees.classes_)
 
 
 def stack_features(columns: Sequence[Column], *, without: Sequence[int]) -> NDArray[np.float64]:

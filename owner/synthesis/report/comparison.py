@@ -49,12 +49,13 @@ from dppca.common.analysis.comparison import (
     summarise_pairs,
     variations,
 )
+from dppca.common.analysis.estimators.judgement import Judgement, mean_judgement, verdict
 from dppca.common.analysis.estimators.utility import (
     extract_features,
     extract_labels,
-    svm_accuracy,
+    judge_svm,
+    judge_trees,
     synthetic_labels,
-    trees_accuracy,
 )
 from dppca.common.analysis.values import ValueCounts, count_values, known_cells
 from dppca.common.kernel.errors import DataError
@@ -108,6 +109,19 @@ class Propensity:
 
 
 @dataclass(frozen=True, slots=True)
+class JudgedTarget:
+    """The linear machine and the trees on the site's rows; by training on real and synthetic rows.
+
+    A machine on real rows is tried on others of them.
+    """
+
+    linear_real: Annotated[Judgement, "linear, trained on the site's rows"]
+    linear_synthetic: Annotated[Judgement, "linear, trained on decoded synthetic rows"]
+    trees_real: Annotated[Judgement, "trees, trained on the site's rows"]
+    trees_synthetic: Annotated[Judgement, "trees, trained on decoded synthetic rows"]
+
+
+@dataclass(frozen=True, slots=True)
 class Accuracy:
     """Shares of the site's rows whose target is predicted correctly, in [0, 1]."""
 
@@ -118,6 +132,8 @@ class Accuracy:
     trees_on_real: Annotated[float, "boosted trees, trained on the site's rows"]
     trees_on_synthetic: Annotated[float, "boosted trees, trained on decoded synthetic rows"]
     majority: Annotated[float, "always the commonest class"]
+    judged: Annotated[JudgedTarget, "the same, where one class may be rare"]
+    verdict: Annotated[str, "what the synthetic rows teach of the target, in words"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +205,9 @@ def code_table(
 
 
 def list_targets(schema: Schema) -> tuple[str, ...]:
-    """Attributes with classes, in the schema's order; at most ten."""
+    """Attributes with classes: the study's targets, then the others in its order; at most ten."""
     names = [a.name for a in schema.attributes if not isinstance(a, Numeric)]
+    names.sort(key=lambda name: name not in schema.targets)
     return tuple(names[:_MOST_TARGETS]) if len(schema.attributes) > 1 else ()
 
 
@@ -289,33 +306,43 @@ def _accuracy(
     made = extract_features(schema, target, synthetic) / unit
     answers = extract_labels(schema, target, synthetic)
     fold = rng.permutation(len(real)) % _FOLDS
-    correct = 0.0
-    for number in range(_FOLDS):
-        test_rows = fold == number
-        correct += float(test_rows.sum()) * svm_accuracy(
-            features[~test_rows],
-            labels[~test_rows],
-            test=features[test_rows],
-            truth=labels[test_rows],
+    folds = [
+        (
+            int(tried.sum()),
+            judge_svm(features[~tried], labels[~tried], test=features[tried], truth=labels[tried]),
         )
+        for tried in (fold == number for number in range(_FOLDS))
+    ]
     from_coded = None
     if coded is not None:
-        from_coded = svm_accuracy(
+        from_coded = judge_svm(
             extract_features(schema, target, coded),
             synthetic_labels(schema, target, coded, released_mean),
             test=features,
             truth=labels,
-        )
-    return Accuracy(
-        target=target,
-        trained_on_real=correct / len(real),
-        trained_on_synthetic=svm_accuracy(made, answers, test=features, truth=labels),
-        trained_on_coded=from_coded,
-        trees_on_real=trees_accuracy(
+        ).accuracy
+    judged = JudgedTarget(
+        linear_real=mean_judgement(folds),
+        linear_synthetic=judge_svm(made, answers, test=features, truth=labels),
+        trees_real=judge_trees(
             features[fold > 0], labels[fold > 0], test=features[fold == 0], truth=labels[fold == 0]
         ),
-        trees_on_synthetic=trees_accuracy(made, answers, test=features, truth=labels),
+        trees_synthetic=judge_trees(made, answers, test=features, truth=labels),
+    )
+    return Accuracy(
+        target=target,
+        trained_on_real=judged.linear_real.accuracy,
+        trained_on_synthetic=judged.linear_synthetic.accuracy,
+        trained_on_coded=from_coded,
+        trees_on_real=judged.trees_real.accuracy,
+        trees_on_synthetic=judged.trees_synthetic.accuracy,
         majority=float(np.bincount(labels).max() / len(labels)),
+        judged=judged,
+        verdict=verdict(
+            target,
+            (judged.linear_synthetic, judged.trees_synthetic),
+            (judged.linear_real, judged.trees_real),
+        ),
     )
 
 

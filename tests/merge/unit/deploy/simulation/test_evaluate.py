@@ -9,10 +9,10 @@ from sklearn.decomposition import PCA
 from dppca.common.analysis.comparison import TableErrors
 from dppca.common.analysis.estimators.utility import (
     extract_features,
+    judge_svm,
+    judge_trees,
     stack_features,
-    svm_accuracy,
     synthetic_labels,
-    trees_accuracy,
 )
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.schema import Column, Schema, encode
@@ -115,6 +115,7 @@ def test_a_perfect_copy_is_as_useful_as_the_rows(
     assert utility.tstr_trees == utility.trtr_trees
     assert not utility.sampled
     assert min(utility.trtr_accuracy, utility.trtr_trees) > 0.9
+    assert utility.verdict.startswith("Synthetic rows teach 100% of what real rows teach of b (AUC")
     assert utility.majority == pytest.approx(0.5, abs=0.1)
     tables = compare_tables(schema, training=training, held_out=held_out, decoded=training)
     assert tables.synthetic == TableErrors(0, 0, 0, 0)
@@ -146,14 +147,16 @@ def test_words_in_a_column_of_numbers_are_gaps_to_trees_and_warn_nobody() -> Non
     assert np.isnan(features[:120]).all()
     assert np.array_equal(features[120:, 0], numbers[120:])
     # Warnings are errors here: NumPy's would be one.
-    assert trees_accuracy(features, labels, test=features[120:], truth=labels[120:]) > 0.95
+    judged = judge_trees(features, labels, test=features[120:], truth=labels[120:])
+    assert min(judged.accuracy, judged.auc or 0) > 0.95
 
 
 def test_synthetic_rows_of_one_class_answer_that_class() -> None:
     zeros, ones = np.zeros((10, 2)), np.ones(10, np.int64)
     truth = np.array([1, 0, 1])
-    for accuracy in (svm_accuracy, trees_accuracy):
-        assert accuracy(zeros, ones, test=zeros[:3], truth=truth) == pytest.approx(2 / 3)
+    for judge in (judge_svm, judge_trees):
+        judged = judge(zeros, ones, test=zeros[:3], truth=truth)
+        assert (judged.accuracy, judged.balanced, judged.auc) == (pytest.approx(2 / 3), 0.5, 0.5)
 
 
 @pytest.mark.parametrize("target", ["x", "nothing"])

@@ -7,16 +7,17 @@ import pytest
 from numpy.typing import NDArray
 
 from dppca.common.analysis.estimators import utility
+from dppca.common.analysis.estimators.judgement import Judgement
 from dppca.common.analysis.estimators.utility import (
     fit_svm,
-    svm_accuracy,
+    judge_svm,
+    judge_trees,
     svm_rows,
     tree_rows,
-    trees_accuracy,
 )
 
 N_ROWS, N_TRAINED = 12_000, 8_000
-MACHINES = pytest.mark.parametrize("accuracy", [svm_accuracy, trees_accuracy])
+MACHINES = pytest.mark.parametrize("machine", [judge_svm, judge_trees])
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
@@ -30,26 +31,29 @@ def rows() -> tuple[Floats, Labels]:
     return features, (scores + rng.gumbel(size=scores.shape) * 0.2).argmax(axis=1)
 
 
-def _judge(accuracy: Callable[..., float], rows: tuple[Floats, Labels]) -> float:
+def _judge(machine: Callable[..., Judgement], rows: tuple[Floats, Labels]) -> float:
     features, labels = rows
-    return accuracy(
+    judged = machine(
         features[:N_TRAINED],
         labels[:N_TRAINED],
         test=features[N_TRAINED:],
         truth=labels[N_TRAINED:],
     )
+    assert judged.auc is not None
+    assert judged.auc > 0.9
+    return judged.accuracy
 
 
 @MACHINES
 def test_a_sample_of_the_rows_is_always_the_same_and_judges_as_all_of_them_do(
-    accuracy: Callable[..., float], rows: tuple[Floats, Labels], monkeypatch: pytest.MonkeyPatch
+    machine: Callable[..., Judgement], rows: tuple[Floats, Labels], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    of_all = _judge(accuracy, rows)
+    of_all = _judge(machine, rows)
     monkeypatch.setattr(utility, "SVM_CELLS", 0)
     monkeypatch.setattr(utility, "TREE_CELLS", 0)
     assert svm_rows(8, 3) == tree_rows(8, 3) == utility.LEAST_ROWS < N_TRAINED
-    sampled = _judge(accuracy, rows)
-    assert sampled == _judge(accuracy, rows)
+    sampled = _judge(machine, rows)
+    assert sampled == _judge(machine, rows)
     # 4,000 rows are tried: one standard deviation of each accuracy is .006.
     assert sampled == pytest.approx(of_all, abs=0.03)
     assert min(sampled, of_all) > 0.8
@@ -62,15 +66,15 @@ def test_rows_beyond_the_sample_have_no_effect_and_a_small_table_is_taken_whole(
     given = {"test": features[N_TRAINED:], "truth": labels[N_TRAINED:]}
     whole = float((fit_svm(features[:2000], labels[:2000])(given["test"]) == given["truth"]).mean())
     monkeypatch.setattr(utility, "SVM_CELLS", 0)
-    assert svm_accuracy(features[:2000], labels[:2000], **given) == whole
+    assert judge_svm(features[:2000], labels[:2000], **given).accuracy == whole
     kept = utility.choose_rows(N_TRAINED, utility.LEAST_ROWS)
     assert isinstance(kept, np.ndarray)
     others = np.setdiff1d(np.arange(N_TRAINED), kept)
     changed = labels[:N_TRAINED].copy()
     changed[others] = rows[1][others][::-1]
     assert (changed != labels[:N_TRAINED]).sum() > 1000
-    expected = svm_accuracy(features[:N_TRAINED], labels[:N_TRAINED], **given)
-    assert svm_accuracy(features[:N_TRAINED], changed, **given) == expected
+    expected = judge_svm(features[:N_TRAINED], labels[:N_TRAINED], **given)
+    assert judge_svm(features[:N_TRAINED], changed, **given) == expected
 
 
 def test_the_sample_depends_on_the_size_of_the_work_alone() -> None:
