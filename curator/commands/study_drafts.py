@@ -36,6 +36,9 @@ class CheckedStudyDocument:
     owners: Annotated[tuple[str, ...], "owners of the study"]
     attributes: Annotated[list[str], "names of the attributes"]
     coded_columns: Annotated[int, "columns of a coded row"]
+    missing_values: Annotated[
+        tuple[str, ...], "codes that count as missing, and of which attributes, in words"
+    ]
     wide_bins: Annotated[
         tuple[str, ...],
         "numerics without spikes whose bins hold several whole numbers: a number that many "
@@ -145,6 +148,7 @@ def check(file: Path, *, as_json: bool) -> None:
     from dppca.common.analysis.field.heaps import find_wide_bins, wide_bins_lines
     from dppca.common.kernel.schema.attributes import list_labels
     from dppca.common.kernel.schema.texts import labels_of_one_number
+    from dppca.common.shell.missing_values import describe_missing
     from dppca.curator.commands.study_assembly import key_steps, read_draft_or_study
 
     study, lacks_keys = read_draft_or_study(file)
@@ -161,6 +165,7 @@ def check(file: Path, *, as_json: bool) -> None:
         owners=study.owners,
         attributes=[attribute.name for attribute in study.table.attributes],
         coded_columns=study.table.layout.n_columns,
+        missing_values=describe_missing(study.table.attributes),
         wide_bins=find_wide_bins(study.table),
         one_number={
             attribute.name: groups
@@ -173,6 +178,7 @@ def check(file: Path, *, as_json: bool) -> None:
         f"{file} is a valid study: {study.name}, {len(study.owners)} owners, "
         f"{len(checked.attributes)} attributes, {checked.coded_columns} coded columns.",
         "The owners' keys are still missing." if lacks_keys else f"Digest: {study.digest}",
+        *(f"Counted as missing: {each}." for each in checked.missing_values),
         *wide_bins_lines(study.table, checked.wide_bins),
         *(
             f"ONE NUMBER: the labels {' and '.join(group)} of {name} are one number, so a program "

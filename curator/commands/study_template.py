@@ -48,6 +48,9 @@ schema:
   # `products: bins` in place of `histogram: true`: rows then keep relations that do not rise or
   # fall steadily, such as a peak in middle age.
 
+  # Codes that the files have for a missing value, in every column or of one attribute:
+  # missing_values: {-99: refused, 98: not known}
+
   attributes:
     # A number is clipped to its bounds; a missing one is coded as their middle.
     - name: age

@@ -155,7 +155,7 @@ class FaultCounts:
                     coded_as(a),
                     form_of(a),
                     self._found[a.name],
-                    *self._remarks[a.name].report(),
+                    **self._remarks[a.name].report(),
                 )
                 for a in self._schema.attributes
                 if table is None or a.name not in table.absent

@@ -32,7 +32,7 @@ class FaultKind(StrEnum):
     """Kind of fault of a value."""
 
     MISSING = "missing"
-    """Null, empty or NaN."""
+    """Null, empty, NaN, or one of the study's codes for it."""
     TEXT = "text"
     """No number in a numeric column, no date in a date's."""
     INFINITE = "infinite"
@@ -77,6 +77,14 @@ class FaultCount:
 
 
 @dataclass(frozen=True, slots=True)
+class CodeCount:
+    """Cells that are one code of the study for a missing value."""
+
+    words: Annotated[str, "what the code means, in the study's words"]
+    count: Annotated[int, "how many cells are it"]
+
+
+@dataclass(frozen=True, slots=True)
 class AttributeReport:
     """Values of an attribute that coding replaced."""
 
@@ -85,15 +93,18 @@ class AttributeReport:
     form: Annotated[str, "what a value must be, in words"]
     found: Annotated[
         Mapping[FaultKind, FaultCount],
-        "such values by kind: `missing` (null, empty or NaN), `text` (no number in a numeric "
-        "column, no date in a date's), `infinite`, `unknown` (a label that the schema does not "
-        "list), `out-of-bounds`, `not-whole` (a fraction where the schema says `integer: true`); a "
-        "kind that does not occur has no key",
+        "such values by kind: `missing` (null, empty, NaN, or a code for it), `text` (no number in "
+        "a numeric column, no date in a date's), `infinite`, `unknown` (a label that the schema "
+        "does not list), `out-of-bounds`, `not-whole` (a fraction where the schema says `integer: "
+        "true`); a kind that does not occur has no key",
     ]
 
+    missing_values: Annotated[
+        Mapping[str, CodeCount], "the study's codes for a missing value, which `missing` counts too"
+    ] = field(default_factory=dict)
     missing_words: Annotated[
         Mapping[str, int],
-        "words such as `NA` that stand for missing values, and how many cells are each",
+        "other words such as `NA` that stand for missing values, and how many cells are each",
     ] = field(default_factory=dict)
     listed_words: Annotated[
         Mapping[str, int],

@@ -16,10 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dppca.common.kernel.schema import Attribute, Column
+from dppca.common.kernel.schema import Attribute, Column, Numeric
 from dppca.common.kernel.schema.attributes import Date, list_labels
-from dppca.common.kernel.schema.columns import cell_texts, local_seconds, plain_cells
-from dppca.common.kernel.schema.texts import MISSING_WORDS, seconds_of_text
+from dppca.common.kernel.schema.columns import cell_texts, local_seconds, of_extension, plain_cells
+from dppca.common.kernel.schema.decimals import is_short, shortest_decimals
+from dppca.common.kernel.schema.missing_codes import codes_of, value_of
+from dppca.common.kernel.schema.texts import MISSING_WORDS, label_finder, seconds_of_text
+from dppca.owner.records.faults import CodeCount
 
 Rows = NDArray[np.bool_]
 _DAY_S: Final = 86_400
@@ -32,7 +35,8 @@ _FIRST = 64
 class Remarks:
     """Remarks on one attribute, of all batches that were merged.
 
-    ``words`` counts cells that are a word for missing, ``listed`` cells whose label is such a word,
+    ``words`` counts cells that are a word for missing, ``coded`` cells that are a code of the study
+    for it, ``listed`` cells whose label is such a word,
     ``zones`` are those of times, ``times`` the seconds of the day that its times have; None if
     there are more than a few.
     """
@@ -42,6 +46,7 @@ class Remarks:
         labels = list_labels(attribute) or ()
         self._listed = {code: label for code, label in enumerate(labels) if label in MISSING_WORDS}
         self.words: Counter[str] = Counter()
+        self.coded: Counter[str] = Counter()
         self.listed: Counter[str] = Counter()
         self.zones: set[str] = set()
         self.times: set[int] | None = set()
@@ -55,7 +60,9 @@ class Remarks:
 
     def _add(self, cells: pa.Array, column: Column, missing: Rows | None) -> None:
         if missing is not None and missing.any():
-            _count_words(self.words, plain_cells(cells).take(pa.array(np.flatnonzero(missing))))
+            rows = pa.array(np.flatnonzero(missing))
+            coded = bool(codes_of(self._attribute))
+            self._count_words((_unfolded if coded else plain_cells)(cells).take(rows))
         for code, label in self._listed.items():
             if found := int((column == code).sum()):
                 self.listed[label] += found
@@ -64,7 +71,8 @@ class Remarks:
 
     def merge(self, document: Mapping[str, Any]) -> None:
         """Add what `to_document` returned."""
-        for counts, name in ((self.words, "words"), (self.listed, "listed")):
+        for name in ("words", "coded", "listed"):
+            counts: Counter[str] = getattr(self, name)
             counts.update({str(word): int(count) for word, count in document[name].items()})
         self.zones |= {str(zone) for zone in document["zones"]}
         times = document["times"]
@@ -73,13 +81,19 @@ class Remarks:
     def to_document(self) -> dict[str, Any]:
         """Plain values, for `merge`."""
         times = None if self.times is None else sorted(self.times)
-        words = {"words": self.words, "listed": self.listed}
+        words = {"words": self.words, "coded": self.coded, "listed": self.listed}
         return {**words, "zones": sorted(self.zones), "times": times}
 
-    def report(self) -> tuple[dict[str, int], dict[str, int], tuple[str, ...], tuple[str, ...]]:
-        """Fields of a report: words, words that are labels, zones, midnights of another zone."""
-        zones = tuple(sorted(self.zones))
-        return dict(self.words), dict(self.listed), zones, self._midnights()
+    def report(self) -> dict[str, Any]:
+        """Fields of an attribute's report."""
+        codes = self._attribute.missing_values or ()
+        return {
+            "missing_values": {code: CodeCount(words, self.coded[code]) for code, words in codes},
+            "missing_words": dict(self.words),
+            "listed_words": dict(self.listed),
+            "zones": tuple(sorted(self.zones)),
+            "midnights": self._midnights(),
+        }
 
     def _midnights(self) -> tuple[str, ...]:
         """The times of the day, if they look like midnights of a zone to the east."""
@@ -91,6 +105,18 @@ class Remarks:
         if turned[-1] - turned[0] > _APART_S:
             return ()
         return tuple(f"{each // 3600:02}:{each // 60 % 60:02}" for each in times)
+
+    def _count_words(self, cells: pa.Array) -> None:
+        """Count codes of the study and words for missing, each distinct cell once."""
+        if pa.types.is_null(cells.type) or pa.types.is_nested(cells.type):
+            return  # nothing but null
+        counts = cells.value_counts()
+        texts = cell_texts(counts.field("values"))
+        for text, count in zip(texts, counts.field("counts").to_pylist(), strict=True):
+            if (code := _find_code(self._attribute, text.strip())) is not None:
+                self.coded[code] += count
+            elif (word := text.strip()) in MISSING_WORDS:
+                self.words[word] += count
 
     def _add_times(self, cells: pa.Array) -> None:
         kind = cells.type
@@ -110,17 +136,34 @@ class Remarks:
         self.times = None if both is None or len(both) > _MOST_TIMES else both
 
 
-def _count_words(words: Counter[str], cells: pa.Array) -> None:
-    if pa.types.is_large_binary(cells.type):
-        counts = cells.value_counts()
-        texts = cell_texts(counts.field("values"))
-        for text, count in zip(texts, counts.field("counts").to_pylist(), strict=True):
-            if (word := text.strip()) in MISSING_WORDS:
-                words[word] += count
-
-
 def _may_have_times(cells: pa.Array) -> bool:
     if not pa.types.is_large_binary(cells.type):
         return False
     longest = pc.max(pc.binary_length(cells)).as_py()
     return longest is not None and longest > _DAY_CHARACTERS
+
+
+def _find_code(attribute: Attribute, word: str) -> str | None:
+    """Return the code for missing that the text of a missing cell is; None for other texts."""
+    codes = codes_of(attribute)
+    if isinstance(attribute, Numeric) and list_labels(attribute) is None:
+        value = value_of(attribute, word)
+        same = (code for code in codes if np.isfinite(value) and value_of(attribute, code) == value)
+        if (code := next(same, None)) is not None:
+            return code
+    place = label_finder(codes)(word)
+    return None if place is None else codes[place]
+
+
+def _unfolded(cells: pa.Array) -> pa.Array:
+    """Return cells without extension, runs or dictionary; texts as binary, short floats in full."""
+    if isinstance(cells.type, pa.BaseExtensionType):
+        return _unfolded(of_extension(cells.type.extension_name, cells.storage))
+    if pa.types.is_run_end_encoded(cells.type):
+        return _unfolded(pc.run_end_decode(cells))
+    if pa.types.is_dictionary(cells.type):
+        return _unfolded(cells.dictionary).take(cells.indices)
+    if is_short(cells.type):
+        return pa.array(shortest_decimals(cells), from_pandas=True)
+    plain = plain_cells(cells)
+    return cells if pa.types.is_null(plain.type) else plain

@@ -90,7 +90,11 @@ def alarm_lines(report: CheckReport) -> list[str]:
 
 def _remark_lines(name: str, attribute: AttributeReport) -> list[str]:
     """Return what is known of how a column was written."""
-    lines: list[str] = []
+    lines = [
+        f"{name}: {each.count} of the missing are {code}{f' ({each.words})' if each.words else ''}"
+        for code, each in attribute.missing_values.items()
+        if each.count
+    ]
     for word, count in attribute.missing_words.items():
         writer = MISSING_WORDS[word]
         lines.append(f"{name}: {count} of the missing are {word}, the missing value of {writer}")

@@ -21,6 +21,7 @@ from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.privacy.collusion import foresee_collusion
 from dppca.common.kernel.privacy.composition import ComposedGuarantee, describe_overlap
 from dppca.common.kernel.study import Study
+from dppca.common.shell.missing_values import describe_missing
 from dppca.owner.records.faults import CheckReport, KeyReport
 from dppca.owner.release.contribution import BudgetStatus, Forecast, NextStep, Review, forecast
 from dppca.owner.release.regrown import Regrown
@@ -91,6 +92,9 @@ class ReviewDocument(ChargedCost):
     entries: Annotated[int, "noised sums that would leave"]
     bytes: Annotated[int, "their size"]
     attributes: Annotated[tuple[ReviewedAttribute, ...], "those that it is computed from, all"]
+    missing_values: Annotated[
+        tuple[str, ...], "codes that count as missing, and of which attributes, in words"
+    ]
     tables: Annotated[tuple[str, ...], "tables and trees in whose cells rows are counted"]
     curator: Annotated[str, "`HOST:PORT` of the curator, who gets it"]
     owners: Annotated[tuple[str, ...], "owners of the study, who get the components"]
@@ -194,6 +198,7 @@ class ContributionPreview:
             entries=found.n_entries,
             bytes=found.n_bytes,
             attributes=describe_attributes(study.table),
+            missing_values=describe_missing(study.table.attributes),
             tables=study.table.counted,
             curator=self.site.curator,
             owners=study.owners,
@@ -296,6 +301,7 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
         "  a receipt of the guarantee; the length and last hash of this site's ledger",
         f"From {len(found.attributes)} attributes of data set {found.data_set}{table}:",
         *(f"  {line}" for line in text_table(names, rows, width=None)),
+        *(f"  counted as missing: {each}" for each in found.missing_values),
         *(f"  also counted: the rows in each cell of {each}" for each in found.tables),
         f"The curator adds up what all owners send. The result, {found.components}, "
         f"goes to {owners}.",

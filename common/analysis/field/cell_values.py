@@ -30,12 +30,15 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.kernel.schema import Column, ColumnKind, Schema
+from dppca.common.kernel.schema import Attribute, Column, ColumnKind, Numeric, Schema
+from dppca.common.kernel.schema.attributes import find_neighbour, list_labels
 from dppca.common.kernel.schema.cells import Cells
+from dppca.common.kernel.schema.missing_codes import number_codes
 
 _PARTS = 32
 _MOST_NUMBERS = 256
 _LEAST_SHARE = 1e-9
+_EXACT = 1 << 53  # from here on, a whole number in float64 need not have a next one
 
 Vector = NDArray[np.float64]
 
@@ -222,3 +225,20 @@ def _with_spikes(
 ) -> CellValues:
     alone = cells.coordinates[cells.n_intervals :]
     return CellValues(cells, bounds, starts, np.r_[means, alone], np.r_[squares, alone**2])
+
+
+def keep_off_codes(attribute: Attribute, values: Column) -> Column:
+    """Return values of which none is a code for missing: such a value becomes one beside it.
+
+    A synthetic row that says 97 would otherwise be read as a row without a value.
+    """
+    if list_labels(attribute) is not None or not isinstance(attribute, Numeric):
+        return values
+    codes = set(number_codes(attribute).tolist())
+    kept = values.copy() if codes else values
+    for code in codes:
+        other, towards = code, math.copysign(math.inf, attribute.middle - code)
+        while other in codes and abs(other) < _EXACT:
+            other = find_neighbour(other, towards, integer=attribute.integer)
+        kept[values == code] = other
+    return kept

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dppca.common.analysis.field.cell_values import draw_in_cells, leave_missing
+from dppca.common.analysis.field.cell_values import draw_in_cells, keep_off_codes, leave_missing
 from dppca.common.analysis.field.discretize import discretize
 from dppca.common.analysis.field.rows import fit_released
 from dppca.common.analysis.field.tilt import Counted, TiltQuality
@@ -319,6 +319,6 @@ def _coded_arrays(rows: NDArray[np.float64]) -> list[Any]:
 
 def _decoded_arrays(schema: Schema, columns: list[Column]) -> list[Any]:
     return [
-        decoded_array(attribute, column)
+        decoded_array(attribute, keep_off_codes(attribute, column))
         for attribute, column in zip(schema.attributes, columns, strict=True)
     ]

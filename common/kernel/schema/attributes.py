@@ -36,6 +36,7 @@ MAX_LABEL_LENGTH = 256
 MAX_BINS = 256
 MAX_LEVELS = 100
 MAX_SPIKES = 16
+MAX_MISSING_VALUES = 64
 _LEAST_WIDTH = 1e-12
 """Least width of a bin, a share of the range: its ends are two coordinates, also by `Score.LOG`."""
 
@@ -107,7 +108,33 @@ def _day(value: object) -> float:
     return float(count_days(value))
 
 
+def _codes_of_missing(value: object) -> tuple[tuple[str, str], ...]:
+    """Return codes and their words, from a mapping of codes to words, or a list of codes."""
+    if isinstance(value, Mapping):
+        pairs = [(_label(code), "" if words is None else words) for code, words in value.items()]
+    elif isinstance(value, list | tuple):
+        pairs = [(_label(code), "") for code in value]
+    else:
+        raise ValueError("missing_values is codes with words, {-99: refused}, or a list of codes")  # noqa: TRY004 - pydantic's
+    if len(pairs) > MAX_MISSING_VALUES:
+        raise ValueError(f"missing_values has {MAX_MISSING_VALUES} codes at most")
+    if len({code for code, _ in pairs}) < len(pairs):
+        raise ValueError("missing_values has a code twice")
+    for code, words in pairs:
+        if not isinstance(words, str) or len(words) > MAX_LABEL_LENGTH:
+            raise ValueError(f"the words for {code}: text of {MAX_LABEL_LENGTH} characters at most")
+        check_name(words)
+    return tuple(sorted(pairs))
+
+
 _DAY_0 = date(1970, 1, 1).toordinal()
+MissingValues = Annotated[
+    tuple[tuple[str, str], ...],
+    BeforeValidator(_codes_of_missing),
+    PlainSerializer(dict, return_type=dict[str, str]),
+    WithJsonSchema({"type": ["object", "array"]}),
+]
+"""Codes that mean that a value is missing, each with its words for people, in the codes' order."""
 Label = Annotated[
     str,
     BeforeValidator(_label),
@@ -136,6 +163,17 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_as_in_a_file)
     HIDDEN: ClassVar[tuple[str, ...]] = ()
     """Fields that a document of this kind lacks, because they follow from its type."""
+    UNSAID: ClassVar[Mapping[str, object]] = MappingProxyType({"missing_values": None})
+    """Later fields, which a document lacks where they have this value."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave later fields out where unset: old documents keep their bytes and digest."""
+        return {
+            key: value
+            for key, value in written(self).items()
+            if key not in self.HIDDEN and self.UNSAID.get(key, ...) != value
+        }
 
 
 class Score(StrEnum):
@@ -143,6 +181,19 @@ class Score(StrEnum):
 
     LINEAR = "linear"
     LOG = "log"
+
+
+_COUNTING = MappingProxyType(
+    {
+        "score": Score.LINEAR,
+        "integer": False,
+        "spikes": None,
+        "bins": None,
+        "histogram": False,
+        "products": None,
+        "missing": None,
+    }
+)
 
 
 class Numeric(_Strict):
@@ -191,7 +242,11 @@ class Numeric(_Strict):
         ``level`` if a missing value carries information: missing and non-finite values have their
         own cell, also in synthetic rows. A missing value is then no fault. Needs ``histogram:
         true`` or ``products: bins``.
+    missing_values
+        Codes that mean that a value is missing, in place of the schema's.
     """
+
+    UNSAID: ClassVar[Mapping[str, object]] = MappingProxyType({**_COUNTING, "missing_values": None})
 
     name: Name
     type: Literal["numeric"] = "numeric"
@@ -206,6 +261,7 @@ class Numeric(_Strict):
     histogram: bool = False
     products: Literal["bins"] | None = None
     missing: Literal["level"] | None = None
+    missing_values: MissingValues | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -240,7 +296,7 @@ class Numeric(_Strict):
     @model_validator(mode="after")
     def _shape(self) -> Self:
         if self.lower is None or self.upper is None:
-            given = [key for key, value in _UNSAID.items() if getattr(self, key) != value]
+            given = [key for key, value in _COUNTING.items() if getattr(self, key) != value]
             if given:
                 raise ValueError(f"{', '.join(given)} is for a numeric with lower and upper")
             return self
@@ -292,15 +348,6 @@ class Numeric(_Strict):
         if other > upper:
             raise ValueError("spikes must leave another value between lower and upper")
 
-    @model_serializer(mode="wrap")
-    def _as_before(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave later fields out where unset: old documents keep their bytes and digest."""
-        return {
-            key: value
-            for key, value in written(self).items()
-            if key not in self.HIDDEN and _UNSAID.get(key, ...) != value
-        }
-
     @property
     def bounds(self) -> tuple[float, float]:
         """``lower`` and ``upper`` of a numeric that has them."""
@@ -326,17 +373,6 @@ class Numeric(_Strict):
 
 LOG_REACH = 1000
 """Factor r of ``score: log``, the logarithm of 1 + r t for a place t between the bounds."""
-_UNSAID = MappingProxyType(
-    {
-        "score": Score.LINEAR,
-        "integer": False,
-        "spikes": None,
-        "bins": None,
-        "histogram": False,
-        "products": None,
-        "missing": None,
-    }
-)
 _NUMBERS_ONLY = ("centre", "scale", "score", "integer", "spikes", "missing")
 
 
@@ -355,7 +391,7 @@ class Date(Numeric):
         Public bounds; other days are clipped to them.
     bins
         As for a numeric; edges are dates.
-    histogram, products
+    histogram, products, missing_values
         As for a numeric.
     """
 
@@ -388,6 +424,8 @@ class Ordinal(Numeric):
         The labels, the lowest first.
     histogram
         True releases the number of rows with each label.
+    missing_values
+        As for a numeric; none is one of the levels.
     """
 
     HIDDEN: ClassVar[tuple[str, ...]] = (*_NUMBERS_ONLY, "lower", "upper", "bins", "products")
@@ -433,12 +471,15 @@ class Binary(_Strict):
     missing
         Label that codes a missing or unknown value. Default: the first. If given, a missing value
         is no fault.
+    missing_values
+        As for a numeric; none is one of the labels.
     """
 
     name: Name
     type: Literal["binary"] = "binary"
     values: tuple[Label, Label]
     missing: Label | None = None
+    missing_values: MissingValues | None = None
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
@@ -475,13 +516,20 @@ class Categorical(_Strict):
     unknown
         A label of its own, after the categories, for missing values and labels that are not listed.
         It costs one more coded column. Not with ``missing``.
+    missing_values
+        As for a numeric; none is one of the labels.
     """
+
+    UNSAID: ClassVar[Mapping[str, object]] = MappingProxyType(
+        {"missing_values": None, "unknown": None}
+    )
 
     name: Name
     type: Literal["categorical"] = "categorical"
     categories: Annotated[tuple[Label, ...], Field(min_length=2)]
     missing: Label | None = None
     unknown: Label | None = None
+    missing_values: MissingValues | None = None
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
@@ -496,14 +544,6 @@ class Categorical(_Strict):
             raise ValueError("a categorical has three labels at least; one with two is a binary")
         _check_labels(self.labels, self.missing)
         return self
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave ``unknown`` out where unset: old documents keep their bytes and digest."""
-        document: dict[str, Any] = written(self)
-        if self.unknown is None:
-            document.pop("unknown", None)
-        return document
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -23,13 +23,15 @@ Text that is no label is read again as the number or truth value that it spells:
 number (`is_number_label`) is that number in every spelling, such as ``.5000`` and ``1E+05``, and
 ``True`` and ``t`` are true. A word for a missing value that is no label is `MISSING`. The rest is
 `UNKNOWN`.
+
+A cell that is one of the attribute's codes for missing is missing. A number or day is a code that
+it equals; any other cell is the code that it would be, were the codes labels.
 """
 
 import math
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import date
-from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
@@ -48,13 +50,13 @@ from dppca.common.kernel.schema.decimals import (
     shortest_decimals,
     texts_of_decimals,
 )
+from dppca.common.kernel.schema.missing_codes import codes_of, number_codes
 from dppca.common.kernel.schema.texts import (
     INFINITE,
     NOT_A_NUMBER,
     day_of_text,
     is_missing,
-    is_number_label,
-    label_number,
+    label_finder,
     number_of_text,
 )
 
@@ -63,7 +65,6 @@ _PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 _FIRST_DAY, _LAST_DAY = count_days(date.min), count_days(date.max)
 _SHORT_LIST: Final = 1 << 12  # texts of a dictionary whose values are kept
 _PLAIN = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
-_TRUTHS = (("true", "false"), ("t", "f"))
 
 
 class KnownLists:
@@ -122,16 +123,18 @@ def parse_column(
     if _is_text(kind):
         # Without a check for UTF-8: a cell must not be able to raise.
         cells = cells.cast(pa.large_binary()).view(pa.large_string())
-    if isinstance(attribute, Date):
-        return _days(cells)
-    labels = list_labels(attribute)
+    labels, coded = list_labels(attribute), bool(codes_of(attribute))
     if labels is None:
-        return _numbers(cells, distinguish_missing=distinguish_missing)
-    if pa.types.is_date(kind):
-        cells = cells.cast(pa.large_string())
-    elif pa.types.is_decimal(kind):
-        cells = texts_of_decimals(cells)
-    codes = _codes(labels, cells)
+        assert isinstance(attribute, Numeric)  # noqa: S101 - all others have labels
+        values = (
+            _days(cells)
+            if isinstance(attribute, Date)
+            else _numbers(cells, distinguish_missing=distinguish_missing)
+        )
+        return _without_codes(attribute, cells, values) if coded else values
+    codes = _codes((*labels, *codes_of(attribute)), cells)
+    if coded:
+        codes[codes >= len(labels)] = MISSING
     if not isinstance(attribute, Ordinal):
         return codes
     return np.where(codes >= 0, codes, np.where(codes == MISSING, np.nan, NOT_A_NUMBER))
@@ -310,12 +313,24 @@ def local_seconds(cells: pa.Array) -> NDArray[np.int64] | None:
 
 
 def _codes(labels: tuple[str, ...], cells: pa.Array) -> NDArray[np.int32]:
-    listed, code = _label_reader(labels)
+    find = label_finder(labels)
+
+    def code(value: object) -> int:
+        text = _canonical_text(value)
+        found = find(text)
+        if found is None:
+            return MISSING if is_missing(text) else UNKNOWN
+        return found
+
+    if pa.types.is_date(cells.type):
+        cells = cells.cast(pa.large_string())
+    elif pa.types.is_decimal(cells.type):
+        cells = texts_of_decimals(cells)
     if not _is_text(cells.type):
         if _has_canonical_text(cells.type):
             return _by_value(cells, code, np.int32)
         return np.where(find_nulls(cells), MISSING, UNKNOWN).astype(np.int32)
-    indices = pc.index_in(cells, value_set=listed.cast(cells.type))
+    indices = pc.index_in(cells, value_set=_listed(labels).cast(cells.type))
     codes = np.array(indices.fill_null(UNKNOWN).to_numpy(zero_copy_only=False), np.int32)
     # Only cells whose text is no label need the slower conversion.
     open_ = np.flatnonzero(codes == UNKNOWN)
@@ -325,32 +340,19 @@ def _codes(labels: tuple[str, ...], cells: pa.Array) -> NDArray[np.int32]:
 
 
 @lru_cache(maxsize=256)
-def _label_reader(labels: tuple[str, ...]) -> tuple[pa.Array, Callable[[object], int]]:
-    """Return the labels as texts, and the function that finds the code of any value."""
-    code_of = {label: code for code, label in enumerate(labels)}
-    numbers: dict[Decimal | None, int] = {}
-    for label, place in code_of.items():
-        if is_number_label(label):
-            numbers.setdefault(label_number(label), place)
+def _listed(labels: tuple[str, ...]) -> pa.Array:
+    return pa.array(labels, pa.large_string())
 
-    truths = {word: code_of[word] for word in _TRUTHS[0] if word in code_of}
-    # PostgreSQL writes a truth value as t or f, and everybody else as true or false.
-    for known, written in _TRUTHS, _TRUTHS[::-1]:
-        if all(word in code_of for word in known):
-            truths |= {word: code_of[k] for word, k in zip(written, known, strict=True)}
 
-    def code(value: object) -> int:
-        text = _canonical_text(value)
-        found = code_of.get(text)
-        if found is None and numbers:
-            found = numbers.get(label_number(text))
-        if found is None:
-            found = truths.get(text.lower() if len(text) > 1 else text)
-        if found is None:
-            return MISSING if is_missing(text) else UNKNOWN
-        return found
-
-    return pa.array(labels, pa.large_string()), code
+def _without_codes(
+    attribute: Numeric, cells: pa.Array, values: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the values with NaN for each cell that is a code of the attribute for missing."""
+    missing = np.isin(values, number_codes(attribute))
+    open_ = np.flatnonzero(np.isinf(values))
+    if len(open_):  # a code need not be a number, nor a date
+        missing[open_] = _codes(codes_of(attribute), cells.take(pa.array(open_))) >= 0
+    return np.where(missing, np.nan, values) if missing.any() else values
 
 
 def _canonical_text(value: object) -> str:

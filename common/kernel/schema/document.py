@@ -32,12 +32,14 @@ from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema.attributes import (
     Attribute,
     Categorical,
+    MissingValues,
     Name,
     Numeric,
     describe_values,
 )
 from dppca.common.kernel.schema.cells import Cells, make_cells
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
+from dppca.common.kernel.schema.missing_codes import resolve_codes
 from dppca.common.kernel.schema.partitions import (
     MAX_ALL_CELLS,
     MAX_TABLES,
@@ -103,6 +105,10 @@ class Schema(BaseModel):
         Weight of these counts against products; its product with ``4**g`` must be an integer.
     only_tables
         True in a study that continues another: it releases only the counts of its tables.
+    missing_values
+        Codes that mean that a value is missing, in every column, with words for people: ``{-99:
+        refused, 98: not known}``, or a list of codes. A cell that is one of them is missing, in
+        every format. An attribute's own list takes its place; ``{}`` is none.
     attributes
         In the order of the coded columns.
     """
@@ -119,6 +125,7 @@ class Schema(BaseModel):
     tables: Annotated[tuple[CountedTable, ...], Field(max_length=MAX_TABLES)] = ()
     tables_weight: Annotated[float, Field(gt=0, le=64, allow_inf_nan=False)] = 1.0
     only_tables: bool = False
+    missing_values: MissingValues = ()
     attributes: Annotated[tuple[Attribute, ...], Field(min_length=1)]
 
     @model_validator(mode="before")
@@ -131,6 +138,13 @@ class Schema(BaseModel):
                 "study create` write its trees out as tables"
             )
         return document
+
+    @model_validator(mode="after")
+    def _with_codes(self) -> Self:
+        """Give each attribute its codes for missing: what reads a cell asks its attribute alone."""
+        resolved = tuple(resolve_codes(each, self.missing_values) for each in self.attributes)
+        object.__setattr__(self, "attributes", resolved)
+        return self
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -199,6 +213,11 @@ class Schema(BaseModel):
             del document["tables"], document["tables_weight"]
         if not self.only_tables:
             del document["only_tables"]
+        for each in document["attributes"]:
+            if each.get("missing_values", {}) == document["missing_values"]:
+                each.pop("missing_values", None)
+        if not self.missing_values:
+            del document["missing_values"]
         return document
 
     @classmethod

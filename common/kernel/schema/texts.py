@@ -4,9 +4,10 @@ Each function's work grows with the length of the text, and none raises.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from decimal import Decimal
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -34,6 +35,7 @@ MISSING_WORDS: Final = MappingProxyType(
 """Words for a missing value, and who writes them. A label of the schema is no such word."""
 _LONGEST_NUMBER = 4 * MAX_LABEL_LENGTH  # of a label, in any spelling
 _EXPONENT_DIGITS = 3
+_TRUTHS = (("true", "false"), ("t", "f"))
 
 
 def is_missing(word: str) -> bool:
@@ -118,6 +120,30 @@ def is_number_label(label: str) -> bool:
         return repr(float(label)) == label
     whole, point, fraction = label.removeprefix("-").partition(".")
     return bool(whole) and (bool(fraction) and not fraction.endswith("0") if point else True)
+
+
+@lru_cache(maxsize=256)
+def label_finder(labels: tuple[str, ...]) -> Callable[[str], int | None]:
+    """Return the function that finds the place of the label that a canonical text spells."""
+    place_of = {label: place for place, label in enumerate(labels)}
+    numbers: dict[Decimal | None, int] = {}
+    for label, place in place_of.items():
+        if is_number_label(label):
+            numbers.setdefault(label_number(label), place)
+
+    truths = {word: place_of[word] for word in _TRUTHS[0] if word in place_of}
+    # PostgreSQL writes a truth value as t or f, and everybody else as true or false.
+    for known, written in _TRUTHS, _TRUTHS[::-1]:
+        if all(word in place_of for word in known):
+            truths |= {word: place_of[k] for word, k in zip(written, known, strict=True)}
+
+    def find(text: str) -> int | None:
+        found = place_of.get(text)
+        if found is None and numbers:
+            found = numbers.get(label_number(text))
+        return truths.get(text.lower() if len(text) > 1 else text) if found is None else found
+
+    return find
 
 
 def labels_of_one_number(labels: Sequence[str]) -> list[list[str]]:

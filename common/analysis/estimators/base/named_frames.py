@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
+from dppca.common.analysis.field.cell_values import keep_off_codes
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.schema import Attribute, Column, Numeric, Schema, find_attribute_faults
 from dppca.common.kernel.schema.frames import (
@@ -45,7 +46,9 @@ class RowForm:
         """Return values of each attribute, float64 or codes of labels, in this form."""
         if self.library is None:
             return np.column_stack(columns).astype(np.float64)
-        return table_for(self.library, to_table(columns, schema))
+        pairs = zip(schema.attributes, columns, strict=True)
+        kept = [keep_off_codes(attribute, column) for attribute, column in pairs]
+        return table_for(self.library, to_table(kept, schema))
 
 
 def read_named(

@@ -7,6 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import SettingError
@@ -14,7 +15,7 @@ from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema.texts import MISSING_WORDS
 from dppca.owner.records.check import check_table
 from dppca.owner.records.faults import CheckReport, FaultCount, FaultKind, LineFault
-from dppca.owner.records.table import open_table
+from dppca.owner.records.table import moments_of_table, open_table
 from dppca.owner.render.faults import check_text
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
@@ -128,6 +129,37 @@ def test_a_word_for_missing_has_the_verdict_of_an_empty_cell(tmp_path: Path, wor
         found
     )
     assert found.attributes["children"].faults == 0
+
+
+@pytest.mark.parametrize("missing", [None, "level"])
+def test_codes_for_missing_have_the_sums_and_the_verdict_of_empty_cells(
+    tmp_path: Path, missing: str | None
+) -> None:
+    age = numeric_of("age", 0, 110, bins=4, histogram=True, missing=missing)
+    ward = categorical_of("ward", ["1", "2", "3"])
+    schema = make_schema([age, ward], missing_values={"99": "refused", "-1": ""})
+    codes = pa.table({"age": [40, 99, -1, 99], "ward": [1, 2, 99, 3]})
+    empty = pa.table({"age": [40, None, None, None], "ward": [1, 2, None, 3]})
+    pq.write_table(codes, tmp_path / "codes.parquet")
+    csv.write_csv(codes, tmp_path / "codes.csv")
+    csv.write_csv(empty, tmp_path / "empty.csv")
+    found = [
+        open_table(tmp_path / name, schema) for name in ("empty.csv", "codes.csv", "codes.parquet")
+    ]
+    sums = [moments_of_table(table, schema).packed.tolist() for table in found]
+    assert sums[0] == sums[1] == sums[2]
+    reports = [check_table(table, schema) for table in found]
+    for report in reports[1:]:
+        for name in ("age", "ward"):
+            assert report.attributes[name].found == reports[0].attributes[name].found
+        assert report.attributes["age"].faults == (0 if missing else 3)
+        assert to_document(report)["attributes"]["age"]["missing_values"] == {
+            "99": {"words": "refused", "count": 2},
+            "-1": {"words": "", "count": 1},
+        }
+        text = check_text(report)
+        assert "age: 2 of the missing are 99 (refused)" in text
+        assert "age: 1 of the missing are -1\n" in text
 
 
 def test_a_listed_word_stays_a_label_and_check_says_who_else_writes_it(tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ TEN = "age,work\n" + "".join(
 
 ONE = {"count": 1, "rows": []}
 UNREMARKED: dict[str, Any] = {
+    "missing_values": {},
     "missing_words": {},
     "listed_words": {},
     "zones": [],

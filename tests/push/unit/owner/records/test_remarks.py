@@ -8,6 +8,7 @@ import pytest
 
 from dppca.common.kernel.schema import find_attribute_faults
 from dppca.common.kernel.schema.columns import parse_column
+from dppca.owner.records.faults import CodeCount
 from dppca.owner.records.remarks import Remarks
 from tests.support.studies import categorical_of, make_schema, numeric_of
 
@@ -37,11 +38,45 @@ CELLS = pa.array(["NA", " . ", "7", "", None, "x", "NA"])
     "cells", [CELLS, CELLS.dictionary_encode(), pc.run_end_encode(CELLS), CELLS.cast(pa.binary())]
 )
 def test_words_for_missing_are_counted_by_word(cells: pa.Array) -> None:
-    assert remarks(AGE, cells[:3], cells[3:]).report()[:2] == ({"NA": 2, ".": 1}, {})
+    found = remarks(AGE, cells[:3], cells[3:])
+    assert (found.words, found.listed) == ({"NA": 2, ".": 1}, {})
+
+
+CODED = make_schema(
+    [numeric_of("age", 0, 9), categorical_of("ward", ["NA", "north", "south"])],
+    missing_values={"-9.5": "refused", "8": "", "x": "lost"},
+).attributes
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array(["-9.50", " 8", "-9.5", "x", "8.0", "", "7", None, "-95e-1"]),
+        pa.array(["-9.50", " 8", "-9.5", "x", "8.0", "", "7", None, "-95e-1"]).dictionary_encode(),
+        pc.run_end_encode(pa.array(["-9.50", " 8", "-9.5", "x", "8.0", "", "7", "-9.5"])),
+        pa.array(["-9.50", "8", "-9.5", "x", "8.0", "", "7", "-9.5"], pa.large_binary()),
+    ],
+)
+def test_codes_of_the_study_are_counted_apart_with_its_words(cells: pa.Array) -> None:
+    for attribute in CODED:
+        assert remarks(attribute, cells[:3], cells[3:]).report()["missing_values"] == {
+            "-9.5": CodeCount("refused", 3),
+            "8": CodeCount("", 2),
+            "x": CodeCount("lost", 1),
+        }
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), pa.float16(), pa.decimal128(9, 3)])
+def test_codes_in_columns_of_numbers_are_counted_too(kind: pa.DataType) -> None:
+    cells = pa.array([-9.5, 8.0, 3.0, None, -9.5]).cast(kind)
+    for attribute in CODED:
+        counts = remarks(attribute, cells).report()["missing_values"]
+        assert [each.count for each in counts.values()] == [2, 1, 0]
 
 
 def test_a_word_that_is_a_label_is_counted_as_one() -> None:
-    assert remarks(WARD, CELLS).report()[:2] == ({".": 1}, {"NA": 2})
+    found = remarks(WARD, CELLS)
+    assert (found.words, found.listed) == ({".": 1}, {"NA": 2})
 
 
 def times(*texts: str) -> pa.Array:
@@ -68,20 +103,24 @@ def test_midnights_of_a_zone_in_the_east_are_remarked(
     texts: list[str | None], said: tuple[str, ...]
 ) -> None:
     cells = pa.array(texts, pa.string())
-    assert remarks(DAY, cells).report()[3] == said
-    assert remarks(DAY, *(cells[i : i + 1] for i in range(len(cells)))).report()[3] == said
+    assert remarks(DAY, cells).report()["midnights"] == said
+    assert (
+        remarks(DAY, *(cells[i : i + 1] for i in range(len(cells)))).report()["midnights"] == said
+    )
     if None not in texts and all(len(text or "") > 18 for text in texts):
         typed = pa.array([(text or "")[:19].replace("T", " ") for text in texts])
-        assert remarks(DAY, typed.cast(pa.timestamp("us"))).report()[3] == said
+        assert remarks(DAY, typed.cast(pa.timestamp("us"))).report()["midnights"] == said
 
 
 def test_zones_of_typed_times_are_named_and_times_are_those_of_the_zone() -> None:
     midnight = pa.array([1_580_511_600], pa.int64())  # of 1 February 2020 in Berlin
-    *_, zones, late = remarks(DAY, midnight.view(pa.timestamp("s", "Europe/Berlin"))).report()
+    report = remarks(DAY, midnight.view(pa.timestamp("s", "Europe/Berlin"))).report()
+    zones, late = report["zones"], report["midnights"]
     assert (zones, late) == (("Europe/Berlin",), ())
-    *_, zones, late = remarks(DAY, midnight.view(pa.timestamp("s", "UTC"))).report()
+    report = remarks(DAY, midnight.view(pa.timestamp("s", "UTC"))).report()
+    zones, late = report["zones"], report["midnights"]
     assert (zones, late) == (("UTC",), ("23:00",))
-    assert remarks(DAY, midnight.view(pa.timestamp("s", "No/Where"))).report()[3] == ()
+    assert remarks(DAY, midnight.view(pa.timestamp("s", "No/Where"))).report()["midnights"] == ()
 
 
 def test_a_column_of_many_times_is_not_looked_at_again() -> None:

@@ -5,9 +5,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from dppca.common.analysis.field.cell_values import CellValues
+from dppca.common.analysis.field.cell_values import CellValues, keep_off_codes
 from dppca.common.kernel.schema import Numeric
 from dppca.common.kernel.schema.cells import make_cells
+from tests.support.studies import make_schema, numeric_of
 
 N = 400_000
 
@@ -73,3 +74,17 @@ def test_whole_numbers_inside_wide_cells_follow_the_law(score: str, most: float)
     values = _drawn(held, shares)
     found = np.bincount(values.astype(int), minlength=120) / len(values)
     assert np.abs(found - truth).sum() / 2 < most
+
+
+def test_no_synthetic_value_is_a_code_for_missing() -> None:
+    x, y, huge = make_schema(
+        [
+            numeric_of("x", 0, 99, integer=True),
+            numeric_of("y", 0, 1, missing_values=[1]),
+            numeric_of("huge", 0, 1e300, integer=True, missing_values=["1e299"]),
+        ],
+        missing_values=[0, 97, 98, 99, 200],
+    ).attributes
+    assert keep_off_codes(x, np.array([0.0, 96, 97, 98, 99])).tolist() == [1, 96, 96, 96, 96]
+    assert keep_off_codes(y, np.array([0.0, 1])).tolist() == [0, np.nextafter(1, 0)]
+    assert keep_off_codes(huge, np.array([1.0])).tolist() == [1]
