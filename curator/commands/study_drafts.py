@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import click
 
 from dppca.common.kernel.documents.amounts import parse_positive
-from dppca.common.kernel.documents.names import require_party_name
+from dppca.common.kernel.documents.names import one_line, require_party_name
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.durable.files import write_new
 from dppca.common.kernel.errors import SettingError
@@ -24,6 +24,10 @@ class DraftDocument:
     dictionary: Annotated[str, "what kind of dictionary it was drafted from"]
     attributes: Annotated[list[str], "names of the attributes"]
     left_out: Annotated[tuple[Omission, ...], "columns that became no attribute"]
+    notes: Annotated[tuple[str, ...], "what it says of cells that a study cannot hold"]
+    policy_format: Annotated[
+        str, "line for a site's policy that says how the files are written; empty for none"
+    ]
     to_decide: Annotated[list[str], "fields that are blank on purpose"]
 
 
@@ -57,8 +61,15 @@ class CheckedStudyDocument:
     "--columns",
     type=KNOWN_FILE,
     required=True,
-    help="Public data dictionary: CSV (name, type, lower, upper, labels, unknown, description), "
-    "REDCap's, or a Frictionless table schema.",
+    help="Public data dictionary: CSV (name, type, lower, upper, labels, unknown, missing_values, "
+    "description), REDCap's, or a Frictionless table schema.",
+)
+@click.option(
+    "--missing-values",
+    default="",
+    metavar="CODES",
+    help="Codes that mean missing in all columns, such as '-99, refused | 98'; REDCap keeps them "
+    "among the project's settings.",
 )
 @click.option("--output", type=FILE, required=True, help="The new file.")
 @click.option("--name", help="Name of the study.")
@@ -73,7 +84,7 @@ class CheckedStudyDocument:
 @click.option("--target", help="Column to predict: half the noise on it.")
 @click.option("--histograms", is_flag=True, help="Release histograms of numbers and dates, too.")
 @prints(DraftDocument)
-def new(columns: Path, output: Path, *, as_json: bool, **given: Any) -> None:
+def new(columns: Path, output: Path, missing_values: str, *, as_json: bool, **given: Any) -> None:
     """Draft a study file from a public data dictionary.
 
     Needs no curator and no certificate.
@@ -88,7 +99,13 @@ def new(columns: Path, output: Path, *, as_json: bool, **given: Any) -> None:
       dppca-curator study new --columns dictionary.csv --output study.yaml --name heart \\
           --owner hospital --owner clinic --epsilon 1.0 --rows-per-person 1
     """
-    from dppca.curator.planning.dictionaries.draft import Choices, draft_study, open_places
+    from dppca.curator.planning.dictionaries.dictionary import read_codes
+    from dppca.curator.planning.dictionaries.draft import (
+        Choices,
+        draft_study,
+        open_places,
+        policy_format,
+    )
     from dppca.curator.planning.dictionaries.recognition import read_dictionary
 
     choices = Choices(**given)
@@ -100,7 +117,7 @@ def new(columns: Path, output: Path, *, as_json: bool, **given: Any) -> None:
                 parse_positive(amount)
     except ValueError as error:
         raise SettingError(f"--name, --owner, --epsilon or --delta: {error}") from error
-    dictionary = read_dictionary(columns)
+    dictionary = read_dictionary(columns, missing=read_codes(missing_values))
     names = [entry.name for entry in dictionary.entries]
     target = choices.target
     if target is not None and target not in names:
@@ -117,13 +134,21 @@ def new(columns: Path, output: Path, *, as_json: bool, **given: Any) -> None:
         dictionary=dictionary.form,
         attributes=names,
         left_out=dictionary.omitted,
+        notes=dictionary.notes,
+        policy_format=policy_format(dictionary),
         to_decide=blank,
     )
     lines = [
         f"{output}: from a {dictionary.form}, attributes: {len(names)}.",
         *(f"  left out: {each.name}, {each.reason}" for each in dictionary.omitted),
+        *(f"  not carried over: {one_line(each)}" for each in dictionary.notes),
         *(f"  decide: {place}" for place in blank),
         *(["Fill these in."] if blank else []),
+        *(
+            [f"for the stewards, in policy.yaml beside path: {drafted.policy_format}"]
+            if drafted.policy_format
+            else []
+        ),
         f"next: dppca-curator study check {quote(str(output))}",
     ]
     emit(drafted, "\n".join(lines), as_json=as_json)

@@ -106,9 +106,9 @@ class Schema(BaseModel):
     only_tables
         True in a study that continues another: it releases only the counts of its tables.
     missing_values
-        Codes that mean that a value is missing, in every column, with words for people: ``{-99:
-        refused, 98: not known}``, or a list of codes. A cell that is one of them is missing, in
-        every format. An attribute's own list takes its place; ``{}`` is none.
+        Codes for a missing value, in every column and format, with words for people: ``{-99:
+        refused, 98: not known}``, or a list. An attribute's own list takes its place; ``{}`` is
+        none.
     attributes
         In the order of the coded columns.
     """

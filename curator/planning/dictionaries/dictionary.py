@@ -1,13 +1,18 @@
 """Content of a data dictionary about its columns, independent of the file format."""
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
+from itertools import chain
 from typing import Annotated
 
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.schema.texts import label_finder, label_number
+
+Codes = tuple[tuple[str, str], ...]
+"""Codes that mean missing, each with its words for people."""
 
 
 class EntryType(StrEnum):
@@ -28,7 +33,8 @@ class Entry:
     ``labels`` are those in the data, of a `LABEL` or an `ORDINAL`, empty if none are listed;
     ``unknown`` is an extra label for values that are missing or not listed. ``note`` is the meaning
     of the column, for the reader of the draft. ``one_hot`` are the columns that stand for the
-    labels, in their order; empty if a column holds the labels.
+    labels, in their order; empty if a column holds the labels. ``missing`` are codes that mean
+    missing; None for those of the dictionary.
     """
 
     name: str
@@ -39,6 +45,7 @@ class Entry:
     unknown: str | None = None
     note: str = ""
     one_hot: tuple[str, ...] = ()
+    missing: Codes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +69,18 @@ class Omission:
 
 @dataclass(frozen=True, slots=True)
 class Dictionary:
-    """A parsed dictionary; every column of it is an entry or an omission."""
+    """A parsed dictionary; every column of it is an entry or an omission.
+
+    ``missing`` are its codes for missing. ``notes`` say what no study can hold; ``written`` is what
+    a site's policy has to say of its files, as ``format``.
+    """
 
     form: str
     entries: tuple[Entry, ...]
     omitted: tuple[Omission, ...]
+    missing: Codes = ()
+    notes: tuple[str, ...] = ()
+    written: Mapping[str, str] = field(default_factory=dict)
 
 
 FREE_TEXT = "free text"
@@ -75,10 +89,18 @@ ONE_LABEL = "it has one label, and a constant tells nothing"
 ONE_VALUE = "its bounds are one value, and a constant tells nothing"
 
 
-def make_dictionary(form: str, columns: Sequence[Entry | Omission | OneHotColumn]) -> Dictionary:
+def make_dictionary(
+    form: str,
+    columns: Sequence[Entry | Omission | OneHotColumn],
+    *,
+    missing: Codes = (),
+    notes: Sequence[str] = (),
+    written: Mapping[str, str] | None = None,
+) -> Dictionary:
     """Separate entries from omissions, and join one-hot columns into one entry per attribute.
 
-    A column that can have one value only becomes an omission.
+    A label that is a code for missing is left out, with a note. A column that can have one value
+    only becomes an omission.
 
     Raise `SettingError` for equal names, no entry, or one-hot columns that make no attribute.
     """
@@ -89,6 +111,8 @@ def make_dictionary(form: str, columns: Sequence[Entry | Omission | OneHotColumn
             raise SettingError(
                 f"the {form} has one name for its columns {first} and {number}: give each its own"
             )
+    notes = [*notes, *chain.from_iterable(_notes_on_codes(each, missing) for each in columns)]
+    columns = [_without_codes(each, missing) for each in columns]
     columns = [_constant(each) or each for each in columns]
     entries = tuple(_join_one_hot(form, columns))
     if not entries:
@@ -97,7 +121,30 @@ def make_dictionary(form: str, columns: Sequence[Entry | Omission | OneHotColumn
             "listed"
         )
     omitted = tuple(column for column in columns if isinstance(column, Omission))
-    return Dictionary(form, entries, omitted)
+    return Dictionary(form, entries, omitted, missing, tuple(notes), written or {})
+
+
+def _coded_labels(column: Entry | Omission | OneHotColumn, missing: Codes) -> list[str]:
+    """Return the labels of a column that are also codes for missing."""
+    if not isinstance(column, Entry):
+        return []
+    codes = missing if column.missing is None else column.missing
+    find = label_finder(tuple(code for code, _ in codes))
+    return [label for label in column.labels if find(label) is not None]
+
+
+def _notes_on_codes(column: Entry | Omission | OneHotColumn, missing: Codes) -> Iterator[str]:
+    for label in _coded_labels(column, missing):
+        yield f"{column.name}: {label} is listed as a label and as missing; it counts as missing"
+
+
+def _without_codes(
+    column: Entry | Omission | OneHotColumn, missing: Codes
+) -> Entry | Omission | OneHotColumn:
+    coded = _coded_labels(column, missing)
+    if not isinstance(column, Entry) or not coded:
+        return column
+    return replace(column, labels=tuple(each for each in column.labels if each not in coded))
 
 
 def _constant(column: Entry | Omission | OneHotColumn) -> Omission | None:
@@ -182,3 +229,22 @@ def name_labels(pairs: Sequence[tuple[str, str]]) -> str:
 def join_notes(*notes: str) -> str:
     """Join the notes that are not empty on one line."""
     return ". ".join(" ".join(note.split()).rstrip(".") for note in notes if note.strip())
+
+
+def read_codes(text: str) -> Codes:
+    """Read codes for missing as REDCap writes choices: ``-99, Refused | 98, Not known | 97``."""
+    parts = (part.partition(",") for part in text.split("|"))
+    return join_codes([(code.strip(), words.strip()) for code, _, words in parts])
+
+
+def join_codes(*lists: Sequence[tuple[str, str]]) -> Codes:
+    """Join codes for missing: each number or text once, with the first words; none that is blank.
+
+    An empty cell is missing without being listed.
+    """
+    found: dict[object, tuple[str, str]] = {}
+    for code, words in chain(*lists):
+        if code:
+            number = label_number(code)
+            found.setdefault(code if number is None else number, (code, words))
+    return tuple(found.values())

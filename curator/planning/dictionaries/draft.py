@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.privacy.laws import law_for
-from dppca.curator.planning.dictionaries.dictionary import Dictionary, Entry, EntryType
+from dppca.curator.planning.dictionaries.dictionary import Codes, Dictionary, Entry, EntryType
 
 DECIDE = "DECIDE"
 """Word in the comment of every blank place."""
@@ -69,13 +69,26 @@ def draft_study(dictionary: Dictionary, choices: Choices, *, source: str) -> str
         ),
         "  sum_weight: 0.5",
         *([] if choices.target is None else [f"  targets: [{scalar(choices.target)}]"]),
+        *([f"  missing_values: {_codes(dictionary.missing)}"] if dictionary.missing else []),
         "  attributes:",
         *(line for entry in dictionary.entries for line in _attribute(entry, choices)),
     ]
     if dictionary.omitted:
         lines += ["", "# Left out; add what the study is about:"]
         lines += [f"#   {one_line(each.name)}: {each.reason}" for each in dictionary.omitted]
+    if dictionary.notes:
+        lines += ["", "# Said by the dictionary, and not carried over:"]
+        lines += [f"#   {one_line(each)}" for each in dictionary.notes]
+    if dictionary.written:
+        lines += ["", "# Of the files; a site's policy says it, beside the path of the data:"]
+        lines += [f"#   {policy_format(dictionary)}"]
     return "\n".join(lines) + "\n"
+
+
+def policy_format(dictionary: Dictionary) -> str:
+    """Return the line of a site's policy that says how its files are written; empty for none."""
+    pairs = [f"{key}: {json.dumps(mark)}" for key, mark in dictionary.written.items()]
+    return f"format: {{{', '.join(pairs)}}}" if pairs else ""
 
 
 def open_places(text: str) -> list[str]:
@@ -106,6 +119,8 @@ def _attribute(entry: Entry, choices: Choices) -> Iterator[str]:
         yield "    # Of one-hot columns; a site's policy joins them, beside the path of the data:"
         yield f"    # one_hot: {{{scalar(entry.name)}: {{{columns}}}}}"
     yield f"    - name: {scalar(entry.name)}"
+    if entry.missing is not None:
+        yield f"      missing_values: {_codes(entry.missing)}"
     if entry.kind in (EntryType.LABEL, EntryType.ORDINAL):
         yield from (f"      {line}" for line in _labels(entry))
     else:
@@ -134,6 +149,12 @@ def _labels(entry: Entry) -> Iterator[str]:
     yield _field(field, listed, "the labels that can occur, two at least, such as [no, yes]")
     if entry.unknown is not None and entry.kind is EntryType.LABEL:
         yield f"unknown: {scalar(entry.unknown)}"
+
+
+def _codes(codes: Codes) -> str:
+    """Format codes for missing as a mapping of YAML."""
+    pairs = [f"{scalar(code)}: {scalar(one_line(words))}" for code, words in codes]
+    return f"{{{', '.join(pairs)}}}"
 
 
 def _field(name: str, value: str | None, meaning: str) -> str:

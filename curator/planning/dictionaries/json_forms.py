@@ -1,23 +1,27 @@
 """Reader for dictionaries in JSON: Frictionless table schemas."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dppca.common.kernel.errors import SettingError
 from dppca.curator.planning.dictionaries.dictionary import (
     FREE_TEXT,
+    Codes,
     Dictionary,
     Entry,
     EntryType,
     Omission,
     OneHotColumn,
     bound_text,
+    join_codes,
     join_notes,
     make_dictionary,
     name_labels,
     number_text,
 )
-from dppca.curator.planning.dictionaries.table_forms import NO_DICTIONARY
+from dppca.curator.planning.dictionaries.other_forms import NO_DICTIONARY, other_form
+from dppca.curator.planning.dictionaries.written import left_aside, written_fields
 
 _FRICTIONLESS_KINDS = {
     "integer": EntryType.INTEGER,
@@ -28,51 +32,154 @@ _FRICTIONLESS_KINDS = {
 }
 
 
-def read_json(document: object) -> Dictionary:
-    """Read a dictionary in JSON; raise `SettingError` if its form is not known."""
-    fields = _frictionless_fields(document) if isinstance(document, dict) else None
-    if fields is None:
-        raise SettingError(NO_DICTIONARY)
-    return make_dictionary("Frictionless table schema", [_frictionless(f) for f in fields])
+_FIELD_KEYS = {
+    *["name", "type", "title", "description", "unit", "example", "examples", "rdfType", "oneHot"],
+    *["constraints", "categories", "categoriesOrdered", "missingValues", "format"],
+    *["trueValues", "falseValues", "decimalChar", "groupChar", "bareNumber"],
+}
+_BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+_SCHEMA_KEYS = {
+    *["fields", "missingValues", "primaryKey", "name", "title", "description", "$schema"],
+    *["fieldsMatch"],
+}
 
 
-def _frictionless_fields(document: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
-    """Fields of a table schema, or of the one table of a data package."""
+def read_json(document: object, *, missing: Codes = ()) -> Dictionary:
+    """Read a dictionary in JSON; raise `SettingError` if its form is not known.
+
+    ``missing`` are codes that mean missing, besides its own.
+    """
+    resource, schema = _find_table(document) if isinstance(document, dict) else ({}, {})
+    fields = schema.get("fields")
+    if not isinstance(fields, list):
+        raise SettingError(name_json(document) or NO_DICTIONARY)
+    if not all(isinstance(field, dict) and _word(field.get("name")) for field in fields):
+        raise SettingError("every field of a table schema needs a name")
+    codes = join_codes(missing, _missing(schema))
+    key = schema.get("primaryKey")
+    keys = [key] if isinstance(key, str) else _list(key)
+    columns = [_frictionless(field, codes, missing, keys) for field in fields]
+    used = [
+        field
+        for field, column in zip(fields, columns, strict=True)
+        if not isinstance(column, Omission)
+    ]
+    written, notes = written_fields(used, resource.get("dialect"))
+    for field in used:
+        notes += _field_notes(field)
+    notes += [f"{key} is left aside" for key in left_aside(schema, _SCHEMA_KEYS)]
+    if len(keys) > 1:
+        notes.append("the columns of primaryKey tell rows apart: leave out what names a person")
+    encoding = _word(resource.get("encoding"))
+    if encoding.lower().replace("-", "") not in ("", "utf8"):
+        notes.append(f"the encoding is {encoding}: save the rows in UTF-8")
+    return make_dictionary(
+        "Frictionless table schema", columns, missing=codes, notes=notes, written=written
+    )
+
+
+def _find_table(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return the resource and the schema of a table schema, a resource, or a package of one."""
     resources = document.get("resources")
     if isinstance(resources, list):
         if len(resources) != 1 or not isinstance(resources[0], dict):
             raise SettingError(
                 "the data package has several tables: give the schema of the one that owners hold"
             )
-        document = resources[0].get("schema") or {}
-    fields = document.get("fields") if isinstance(document, dict) else None
-    if not isinstance(fields, list):
+        document = resources[0]
+    schema = document.get("schema", document)
+    if isinstance(schema, str):
+        raise SettingError("the schema of this resource is in a file of its own: give that file")
+    return document, schema if isinstance(schema, dict) else {}
+
+
+def name_json(document: object) -> str | None:
+    """Return what a document of another known form is, and what to do; None for others."""
+    if not isinstance(document, dict):
         return None
-    if not all(isinstance(field, dict) and _word(field.get("name")) for field in fields):
-        raise SettingError("every field of a table schema needs a name")
-    return fields
+    context = str(document.get("@context", ""))
+    if "recordSet" in document or "mlcommons.org/croissant" in context:
+        return other_form("croissant")
+    if "ns/csvw" in context or "tableSchema" in document:
+        return other_form("csvw")
+    return None
 
 
-def _frictionless(field: Mapping[str, Any]) -> Entry | Omission | OneHotColumn:
+def _frictionless(
+    field: Mapping[str, Any], codes: Codes, more: Codes, keys: Sequence[object]
+) -> Entry | Omission | OneHotColumn:
     name, kind = field["name"], field.get("type", "string")
     note = join_notes(_word(field.get("title")), _word(field.get("description")))
     if (joined := field.get("oneHot")) is not None:
         return _one_hot_column(name, joined, note)
-    rules = field.get("constraints")
-    rules = rules if isinstance(rules, dict) else {}
-    pairs = _pairs(field.get("categories"), "value", "label") or _pairs(rules.get("enum"), "", "")
-    if kind == "boolean":
-        pairs = [
-            (_label(_first(field.get(key)) or default), "")
-            for key, default in (("falseValues", "false"), ("trueValues", "true"))
-        ]
+    rules = _rules(field)
+    if keys == [name] or rules.get("unique") is True:
+        return Omission(name, "each row has its own")
+    own = join_codes(more, _missing(field)) if "missingValues" in field else None
+    own = None if own == codes else own
+    pairs = _field_labels(field)
     if pairs:
-        return _labels(name, pairs, note, ordered=field.get("categoriesOrdered") is True)
+        ordered = field.get("categoriesOrdered") is True
+        return replace(_labels(name, pairs, note, ordered=ordered), missing=own)
     known = _FRICTIONLESS_KINDS.get(kind) if isinstance(kind, str) else None
     if known is None:
         return Omission(name, FREE_TEXT if kind == "string" else "a type that a study has not")
-    lower, upper = (bound_text(known, rules.get(side, "")) for side in ("minimum", "maximum"))
-    return Entry(name, known, lower, upper, note=note)
+    lower, upper = (_bound(known, rules, side) for side in ("Minimum", "Maximum"))
+    return Entry(name, known, lower, upper, note=note, missing=own)
+
+
+def _field_labels(field: Mapping[str, Any]) -> list[tuple[str, str]]:
+    if field.get("type") == "boolean":
+        return [
+            (_label(next(iter(_list(field.get(key))), default)), "")
+            for key, default in (("falseValues", "false"), ("trueValues", "true"))
+        ]
+    enum = _rules(field).get("enum")
+    return _pairs(field.get("categories"), "value", "label") or _pairs(enum, "", "")
+
+
+def _bound(kind: EntryType, rules: Mapping[str, Any], side: str) -> str | None:
+    """Return a bound as text; an exclusive one of whole numbers is the next number inside."""
+    plain = bound_text(kind, rules.get(side.lower(), ""))
+    beyond = bound_text(kind, rules.get(f"exclusive{side}", ""))
+    if plain is not None or beyond is None:
+        return plain
+    if kind is not EntryType.INTEGER or "." in beyond or "e" in beyond:
+        return beyond
+    return str(int(beyond) + (1 if side == "Minimum" else -1))
+
+
+def _field_notes(field: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a field says of its cells that no study can hold."""
+    name, rules = field["name"], _rules(field)
+    labelled = bool(_field_labels(field))
+    aside = left_aside(field, _FIELD_KEYS)
+    aside += left_aside(rules, ("enum",) if labelled else _BOUNDS)
+    if (
+        field.get("type") not in ("date", "datetime")
+        and field.get("format", "default") != "default"
+    ):
+        aside.append("format")
+    if aside:
+        yield f"{name}: {', '.join(aside)} is left aside"
+    if field.get("type") == "boolean":
+        for key in ("falseValues", "trueValues"):
+            first, *others = [_label(each) for each in _list(field.get(key))] or [""]
+            if others:
+                yield (
+                    f"{name}: the file may also say {', '.join(others)} for {first}, which a study "
+                    "does not know: write one word"
+                )
+
+
+def _missing(said: Mapping[str, Any]) -> Codes:
+    """Return the codes for missing of a schema or a field, with their labels."""
+    return join_codes(_pairs(said.get("missingValues"), "value", "label"))
+
+
+def _rules(field: Mapping[str, Any]) -> Mapping[str, Any]:
+    rules = field.get("constraints")
+    return rules if isinstance(rules, dict) else {}
 
 
 def _one_hot_column(name: str, joined: object, note: str) -> OneHotColumn:
@@ -95,7 +202,7 @@ def _labels(name: str, pairs: Sequence[tuple[str, str]], note: str, *, ordered: 
 def _pairs(values: Any, code: str, meaning: str) -> list[tuple[str, str]]:
     """Labels and their meanings; null means a missing value and is no label."""
     pairs = []
-    for value in values if isinstance(values, list) else []:
+    for value in _list(values):
         held = value.get(code) if isinstance(value, dict) else value
         if held is not None:
             said = value.get(meaning) if isinstance(value, dict) else None
@@ -113,5 +220,5 @@ def _word(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _first(values: Any) -> Any:
-    return values[0] if isinstance(values, list) and values else None
+def _list(values: Any) -> list[Any]:
+    return values if isinstance(values, list) else []

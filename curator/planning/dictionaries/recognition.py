@@ -6,8 +6,9 @@ from pathlib import Path
 from dppca.common.kernel.documents.yaml_text import MAX_DOCUMENT_BYTES
 from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.file_kinds import kind_of
-from dppca.curator.planning.dictionaries.dictionary import Dictionary
+from dppca.curator.planning.dictionaries.dictionary import Codes, Dictionary
 from dppca.curator.planning.dictionaries.json_forms import read_json
+from dppca.curator.planning.dictionaries.other_forms import HEADER, name_text, other_form
 from dppca.curator.planning.dictionaries.table_forms import read_table
 
 _ROWS = (".parquet", ".pq", ".arrow", ".feather", ".gz")
@@ -15,27 +16,39 @@ _TEXTS = (".json", ".jsonl", ".ndjson", ".xml", ".html")
 """Judged by what they hold."""
 
 
-def read_dictionary(path: Path) -> Dictionary:
-    """Read a public data dictionary.
+def read_dictionary(path: Path, *, missing: Codes = ()) -> Dictionary:
+    """Read a public data dictionary; ``missing`` are codes that mean missing, besides its own.
 
     Raise `SettingError` if the file cannot be read, is too large, or is no dictionary; the message
     begins with its name and quotes none of its content.
     """
-    name = path.name.lower()
-    if name.endswith(_ROWS) or (kind_of(name) is not None and not name.endswith(_TEXTS)):
-        raise SettingError(
-            f"{path}: this is a file of rows, not a data dictionary: give the dictionary as CSV or "
-            "JSON"
-        )
     try:
-        return _read(_text(path))
+        if (refusal := _name_file(path.name.lower())) is not None:
+            raise SettingError(refusal)  # noqa: TRY301 - gets the file's name, like the others
+        return _read(_text(path), missing)
     except SettingError as error:
         raise SettingError(f"{path}: {error}") from error
 
 
-def _read(text: str) -> Dictionary:
+def _name_file(name: str) -> str | None:
+    """Return the refusal of a file by the end of its name; None if its content decides."""
+    if name.endswith((".sps", ".sas7bcat")):
+        return other_form("spss" if name.endswith(".sps") else "catalogue")
+    kind = kind_of(name)
+    if name.endswith(_TEXTS) or (kind is None and not name.endswith(_ROWS)):
+        return None
+    what = "a file of rows" if kind is None else f"{kind.what}, with rows"
+    return (
+        f"this is {what}, not a data dictionary, and `study new` never reads rows: write a line "
+        f"for each column, under the header {HEADER}"
+    )
+
+
+def _read(text: str, missing: Codes) -> Dictionary:
+    if (known := name_text(text)) is not None:
+        raise SettingError(known)
     if text.lstrip()[:1] not in ("{", "["):
-        return read_table(text)
+        return read_table(text, missing=missing)
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
@@ -44,7 +57,7 @@ def _read(text: str) -> Dictionary:
             "it begins like JSON but is not valid JSON: correct it; lines of JSON are rows and "
             "are not read"
         ) from None
-    return read_json(document)
+    return read_json(document, missing=missing)
 
 
 def _text(path: Path) -> str:

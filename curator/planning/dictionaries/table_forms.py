@@ -6,12 +6,14 @@ rows of people.
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from io import StringIO
 
 from dppca.common.kernel.errors import SettingError
 from dppca.curator.planning.dictionaries.dictionary import (
     FREE_TEXT,
     IDENTIFIER,
+    Codes,
     Dictionary,
     Entry,
     EntryType,
@@ -21,15 +23,10 @@ from dppca.curator.planning.dictionaries.dictionary import (
     join_notes,
     make_dictionary,
     name_labels,
+    read_codes,
 )
+from dppca.curator.planning.dictionaries.other_forms import NO_DICTIONARY, name_header
 
-OWN_COLUMNS = ("name", "type", "lower", "upper", "labels", "unknown", "attribute", "description")
-NO_DICTIONARY = (
-    "this is not a data dictionary: it looks like a table of rows, which `study new` never reads, "
-    "because bounds and labels taken from rows are outside the privacy guarantee. A dictionary has "
-    f"a line for each column, under the header {','.join(OWN_COLUMNS)}; or it is REDCap's, or a "
-    "Frictionless table schema"
-)
 _OWN_KINDS = {
     **{kind.value: kind for kind in EntryType},
     "numeric": EntryType.NUMBER,
@@ -49,12 +46,15 @@ _REDCAP = {  # the header of the file, and the names of its API
     "Text Validation Min": "text_validation_min",
     "Text Validation Max": "text_validation_max",
     "Identifier?": "identifier",
+    "Field Annotation": "field_annotation",
 }
 _TWO = {"yesno": ("No", "Yes"), "truefalse": ("False", "True")}
 
 
-def read_table(text: str) -> Dictionary:
+def read_table(text: str, *, missing: Codes = ()) -> Dictionary:
     """Read a dictionary separated by commas, semicolons or tabs; the header decides which.
+
+    ``missing`` are codes that mean missing in every column that has none of its own.
 
     Raise `SettingError` if the header is of no dictionary, or a line does not match it.
     """
@@ -67,6 +67,8 @@ def read_table(text: str) -> Dictionary:
             "this is not a CSV file: a quote is not closed, or stands alone"
         ) from error
     names = [_REDCAP.get(name.strip(), name.strip().lower()) for name in lines[0]] if lines else []
+    if (known := name_header({name.lower() for name in names})) is not None:
+        raise SettingError(known)
     read: Callable[[_Rows], Iterator[Entry | Omission | OneHotColumn]]
     if {"field_name", "field_type"} <= set(names):
         read, form = _read_redcap, "data dictionary of REDCap"
@@ -83,7 +85,7 @@ def read_table(text: str) -> Dictionary:
     ]
     if any(len(line) > len(names) for line in lines):
         raise SettingError(f"the {form} has a line with more fields than its header")
-    return make_dictionary(form, list(read(rows)))
+    return make_dictionary(form, list(read(rows)), missing=missing)
 
 
 _Rows = Sequence[tuple[int, Mapping[str, str]]]
@@ -130,6 +132,7 @@ def _read_own(rows: _Rows) -> Iterator[Entry | Omission | OneHotColumn]:
             labels=labels,
             unknown=unknown,
             note=row.get("description", ""),
+            missing=read_codes(row["missing_values"]) if row.get("missing_values") else None,
         )
 
 
@@ -158,9 +161,16 @@ def _read_redcap(rows: _Rows) -> Iterator[Entry | Omission]:
             for code, meaning in _choices(row):
                 column = f"{name}___{code.lower().replace('-', '_')}"
                 note = join_notes(row.get("field_label", ""), meaning)
-                yield Entry(column, EntryType.LABEL, labels=("0", "1"), note=note)
+                entry = Entry(column, EntryType.LABEL, labels=("0", "1"), note=note)
+                yield _as_annotated(entry, row)
         else:
-            yield _redcap_entry(name, kind, row)
+            yield _as_annotated(_redcap_entry(name, kind, row), row)
+
+
+def _as_annotated(column: Entry | Omission, row: Mapping[str, str]) -> Entry | Omission:
+    """Return a field without the project's codes for missing, if its annotation turns them off."""
+    off = "@NOMISSING" in row.get("field_annotation", "").upper()
+    return replace(column, missing=()) if off and isinstance(column, Entry) else column
 
 
 def _redcap_entry(name: str, kind: str, row: Mapping[str, str]) -> Entry | Omission:

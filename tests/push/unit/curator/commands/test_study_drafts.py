@@ -56,6 +56,38 @@ def test_a_draft_in_which_all_is_said_is_valid(columns: Path, tmp_path: Path) ->
     assert "is a valid study: s, 2 owners" in invoke("check", tmp_path / "s.yaml").output
 
 
+def test_codes_for_missing_and_how_files_are_written_are_said(tmp_path: Path) -> None:
+    dictionary, output = tmp_path / "columns.json", tmp_path / "s.yaml"
+    sizes = {"minimum": 0, "maximum": 1, "pattern": "x"}
+    fields = [
+        {"name": "x", "type": "number", "decimalChar": ",", "constraints": sizes},
+        {"name": "sex", "constraints": {"enum": ["f", "m"]}},
+    ]
+    codes = [{"value": "-99", "label": "Refused"}]
+    dictionary.write_text(json.dumps({"fields": fields, "missingValues": codes}))
+    said = ("--name", "s", "--owner", "a", "--owner", "b", "--epsilon", "1", "--rows-per-person", 2)
+    more = ("--missing-values", "98, Not known", "--output", output)
+    new = ("new", "--columns", dictionary, *more, *said)
+    text = invoke(*new).output
+    assert "not carried over: x: pattern is left aside" in text
+    assert 'for the stewards, in policy.yaml beside path: format: {decimal: ","}' in text
+    output.unlink()
+    drafted = require_documented("dppca-curator", json.loads(invoke(*new, "--json").output))
+    assert drafted["policy_format"] == 'format: {decimal: ","}'
+    checked = json.loads(invoke("check", output, "--json").output)
+    words = "-99 (Refused), 98 (Not known): all attributes"
+    assert require_documented("dppca-curator", checked)["missing_values"] == [words]
+    assert f"Counted as missing: {words}." in invoke("check", output).output
+
+
+def test_a_description_that_is_not_read_is_refused_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "labels.sps"
+    path.write_text("VALUE LABELS sex 1 'm'.\n")
+    with pytest.raises(SettingError, match="this is SPSS syntax, which is not read"):
+        invoke("new", "--columns", path, "--output", tmp_path / "s.yaml")
+    assert not (tmp_path / "s.yaml").exists()
+
+
 def test_a_study_whose_bins_would_lose_heaps_is_valid_and_check_says_so(tmp_path: Path) -> None:
     hours = numeric_of("hours", 1, 99, integer=True, bins=14, products="bins")
     for fields, wide in ((hours, ["hours"]), ({**hours, "spikes": [40]}, [])):

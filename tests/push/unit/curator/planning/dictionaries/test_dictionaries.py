@@ -11,7 +11,7 @@ from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.documents.yaml_text import load_yaml
 from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.common.kernel.study import Study
-from dppca.curator.planning.dictionaries.dictionary import FREE_TEXT, IDENTIFIER
+from dppca.curator.planning.dictionaries.dictionary import FREE_TEXT, IDENTIFIER, read_codes
 from dppca.curator.planning.dictionaries.draft import DECIDE, Choices, draft_study, open_places
 from dppca.curator.planning.dictionaries.recognition import read_dictionary
 from dppca.curator.planning.dictionaries.table_forms import read_table
@@ -256,6 +256,31 @@ def test_what_is_free_text_or_names_a_person_is_left_out_of_our_own_form() -> No
     assert reasons == {"notes": FREE_TEXT, "patient": IDENTIFIER, "case": IDENTIFIER}
     with pytest.raises(SettingError, match="or text or id for a column that is left out"):
         read_table("name,type\n,text\n")
+
+
+def test_codes_for_missing_of_our_own_form_and_of_the_option_are_in_the_draft() -> None:
+    text = (
+        "name,type,labels,missing_values\nage,integer,,\n"
+        'sex,label,1|2|9,"9, not said | 8 |9.0, twice"\n'
+    )
+    dictionary = read_table(text, missing=read_codes("-99, Refused: all | 97"))
+    draft = draft_study(dictionary, SAID, source="x")
+    document: Any = load_yaml(draft)
+    assert document["schema"]["missing_values"] == {"-99": "Refused: all", "97": ""}
+    age, sex = document["schema"]["attributes"]
+    assert "missing_values" not in age
+    assert sex["missing_values"] == {"9": "not said", "8": ""}
+    assert sex["values"] == ["1", "2"]
+    assert "#   sex: 9 is listed as a label and as missing; it counts as missing" in draft
+
+
+def test_a_redcap_field_may_turn_the_projects_codes_off() -> None:
+    head = "Variable / Field Name,Field Type,Choices,Field Annotation\n"
+    rows = "a,yesno,,@HIDDEN @NOMISSING\nb,yesno,,\n"
+    dictionary = read_table(head + rows, missing=read_codes("0, No answer | UNK"))
+    assert [each.labels for each in dictionary.entries] == [("0", "1")]  # b has one label left
+    assert attributes(dictionary)["a"]["missing_values"] == {}
+    assert [each.name for each in dictionary.omitted] == ["b"]
 
 
 ONE_HOT = """\
