@@ -273,7 +273,7 @@ def test_names_of_a_study_and_reasons_of_a_curator_are_text(
     curator: Curator, site: OwnerSite, open_site: OpenSite
 ) -> None:
     attributes = [dict(each) for each in CENSUS]
-    attributes[0]["name"] = HOSTILE
+    attributes[0] |= {"name": HOSTILE, "missing_values": {"97": HOSTILE}}
     attributes[1] |= {"name": "&lt;b&gt;{{ 7 * 7 }}", "values": [HOSTILE, "{% raw %}"]}
     attributes[2]["categories"] = ["javascript:alert(3)", "</table></main>", "\u202eko\u202c"[1:3]]
     name = curator.begin(site.name, attributes=attributes).name
@@ -286,7 +286,7 @@ def test_names_of_a_study_and_reasons_of_a_curator_are_text(
     with open_site(site) as (seen, _):
         page = seen.page
         _open_review(page, name)
-        assert HOSTILE in page.inner_text("main")
+        assert f"Counted as missing: 97 ({HOSTILE}): {HOSTILE}." in page.inner_text("main")
         assert "{{ 7 * 7 }}" in page.inner_text("main")
         agree(page)
         page.get_by_role("button", name="Fetch the components").click()

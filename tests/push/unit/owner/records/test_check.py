@@ -13,7 +13,7 @@ from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema.texts import MISSING_WORDS
-from dppca.owner.records.check import check_table
+from dppca.owner.records.check import FaultCounts, check_table
 from dppca.owner.records.faults import CheckReport, FaultCount, FaultKind, LineFault
 from dppca.owner.records.table import moments_of_table, open_table
 from dppca.owner.render.faults import check_text
@@ -149,9 +149,14 @@ def test_codes_for_missing_have_the_sums_and_the_verdict_of_empty_cells(
     sums = [moments_of_table(table, schema).packed.tolist() for table in found]
     assert sums[0] == sums[1] == sums[2]
     reports = [check_table(table, schema) for table in found]
-    for report in reports[1:]:
+    tally, elsewhere = FaultCounts(schema), FaultCounts(schema)
+    moments_of_table(found[1], schema, tally=elsewhere)
+    tally.merge(elsewhere.to_json(), first_row=0)  # as what a worker of a cluster has counted
+    for report in (*reports[1:], tally.report()):
         for name in ("age", "ward"):
-            assert report.attributes[name].found == reports[0].attributes[name].found
+            expected = reports[0].attributes[name].count(FaultKind.MISSING)
+            assert report.attributes[name].count(FaultKind.MISSING) == expected
+            assert [*report.attributes[name].found] == [FaultKind.MISSING]
         assert report.attributes["age"].faults == (0 if missing else 3)
         assert to_document(report)["attributes"]["age"]["missing_values"] == {
             "99": {"words": "refused", "count": 2},

@@ -67,6 +67,17 @@ def test_a_review_prints_what_all_owners_together_cost_one_person(
     assert "Nobody has more than one row here." in text
 
 
+def test_a_review_says_which_codes_count_as_missing() -> None:
+    own = binary_of("ill", ["no", "yes"], missing_values={"9": ""})
+    schema = study_document([own, numeric_of("age", 0, 9), numeric_of("height", 0, 9)])["schema"]
+    schema |= {"missing_values": {"-99": "refused", "98": ""}}
+    found = review(make_study("small", schema=schema), EMPTY, n_rows=1000, account=account_of())
+    words = ("9: ill", "-99 (refused), 98: age, height")
+    assert _document(found).missing_values == words
+    assert all(f"  counted as missing: {each}\n" in _text(found) for each in words)
+    assert "counted as missing" not in _text(_review())
+
+
 def test_a_review_names_all_in_whose_cells_rows_are_counted() -> None:
     document = json.loads(STUDY.canonical_bytes())
     attributes = document["schema"]["attributes"]
