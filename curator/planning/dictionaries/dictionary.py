@@ -111,8 +111,8 @@ def make_dictionary(
             raise SettingError(
                 f"the {form} has one name for its columns {first} and {number}: give each its own"
             )
-    notes = [*notes, *chain.from_iterable(_notes_on_codes(each, missing) for each in columns)]
-    columns = [_without_codes(each, missing) for each in columns]
+    said = [*notes]
+    columns = [_without_codes(each, missing, said) for each in columns]
     columns = [_constant(each) or each for each in columns]
     entries = tuple(_join_one_hot(form, columns))
     if not entries:
@@ -121,30 +121,24 @@ def make_dictionary(
             "listed"
         )
     omitted = tuple(column for column in columns if isinstance(column, Omission))
-    return Dictionary(form, entries, omitted, missing, tuple(notes), written or {})
-
-
-def _coded_labels(column: Entry | Omission | OneHotColumn, missing: Codes) -> list[str]:
-    """Return the labels of a column that are also codes for missing."""
-    if not isinstance(column, Entry):
-        return []
-    codes = missing if column.missing is None else column.missing
-    find = label_finder(tuple(code for code, _ in codes))
-    return [label for label in column.labels if find(label) is not None]
-
-
-def _notes_on_codes(column: Entry | Omission | OneHotColumn, missing: Codes) -> Iterator[str]:
-    for label in _coded_labels(column, missing):
-        yield f"{column.name}: {label} is listed as a label and as missing; it counts as missing"
+    return Dictionary(form, entries, omitted, missing, tuple(said), written or {})
 
 
 def _without_codes(
-    column: Entry | Omission | OneHotColumn, missing: Codes
+    column: Entry | Omission | OneHotColumn, missing: Codes, notes: list[str]
 ) -> Entry | Omission | OneHotColumn:
-    coded = _coded_labels(column, missing)
-    if not isinstance(column, Entry) or not coded:
+    """Return a column without labels that are codes for missing; add a note for each."""
+    if not isinstance(column, Entry):
         return column
-    return replace(column, labels=tuple(each for each in column.labels if each not in coded))
+    codes = missing if column.missing is None else column.missing
+    find = label_finder(tuple(code for code, _ in codes))
+    kept = tuple(label for label in column.labels if find(label) is None)
+    notes += [
+        f"{column.name}: {label} is listed as a label and as missing; it counts as missing"
+        for label in column.labels
+        if label not in kept
+    ]
+    return replace(column, labels=kept)
 
 
 def _constant(column: Entry | Omission | OneHotColumn) -> Omission | None:
