@@ -19,6 +19,7 @@ from dppca.owner.records.table import CellBatch
 _BOX: Final = """{
     "resolution_bits": 10, "sum_weight": 0.75, "histogram_weight": 0.5,
     "targets": ["b"], "target_weight": 3, "tables_weight": 1.5,
+    "missing_values": {"2.5": "lost", "-998": "", "x": ""},
     "tables": [
         {"table": ["z", "d", "u"], "cells": {"z": 2, "d": 2}},
         {"tree": [{"by": "z", "at_most": 9}, {"by": "o", "at_most": "low"}, {"by": "x",
@@ -33,7 +34,7 @@ _BOX: Final = """{
         {"name": "w", "type": "numeric", "lower": -2, "upper": 2, "bins": [-0.5, 0.1],
          "products": "bins"},
         {"name": "d", "type": "date", "lower": "2020-01-01", "upper": "2021-12-31", "bins": 7,
-         "histogram": true},
+         "histogram": true, "missing_values": ["2020-07-01", 1]},
         {"name": "o", "type": "ordinal", "levels": ["low", "é", "high"], "histogram": true},
         {"name": "b", "type": "binary", "values": ["yes", "no"], "missing": "no"},
         {"name": "p", "type": "binary", "values": ["1", "true"]},
