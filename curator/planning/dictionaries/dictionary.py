@@ -9,7 +9,6 @@ from itertools import chain
 from typing import Annotated
 
 from dppca.common.kernel.errors import SettingError
-from dppca.common.kernel.schema.texts import label_finder, label_number
 
 Codes = tuple[tuple[str, str], ...]
 """Codes that mean missing, each with its words for people."""
@@ -128,6 +127,8 @@ def _without_codes(
     column: Entry | Omission | OneHotColumn, missing: Codes, notes: list[str]
 ) -> Entry | Omission | OneHotColumn:
     """Return a column without labels that are codes for missing; add a note for each."""
+    from dppca.common.kernel.schema.texts import label_finder  # not for a command's help
+
     if not isinstance(column, Entry):
         return column
     codes = missing if column.missing is None else column.missing
@@ -236,6 +237,8 @@ def join_codes(*lists: Sequence[tuple[str, str]]) -> Codes:
 
     An empty cell is missing without being listed.
     """
+    from dppca.common.kernel.schema.texts import label_number  # not for a command's help
+
     found: dict[object, tuple[str, str]] = {}
     for code, words in chain(*lists):
         if code:
