@@ -31,6 +31,7 @@ from dppca.owner.site.file_forms import (
     PopulationDocument,
     SiteDocument,
 )
+from dppca.owner.site.format_document import FormatDocument
 from dppca.owner.site.source_documents import AddressDocument, SourceDocument
 from tools.markdown import slug
 
@@ -114,6 +115,7 @@ _SITE_MODELS: dict[type[BaseModel], str] = {
     PolicyDocument: "policy.yaml",
     PopulationDocument: "Population",
     DataSetDocument: "Data set",
+    FormatDocument: "Format",
     AggregateDocument: "Masked sums",
     PeersDocument: "peers.yaml",
     SourceDocument: "Source",

@@ -33,11 +33,13 @@ from dppca.common.shell.console import (
 )
 from dppca.deploy.simulation.containers import DEFAULT_IMAGE
 from dppca.deploy.simulation.disk import ANOTHER_OUTPUT, ANOTHER_TMPDIR, telling_full_disk
+from dppca.owner.commands.options import format_option
 
 if TYPE_CHECKING:
     from dppca.common.kernel.study import Study
     from dppca.deploy.simulation.experiment import ExperimentRequest
     from dppca.deploy.simulation.run_report import SimulationReport
+    from dppca.owner.records.text_format import TextFormat
 
 _REPORT = "dppca.deploy.simulation.run_report:SimulationReport"
 _MOST_GROUPS = 50
@@ -56,7 +58,7 @@ _row_options = _together(
         "own",
         multiple=True,
         metavar="NAME=FILE",
-        help="An owner and its rows: .csv, .csv.gz or .parquet, with a header; once for each.",
+        help="An owner and its rows, a data file with a header; once for each.",
     ),
     click.option(
         "--rename-owners",
@@ -68,6 +70,7 @@ _row_options = _together(
         type=KNOWN_FILE,
         help="Or all rows in one file, which are divided: --owners and --split say how.",
     ),
+    format_option,
     click.option("--owners", type=int, help="With --data: M; they are owner-1 ... owner-M."),
     click.option(
         "--split",
@@ -165,6 +168,7 @@ def run_command(
     study_file: Path,
     own: tuple[str, ...],
     data: Path | None,
+    text_format: TextFormat | None,
     owners: int | None,
     split: str | None,
     refine: str | None,
@@ -198,7 +202,10 @@ def run_command(
     from dppca.deploy.simulation.experiment import ExperimentRequest, with_owners
 
     original = _read_study(study_file)
-    rows, names, split = _choose_rows(original, own, data, owners, split, rename=rename_owners)
+    form = _usual(text_format)
+    rows, names, split = _choose_rows(
+        original, own, data, owners, split, rename=rename_owners, text_format=form
+    )
     request = ExperimentRequest(
         command="run",
         study=with_owners(original, names),
@@ -207,6 +214,7 @@ def run_command(
         ),
         refinement=choose_refinement(original, refine, refine_epsilon),
         data=rows,
+        text_format=form,
         split=split,
         **asked,
     )
@@ -285,6 +293,7 @@ def compose_command(
     study_file: Path,
     own: tuple[str, ...],
     data: Path | None,
+    text_format: TextFormat | None,
     owners: int | None,
     split: str | None,
     seed: int,
@@ -320,14 +329,19 @@ def compose_command(
     from dppca.deploy.simulation.experiment import with_owners
 
     original = _read_study(study_file)
-    files, names, split = _choose_rows(original, own, data, owners, split, rename=rename_owners)
+    form = _usual(text_format)
+    files, names, split = _choose_rows(
+        original, own, data, owners, split, rename=rename_owners, text_format=form
+    )
     study = with_owners(original, names)
     aggregation = choose_aggregation(
         original, trust=trust, colluders=colluders, openers=openers, spares=spares
     )
     topology = Topology(study, target, image=image, aggregation=aggregation)
     with telling_full_disk(output, instead=ANOTHER_OUTPUT):
-        holdings = write_study(output, topology, data=files, seed=seed, split=split)
+        holdings = write_study(
+            output, topology, data=files, seed=seed, split=split, text_format=form
+        )
     composed_folder = ComposedFolder(
         study=study.name,
         digest=study.digest if aggregation is None else None,
@@ -385,6 +399,12 @@ def _simulate(request: ExperimentRequest, *, as_json: bool) -> SimulationReport:
         return simulate(request, on_step=bar.advance)
 
 
+def _usual(text_format: TextFormat | None) -> TextFormat:
+    from dppca.owner.records.text_format import USUAL
+
+    return text_format or USUAL
+
+
 def _read_study(file: Path) -> Study:
     from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
     from dppca.deploy.simulation.in_memory import read_study
@@ -400,6 +420,7 @@ def _choose_rows(
     split: str | None,
     *,
     rename: bool,
+    text_format: TextFormat,
 ) -> tuple[Path | dict[str, Path], int | list[str], str]:
     """Return rows, names or number of the owners, and the split, from the options."""
     from dppca.deploy.simulation.holdings import count_groups, split_column
@@ -424,7 +445,7 @@ def _choose_rows(
         column = split_column(split)
         if not column:
             raise SettingError("--data needs --owners M, or --split by:COLUMN")
-        owners = count_groups(data, study.table, column)
+        owners = count_groups(data, study.table, column, text_format=text_format)
         if owners > _MOST_GROUPS:
             raise SettingError(
                 f"--split {split} would make {owners:,} owners, one for each value: say --owners"

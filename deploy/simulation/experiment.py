@@ -56,6 +56,7 @@ from dppca.deploy.simulation.run_report import (
 )
 from dppca.deploy.simulation.runner import FederationRun, FederationTask, run_federation
 from dppca.deploy.simulation.synthesis import divide_rows
+from dppca.owner.records.text_format import USUAL, TextFormat
 
 REPORT = "report.json"
 PAGE = "report.html"
@@ -94,6 +95,8 @@ class ExperimentRequest:
         Synthetic rows of all owners together; None for as many as each owner contributed.
     test
         File of rows that no owner has, on which models are tried; None to hold a fifth out.
+    text_format
+        How the files of rows are written, if they are text.
     """
 
     command: str
@@ -110,6 +113,7 @@ class ExperimentRequest:
     replace: bool = False
     n_rows: int | None = None
     test: Path | None = None
+    text_format: TextFormat = USUAL
 
 
 def with_owners(study: Study, owners: int | Sequence[str]) -> Study:
@@ -183,6 +187,7 @@ def _run_once(request: ExperimentRequest, *, on_step: Callable[[], None]) -> Sim
         seed=request.seed,
         split=request.split,
         test=request.test,
+        text_format=request.text_format,
     )
     if request.target is not None:
         _require_two_labels(schema, request.target, holdings, test=request.test)

@@ -32,7 +32,9 @@ from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.schema import Schema
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.faults import LineFault
+from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.table import open_table
+from dppca.owner.records.text_format import TEXT_SUFFIXES, USUAL, TextFormat
 from dppca.owner.render.faults import alarm_lines, malformed_lines
 
 HELD_OUT_SHARE = 0.2
@@ -80,22 +82,33 @@ def hold_rows(
     split: str = "iid",
     hold_out: bool = True,
     test: Path | None = None,
+    text_format: TextFormat = USUAL,
 ) -> Holdings:
     """Read the rows and divide them.
 
     ``data`` is one file, which ``split`` (``iid`` or ``by:COLUMN``) divides among ``owners``, or a
     file for each of them. ``hold_out`` False leaves all rows with the owners, and so does ``test``,
-    a file of rows that takes the place of those held out. Raise `SettingError` or `DataError` like
+    a file of rows that takes the place of those held out. ``text_format`` is that of all files that
+    are text; what is kept of them has the usual one. Raise `SettingError` or `DataError` like
     `read_cells` and `divide`, or if files of owners do not fit together.
     """
     if test is not None:
-        held = hold_rows(data, owners, schema=schema, seed=seed, split=split, hold_out=False)
-        table, found = read_cells(test, schema)
+        held = hold_rows(
+            data,
+            owners,
+            schema=schema,
+            seed=seed,
+            split=split,
+            hold_out=False,
+            text_format=text_format,
+        )
+        table, found = read_cells(test, schema, text_format=text_format)
         alarms = [*held.alarms, *(f"test table: {line}" for line in found)]
         return replace(held, held_out=table, alarms=alarms)
     names = [attribute.name for attribute in schema.attributes]
     if isinstance(data, Path):
-        table, alarms = read_cells(data, schema, column=split_column(split))
+        column = split_column(split)
+        table, alarms = read_cells(data, schema, column=column, text_format=text_format)
         division = divide(table, owners=len(owners), seed=seed, split=split, hold_out=hold_out)
         table = table.select(names)
         parts = zip(owners, division.owners, strict=True)
@@ -107,7 +120,7 @@ def hold_rows(
         )
     kept, apart, alarms = {}, [], []
     for owner in owners:
-        table, found = read_cells(data[owner], schema)
+        table, found = read_cells(data[owner], schema, text_format=text_format)
         division = divide(table, owners=1, seed=seed, hold_out=hold_out)
         kept[owner] = table.take(division.training)
         apart.append(table.take(division.held_out))
@@ -127,12 +140,17 @@ def _joined(tables: Sequence[Any]) -> Any:
         ) from error
 
 
-def count_groups(path: Path, schema: Schema, column: str) -> int:
+def count_groups(
+    path: Path, schema: Schema, column: str, *, text_format: TextFormat = USUAL
+) -> int:
     """Number of values in a column, for one owner each."""
-    return int(_groups(read_cells(path, schema, column=column)[0], column).max()) + 1
+    cells = read_cells(path, schema, column=column, text_format=text_format)[0]
+    return int(_groups(cells, column).max()) + 1
 
 
-def read_cells(path: Path, schema: Schema, *, column: str = "") -> tuple[Any, list[str]]:
+def read_cells(
+    path: Path, schema: Schema, *, column: str = "", text_format: TextFormat = USUAL
+) -> tuple[Any, list[str]]:
     """Read a data file like a site; return its cells and the messages to a site's steward.
 
     The table has the unconverted cells of each attribute, and of ``column``, which the schema need
@@ -141,7 +159,8 @@ def read_cells(path: Path, schema: Schema, *, column: str = "") -> tuple[Any, li
     """
     import pyarrow as pa
 
-    table, tally, parts = open_table(path, schema), FaultCounts(schema), []
+    table, tally = open_table(local_files(path, text_format), schema), FaultCounts(schema)
+    parts = []
     for cells in table.cells(_BATCH_ROWS, key=column):
         tally.add(cells.columns(), cells.arrays)
         arrays = {**cells.arrays, column: cells.keys} if column else cells.arrays
@@ -160,10 +179,10 @@ def _plain(cells: Any) -> Any:
 
 
 def write_table(table: Any, folder: Path, *, stem: str, like: Path) -> Path:
-    """Write rows as CSV if ``like`` is CSV, else as Parquet; return the new file's path."""
+    """Write rows as CSV if ``like`` is a text file, else as Parquet; return the new file's path."""
     from pyarrow import csv, parquet
 
-    if like.name.lower().endswith((".csv", ".csv.gz")):
+    if like.name.lower().endswith(TEXT_SUFFIXES):
         path = folder / f"{stem}.csv"
         csv.write_csv(table, path)
     else:

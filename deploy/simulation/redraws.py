@@ -59,7 +59,12 @@ def draw_again(
     entropy = OperatingSystemEntropy()
     parties = make_parties(study, None, entropy=entropy)
     holdings = hold_rows(
-        request.data, study.owners, schema=schema, seed=request.seed, split=request.split
+        request.data,
+        study.owners,
+        schema=schema,
+        seed=request.seed,
+        split=request.split,
+        text_format=request.text_format,
     )
     rows = {owner: read_columns(schema, table) for owner, table in holdings.owners.items()}
     sums = {owner: accumulate_moments(schema, columns) for owner, columns in rows.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -12,14 +12,22 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from dppca.common.kernel.durable.files import open_new, replacing
-from dppca.common.kernel.errors import ExitCode, SettingError
+from dppca.common.kernel.errors import DataError, ExitCode, SettingError
 from dppca.common.shell.console import FILE, emit, prints, progress
-from dppca.owner.commands.options import complete_study, data_set_option, engine_option
+from dppca.owner.commands.options import (
+    complete_study,
+    data_set_option,
+    engine_option,
+    format_option,
+)
 from dppca.owner.engines.addresses import LOCAL
 
 if TYPE_CHECKING:
+    from dppca.common.kernel.schema import Schema
     from dppca.common.kernel.study import Study
     from dppca.owner.records.locations import Location
+    from dppca.owner.records.table import Table
+    from dppca.owner.records.text_format import TextFormat
     from dppca.owner.site.policy import DataSet
 
 
@@ -27,6 +35,7 @@ if TYPE_CHECKING:
 @click.argument("study_name", metavar="[STUDY]", required=False, shell_complete=complete_study)
 @data_set_option
 @click.option("--data", type=FILE, help="A data file, instead of a data set.")
+@format_option
 @click.option("--key", metavar="COLUMN", help="With --data: the column that tells people apart.")
 @click.option("--study-file", type=FILE, help="A study file, instead of a curator's study.")
 @click.option("--target", metavar="ATTRIBUTE", help="Also say whether a classifier could learn it.")
@@ -47,6 +56,7 @@ def command(
     study_name: str | None,
     data_set_name: str | None,
     data: Path | None,
+    text_format: TextFormat | None,
     key: str | None,
     study_file: Path | None,
     target: str | None,
@@ -75,8 +85,11 @@ def command(
     from dppca.common.analysis.study_file import study_from_yaml
     from dppca.owner.engines.selection import open_engine
     from dppca.owner.records.check import check_table
-    from dppca.owner.records.table import open_table
+    from dppca.owner.records.file_locations import local_files
+    from dppca.owner.records.recognition import propose_formats
+    from dppca.owner.records.text_format import USUAL
     from dppca.owner.render.faults import CheckDocument, check_text
+    from dppca.owner.render.formats import format_lines
 
     if (study_name is None) == (study_file is None):
         raise SettingError("give the name of a study at the curator, or --study-file FILE")
@@ -85,11 +98,16 @@ def command(
     study = _find_study(site, study_name) if study_file is None else study_from_yaml(study_file)
     if key is not None and data is None:
         raise SettingError("--key is for --data: a data set has its `key:` in policy.yaml")
-    place: Path | Location | None = data
-    key, usual = key or "", LOCAL
-    if place is None:
+    if text_format is not None and data is None:
+        raise SettingError("--format is for --data: a data set has its `format:` in policy.yaml")
+    place: Location
+    key, usual, named = key or "", LOCAL, None
+    if data is None:
         data_set = _data_set(site, study, data_set_name)
         place, key, usual = data_set.source, data_set.key, data_set.engine
+        named = data_set.name
+    else:
+        place = local_files(data, text_format or USUAL)
     if keys_file is not None and not key:
         raise SettingError(
             "--keys needs a data set with `key:`, its column of keys, in policy.yaml, or --key"
@@ -97,7 +115,7 @@ def command(
     if keys_file is not None and engine not in (None, LOCAL):
         raise SettingError("--keys is written by this machine alone: leave out --engine")
     with (
-        open_table(place, study.table).latest() as table,
+        _open(place, study.table, named).latest() as table,
         progress("Reading rows", table.n_rows, unit="rows") as bar,
     ):
         if keys_file is not None:
@@ -119,11 +137,29 @@ def command(
             report = replace(report, key=counted)
     report = report.under(study.faults)
     wide = find_wide_bins(study.table)
-    document = CheckDocument(study.name, study.digest, keys_file, report, wide)
-    emit(document, check_text(report), as_json=as_json)
+    formats = () if report.faultless else propose_formats(place, study.table)
+    written = tuple(each.to_yaml() for each in formats)
+    document = CheckDocument(study.name, study.digest, keys_file, report, wide, written)
+    text = "\n".join([*format_lines(formats, named), check_text(report)])
+    emit(document, text, as_json=as_json)
     if report.above:
         return ExitCode.TOO_MANY_FAULTS
     return 0 if report.faultless else ExitCode.INVALID_ROWS
+
+
+def _open(place: Location, schema: Schema, data_set: str | None) -> Table:
+    """Open the rows; an error of their header says how they seem to be written."""
+    from dppca.owner.records.recognition import propose_formats
+    from dppca.owner.records.table import open_table
+    from dppca.owner.render.formats import format_lines
+
+    try:
+        return open_table(place, schema)
+    except DataError as error:
+        lines: list[str] = []
+        with suppress(DataError):  # the first error says what is wrong
+            lines = format_lines(propose_formats(place, schema), data_set)
+        raise DataError("\n".join([str(error), *lines])) from None
 
 
 @contextmanager

@@ -2,14 +2,16 @@
 
 Each area is examined by itself, so one run finds all faults; an area that cannot be examined
 because of another is skipped and says so. Data are opened, and their columns are compared with the
-studies that wait for them; no row is judged (`check` does that) and nothing is written. A message
+studies that wait for them, and the first rows are tried for how they are written; no row is judged
+(`check` does that) and nothing is written. A message
 says what was found and, if something is wrong, what to do.
 """
 
 import hashlib
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -41,8 +43,11 @@ from dppca.owner.ledger.file import read_archive
 from dppca.owner.ledger.mark import CuratorView, not_borne_out
 from dppca.owner.ledger.populations import remaining, spent
 from dppca.owner.records.locations import find_shared_rows
+from dppca.owner.records.recognition import propose_formats
 from dppca.owner.records.table import Table, open_table
+from dppca.owner.records.text_format import TextFormat
 from dppca.owner.release.contribution import review
+from dppca.owner.render.formats import format_lines
 from dppca.owner.site.agreement import agree, read_peers
 from dppca.owner.site.config import Site, load_site
 from dppca.owner.site.enrolment import is_cut_off
@@ -269,6 +274,7 @@ def _data(
         fitting: list[str] = []
         refusals: list[DppcaError] = []
         for each in policy.data_sets:
+            yield from _forms(each, study)
             try:
                 table = open_table(each.source, study.table)
                 found = _refusals(site, study, each, table, history) if history is not None else ()
@@ -284,6 +290,16 @@ def _data(
             reasons = "; ".join(str(error) for error in refusals)
             message = f"no data set can serve study {name}: {reasons}"
             yield Diagnosis("data", State.INFO, message)
+
+
+def _forms(data_set: DataSet, study: Study) -> Iterator[Diagnosis]:
+    """Propose how a data set is written, if more of its first rows is read then."""
+    formats: Sequence[TextFormat] = ()
+    with suppress(DppcaError):  # which the caller meets, too
+        formats = propose_formats(data_set.source, study.table)
+    if formats:
+        text = "\n".join(format_lines(formats, data_set.name))
+        yield Diagnosis("data", State.WARNING, f"study {study.name}: {text}")
 
 
 def _engines(site: Site, policy: Policy | None, *, offline: bool) -> Iterator[Diagnosis]:

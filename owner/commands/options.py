@@ -1,9 +1,16 @@
 """Arguments and options that several commands share."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import click
 
 from dppca.common.shell.console import FILE
 from dppca.owner.engines.addresses import require_engine
+
+if TYPE_CHECKING:
+    from dppca.owner.records.text_format import TextFormat
 
 
 def complete_study(context: click.Context, _argument: click.Parameter, begun: str) -> list[str]:
@@ -48,6 +55,25 @@ def _engine(_context: click.Context, _option: click.Parameter, value: str | None
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 
+
+def _text_format(
+    _context: click.Context, _option: click.Parameter, value: str | None
+) -> TextFormat | None:
+    if value is None:
+        return None
+    from dppca.owner.site.file_forms import parse_document
+    from dppca.owner.site.format_document import FormatDocument
+
+    return parse_document(value, FormatDocument, "--format").read()
+
+
+format_option = click.option(
+    "--format",
+    "text_format",
+    metavar="YAML",
+    callback=_text_format,
+    help="How text files are written, as `format` in policy.yaml, such as '{delimiter: \";\"}'.",
+)
 
 engine_option = click.option(
     "--engine",

@@ -19,6 +19,7 @@ from typing import Final, Self
 from dppca.owner.records.stored_files import Piece
 from dppca.owner.records.table import Table
 from dppca.owner.records.table_columns import TableColumn, write_cell
+from dppca.owner.records.text_format import TextFormat
 
 PARTS_PER_SLOT: Final = 4
 """Several, so that little waiting is left at the end if workers differ in speed or one is lost."""
@@ -54,6 +55,7 @@ class Part:
                 | {
                     "cells": tuple(map(tuple, piece["cells"])),
                     "columns": tuple(TableColumn.from_list(each) for each in piece["columns"]),
+                    "text_format": TextFormat.from_document(piece["text_format"]),
                     "groups": None if piece["groups"] is None else tuple(piece["groups"]),
                 }
             )

@@ -42,7 +42,9 @@ from dppca.owner.models.features import FeatureReader, FeatureSpace, find_target
 from dppca.owner.models.model import Fit, Model
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.faults import CheckReport
+from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.table import Table, open_table
+from dppca.owner.records.text_format import USUAL, TextFormat
 from dppca.owner.synthesis.tables import open_writer
 
 MAX_RBF_ROWS = 20_000
@@ -151,20 +153,21 @@ def predict_file(
     data: Path,
     output: Path,
     *,
+    text_format: TextFormat = USUAL,
     progress: Callable[[int], None] | None = None,
 ) -> Prediction:
     """Classify the rows of a file; the file need not have the target.
 
     Predictions of a model of any label are computed from rows of the site: they are site-only.
-    ``output`` is ``.csv``, ``.parquet`` or ``.arrow``, with columns ``row`` (from 1) and
-    ``predicted`` (a label). Raise `DataError` or `SettingError` if the data cannot be read, or the
-    output not be written.
+    ``text_format`` says how text is written; ``output`` is ``.csv``, ``.parquet`` or ``.arrow``,
+    with columns ``row`` (from 1) and ``predicted`` (a label). Raise `DataError` or `SettingError`
+    if the data cannot be read, or the output not be written.
     """
     if output.exists() and data.exists() and output.samefile(data):
         raise SettingError(f"the output {output} is the data file: name another")
     started = time.perf_counter()
     schema, attribute = model.schema, model.target_attribute
-    table = open_table(data, schema, optional=(model.target,))
+    table = open_table(local_files(data, text_format), schema, optional=(model.target,))
     index = schema.find_index(model.target)
     labels = pa.array(attribute.labels, pa.string())
     fields = pa.schema([("row", pa.int64()), ("predicted", pa.string())])

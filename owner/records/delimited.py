@@ -1,11 +1,14 @@
-"""CSV files (also compressed as ``.csv.gz``), comma-separated, in UTF-8, with one header line.
+"""CSV and other text files (also compressed), in UTF-8, with one header line.
+
+Their `TextFormat` says what separates cells, and how numbers and dates are written.
 
 Each line after the header is one row, even if it is malformed (`dppca.owner.records.lines`): blank
 lines, and lines that leave a quote open, are rows too. No line changes how another one is read, and
 the number of rows does not depend on their content. Missing fields of a row are missing values,
 surplus fields are ignored, a line is read up to `LINE_BYTES`. `check` reports such rows.
 
-Every cell is read as bytes; only `dppca.common.kernel.schema.columns` interprets it. The file is
+Every cell is read as bytes and brought into the usual form (`text_cells`); only
+`dppca.common.kernel.schema.columns` interprets it. The file is
 read in blocks of whole lines. pyarrow parses the blocks that allow only one reading, and refuses
 those with a wrong number of fields; the others are parsed line by line, with the same result for
 lines that both can parse.
@@ -25,6 +28,7 @@ from dppca.owner.records.faults import FaultCount, LineFault
 from dppca.owner.records.lines import LINE_BYTES, Lines, blocks_of_lines, split_fields, split_lines
 from dppca.owner.records.sources import Rows, Wanted
 from dppca.owner.records.stored_files import StoredFile, reading
+from dppca.owner.records.text_cells import usual_cells
 
 _BLOCK_BYTES = 2 << 20
 _NAMED_ROWS = 1000
@@ -46,31 +50,37 @@ class CsvRows(Rows):
         """Read columns block by block (`Rows.read`)."""
         width, positions = len(self.names), [self.names.index(name) for name in wanted.names]
         with _opened(self.file) as (_, blocks):
+            form = self.file.text_format
+            mark = form.delimiter.encode()
             for index, block in enumerate(blocks):
                 arrays = None
                 if index not in self.by_line:
-                    arrays = _parsed(block, width, positions)
+                    arrays = _parsed(block, width, positions, mark)
                 if arrays is None:
-                    arrays = _parsed_by_line(block, positions)
+                    arrays = _parsed_by_line(block, positions, mark)
+                arrays = [
+                    usual_cells(form, array, wanted.attributes.get(name))
+                    for name, array in zip(wanted.names, arrays, strict=True)
+                ]
                 for start in range(0, len(arrays[0]), wanted.batch_rows):
                     yield [array.slice(start, wanted.batch_rows) for array in arrays]
 
 
 def open_csv(file: StoredFile) -> CsvRows:
     """Read the header, count the rows, and find those that are malformed."""
-    n_rows = 0
+    n_rows, mark = 0, file.text_format.delimiter.encode()
     by_line: set[int] = set()
     faults: dict[LineFault, FaultCount] = {}
     with _opened(file) as (header, blocks):
-        names = _names(file.title, header)
+        names = _names(file.title, header, mark)
         for index, block in enumerate(blocks):
-            lines = split_lines(block)
-            sound = _is_sound(block, lines, len(names))
+            lines = split_lines(block, mark)
+            sound = _is_sound(block, lines, len(names), mark)
             if not sound:
                 by_line.add(index)
             if not sound or not _is_utf8(block):
                 for number, line in enumerate(block.splitlines(), start=n_rows + 1):
-                    fault = _fault(line, len(names))
+                    fault = _fault(line, len(names), mark)
                     if fault is not None:
                         faults[fault] = faults.get(fault, FaultCount()).extended(
                             (number,), _NAMED_ROWS
@@ -86,18 +96,18 @@ def open_csv(file: StoredFile) -> CsvRows:
     )
 
 
-def _is_sound(block: bytes, lines: Lines, n_columns: int) -> bool:
+def _is_sound(block: bytes, lines: Lines, n_columns: int, mark: bytes) -> bool:
     """True if pyarrow has only one way to parse the block, and each line has all fields."""
     if len(block) > LINE_BYTES or block.startswith(_MARK) or not lines.strictly_quoted:
         return False
     if lines.any_blank and n_columns > 1:  # which pyarrow takes for a line of empty fields
         return False
-    parsed = _parsed(block, n_columns, [0])
+    parsed = _parsed(block, n_columns, [0], mark)
     return parsed is not None and len(parsed[0]) == lines.count
 
 
-def _names(title: str, header: bytes) -> tuple[str, ...]:
-    fields, closed = split_fields(header, header.count(b",") + 1)
+def _names(title: str, header: bytes, mark: bytes) -> tuple[str, ...]:
+    fields, closed = split_fields(header, header.count(mark) + 1, mark)
     if b"\0" in header:
         raise DataError(f"{title} is not text in UTF-8: save it as CSV in UTF-8")
     if not closed:
@@ -110,7 +120,9 @@ def _names(title: str, header: bytes) -> tuple[str, ...]:
     return names
 
 
-def _parsed(block: bytes, n_columns: int, positions: Sequence[int]) -> list[Any] | None:
+def _parsed(
+    block: bytes, n_columns: int, positions: Sequence[int], mark: bytes
+) -> list[Any] | None:
     """Cells by pyarrow; None if it refuses the block."""
     names = [str(position) for position in positions]
     quoted = b'"' in block
@@ -122,6 +134,7 @@ def _parsed(block: bytes, n_columns: int, positions: Sequence[int]) -> list[Any]
                 column_names=[str(position) for position in range(n_columns)],
             ),
             parse_options=pa.csv.ParseOptions(
+                delimiter=mark.decode(),
                 quote_char='"' if quoted else False,
                 double_quote=quoted,
                 ignore_empty_lines=False,
@@ -135,20 +148,20 @@ def _parsed(block: bytes, n_columns: int, positions: Sequence[int]) -> list[Any]
     return batches[0].columns if len(batches) == 1 else None
 
 
-def _parsed_by_line(block: bytes, positions: Sequence[int]) -> list[Any]:
+def _parsed_by_line(block: bytes, positions: Sequence[int], mark: bytes) -> list[Any]:
     n_fields = max(positions) + 1
     cells: list[list[bytes | None]] = [[] for _ in positions]
     for line in block.splitlines():
-        fields, _ = split_fields(line[:LINE_BYTES], n_fields)
+        fields, _ = split_fields(line[:LINE_BYTES], n_fields, mark)
         for column, position in zip(cells, positions, strict=True):
             column.append(fields[position] if position < len(fields) else None)
     return [pa.array(column, pa.large_binary()) for column in cells]
 
 
-def _fault(line: bytes, n_columns: int) -> LineFault | None:
+def _fault(line: bytes, n_columns: int, mark: bytes) -> LineFault | None:
     if len(line) > LINE_BYTES:
         return LineFault.TOO_LONG
-    fields, closed = split_fields(line, n_columns)
+    fields, closed = split_fields(line, n_columns, mark)
     if not closed:
         return LineFault.OPEN_QUOTE
     if len(fields) != n_columns:

@@ -3,14 +3,15 @@
 What reads the files is imported when a location is opened.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 from urllib.parse import parse_qsl, urlsplit
 
 from dppca.common.kernel.errors import SettingError
 from dppca.owner.records.locations import Location, Place, locate
 from dppca.owner.records.sources import Source
+from dppca.owner.records.text_format import USUAL, TextFormat
 
 _OPTIONS: Final = {
     "s3": {"region", "scheme", "endpoint_override"},
@@ -26,10 +27,12 @@ _OPTIONS: Final = {
 class FileLocation(Location):
     """One file, a folder of files, or those that match a pattern.
 
-    ``address`` is a path of this machine, or the URI of an object store.
+    ``address`` is a path of this machine, or the URI of an object store; ``text_format`` is that of
+    its text files. How they are written does not change where their rows are.
     """
 
     address: str
+    text_format: TextFormat = USUAL
 
     @property
     def place(self) -> Place:
@@ -38,15 +41,23 @@ class FileLocation(Location):
 
     def open(self) -> Source:
         """Find and open the files (`Location.open`)."""
-        from dppca.owner.records.files import FORMATS, open_files
+        from dppca.owner.records.files import FORMATS, open_files, require_texts
         from dppca.owner.records.stored_files import find_files
 
-        return open_files(self.title, find_files(self.address, self.title, tuple(FORMATS)))
+        files = find_files(self.address, self.title, tuple(FORMATS))
+        if self.text_format != USUAL:
+            require_texts(self.title, files)
+            files = [replace(file, text_format=self.text_format) for file in files]
+        return open_files(self.title, files)
+
+    def written(self, text_format: TextFormat) -> Self:
+        """Location of the same files, read in another format (`Location.written`)."""
+        return replace(self, text_format=text_format)
 
 
-def local_files(path: Path) -> FileLocation:
+def local_files(path: Path, text_format: TextFormat = USUAL) -> FileLocation:
     """Location of a path of this machine."""
-    return FileLocation(str(path), str(path))
+    return FileLocation(str(path), str(path), text_format)
 
 
 def locate_files(text: str, *, folder: Path, data_set: str) -> FileLocation:

@@ -21,6 +21,7 @@ from dppca.owner.records.faults import FaultCount, LineFault
 from dppca.owner.records.sources import Rows, Source, Wanted
 from dppca.owner.records.stored_files import Piece, StoredFile, translated_errors
 from dppca.owner.records.table_columns import list_lacking
+from dppca.owner.records.text_format import TEXT_SUFFIXES
 
 Constant = tuple[str, str | pa.Array | None]
 """Name of a column, and the cell of all rows: a text, an array of one cell, or None for null."""
@@ -41,8 +42,7 @@ def _open_arrow(stored: StoredFile) -> Rows:
 
 
 FORMATS: Final[Mapping[str, Reader]] = {
-    ".csv": open_csv,
-    ".csv.gz": open_csv,
+    **dict.fromkeys(TEXT_SUFFIXES, open_csv),
     ".parquet": _open_parquet,
     ".pq": _open_parquet,
     ".arrow": _open_arrow,
@@ -104,7 +104,7 @@ class File(Source):
         # If none of its own columns is read, its rows must still be counted.
         read, labels = own or self.rows.names[:1], [n for n in wanted.labels if n in own]
         batches = (
-            self.rows.read(Wanted(read, wanted.batch_rows, labels))
+            self.rows.read(wanted._replace(names=read, labels=labels))
             if read
             else _nulls(self.n_rows, wanted.batch_rows)
         )
@@ -137,6 +137,7 @@ class File(Source):
             store=file.store,
             cells=file.cells,
             columns=file.columns,
+            text_format=file.text_format,
             groups=None,
             n_rows=self.n_rows,
             n_bytes=size,
@@ -189,6 +190,15 @@ def read_by_suffix(stored: StoredFile) -> Rows:
             f"({' '.join(FORMATS)})"
         )
     return read(stored)
+
+
+def require_texts(title: str, files: Sequence[StoredFile]) -> None:
+    """Raise `DataError` if none of the files is a text, so that a format says nothing."""
+    if not any(file.path.lower().endswith(TEXT_SUFFIXES) for file in files):
+        raise DataError(
+            f"{title} has a format, which is for text files ({' '.join(TEXT_SUFFIXES)}), and holds "
+            "none: leave it out"
+        )
 
 
 def open_files(title: str, files: Sequence[StoredFile], read: Reader = read_by_suffix) -> Source:

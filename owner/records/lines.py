@@ -1,4 +1,4 @@
-"""Lines of a CSV file, and the fields of one line.
+"""Lines of a text file, and the fields of one line.
 
 Every line feed, carriage return, or both together ends a line, even inside quotes. So the number of
 lines follows from the line ends alone, and the fields of a line from the bytes of that line alone.
@@ -20,8 +20,6 @@ LINE_BYTES = 16 << 20
 """Limit of a line; later bytes of a longer line are ignored."""
 
 _QUOTE, _FEED, _RETURN = b'"\n\r'
-_EDGES = np.zeros(256, np.bool_)
-_EDGES[list(b',"\n\r')] = True
 
 
 def blocks_of_lines(file: BinaryIO, block_bytes: int) -> Iterator[bytes]:
@@ -64,8 +62,8 @@ class Lines:
     strictly_quoted: bool
 
 
-def split_lines(block: bytes) -> Lines:
-    """Properties of a non-empty block of whole lines."""
+def split_lines(block: bytes, delimiter: bytes = b",") -> Lines:
+    """Properties of a non-empty block of whole lines; one byte separates fields."""
     cells = np.frombuffer(block, np.uint8)
     ending = cells == _FEED
     if b"\r" in block:
@@ -77,11 +75,11 @@ def split_lines(block: bytes) -> Lines:
     return Lines(
         count=len(ends) - int(np.count_nonzero(pairs)) + unfinished,
         any_blank=bool(ending[0] or (adjacent & ~pairs).any()),
-        strictly_quoted=b'"' not in block or _is_strictly_quoted(cells, ends),
+        strictly_quoted=b'"' not in block or _is_strictly_quoted(cells, ends, delimiter),
     )
 
 
-def _is_strictly_quoted(found: NDArray[np.uint8], ends: NDArray[np.intp]) -> bool:
+def _is_strictly_quoted(found: NDArray[np.uint8], ends: NDArray[np.intp], delimiter: bytes) -> bool:
     """True if the quotes of a piece of text can be read one line at a time.
 
     With the quotes numbered from 1, each odd one begins a field or doubles the quote before it,
@@ -91,24 +89,26 @@ def _is_strictly_quoted(found: NDArray[np.uint8], ends: NDArray[np.intp]) -> boo
     quotes = np.flatnonzero(found == _QUOTE)
     if len(quotes) % 2:
         return False
+    edges = np.zeros(256, np.bool_)
+    edges[list(delimiter + b'"\n\r')] = True
     # A quote at the first or last byte has no neighbour: it is its own edge.
-    if not _EDGES[found[np.maximum(quotes[0::2] - 1, 0)]].all():
+    if not edges[found[np.maximum(quotes[0::2] - 1, 0)]].all():
         return False
-    if not _EDGES[found[np.minimum(quotes[1::2] + 1, len(found) - 1)]].all():
+    if not edges[found[np.minimum(quotes[1::2] + 1, len(found) - 1)]].all():
         return False
     return not (np.searchsorted(quotes, ends) % 2).any()
 
 
-def split_fields(line: bytes, n_fields: int) -> tuple[list[bytes], bool]:
+def split_fields(line: bytes, n_fields: int, delimiter: bytes = b",") -> tuple[list[bytes], bool]:
     """Fields of one line without its end, and True if its quotes are closed.
 
     A line with more than ``n_fields`` fields returns at least one more than that. A blank line has
     one empty field.
     """
     if b'"' not in line:
-        return line.split(b",", n_fields), True
+        return line.split(delimiter, n_fields), True
     csv.field_size_limit(LINE_BYTES)
     # Latin-1 maps bytes to characters one to one. A quote left open takes the second line, too.
-    parser = csv.reader((line.decode("latin-1"), ""))
+    parser = csv.reader((line.decode("latin-1"), ""), delimiter=delimiter.decode())
     fields = next(parser)
     return [field.encode("latin-1") for field in fields[: n_fields + 1]], parser.line_num == 1

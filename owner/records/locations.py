@@ -21,12 +21,13 @@ from dataclasses import dataclass
 from itertools import combinations, takewhile
 from pathlib import Path
 from posixpath import normpath
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 from urllib.parse import unquote, urlsplit
 
 from dppca.common.kernel.durable.files import HAS_MODES
 from dppca.common.kernel.errors import SettingError
 from dppca.owner.records.sources import Source
+from dppca.owner.records.text_format import TextFormat
 from dppca.owner.records.wild_cards import WILD
 
 Steps = tuple[str, ...]
@@ -70,6 +71,15 @@ class Location(ABC):
         Raise `DataError` if there are none, they are damaged, or their store does not answer or
         refuses; raise `SettingError` if a file or package that the policy needs is missing.
         """
+
+    @property
+    def text_format(self) -> TextFormat | None:
+        """How its text files are written; None if it can have none."""
+        return None
+
+    def written(self, text_format: TextFormat) -> Self:  # noqa: ARG002 - it has no text
+        """Location of the same rows, with text files read in another format."""
+        return self
 
     def examine(self) -> Sequence[Remark]:
         """Remarks on it before a row is read; raises as `open` does."""

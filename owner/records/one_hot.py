@@ -7,7 +7,7 @@ on the cells of its own row alone.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,6 +18,7 @@ from dppca.common.kernel.schema import Categorical
 from dppca.common.kernel.schema.columns import parse_column
 from dppca.owner.records.locations import Location, Place
 from dppca.owner.records.sources import Source, Wanted
+from dppca.owner.records.text_format import TextFormat
 
 Groups = Mapping[str, Mapping[str, str]]
 """For each attribute, the label that each of its one-hot columns stands for."""
@@ -35,6 +36,15 @@ class OneHotLocation(Location):
     def place(self) -> Place:
         """Place of the files (`Location.place`)."""
         return self.files.place
+
+    @property
+    def text_format(self) -> TextFormat | None:
+        """How the files are written (`Location.text_format`)."""
+        return self.files.text_format
+
+    def written(self, text_format: TextFormat) -> Self:
+        """Location of the same rows in another format (`Location.written`)."""
+        return replace(self, files=self.files.written(text_format))
 
     def open(self) -> Source:
         """Open the files (`Location.open`)."""
@@ -80,7 +90,9 @@ class OneHotSource(Source):
         """Read columns, and join those of each group (`Rows.read`)."""
         own = [column for name in wanted.names for column in self.one_hot.get(name, (name,))]
         labels = [label for label in wanted.labels if label not in self.one_hot]
-        for arrays in self.inner.read(Wanted(own, wanted.batch_rows, labels)):
+        marks = {column: _MARK for group in self.one_hot.values() for column in group}
+        attributes = {**wanted.attributes, **marks}
+        for arrays in self.inner.read(Wanted(own, wanted.batch_rows, labels, attributes)):
             columns = dict(zip(own, arrays, strict=True))
             yield [
                 _join_labels([columns[each] for each in group], list(group.values()))

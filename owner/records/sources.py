@@ -15,9 +15,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from dppca.common.kernel.errors import DataError, SettingError
+from dppca.common.kernel.schema import Attribute
 from dppca.owner.records.faults import FaultCount, LineFault
 
 if TYPE_CHECKING:
@@ -39,12 +41,14 @@ class RowGroup(NamedTuple):
 class Wanted(NamedTuple):
     """Columns to read: those called ``names``, at most ``batch_rows`` rows at a time.
 
-    ``labels`` are those of them that the format may give as dictionaries.
+    ``labels`` are those of them that the format may give as dictionaries; ``attributes`` are the
+    schema's, by column.
     """
 
     names: Sequence[str]
     batch_rows: int
     labels: Collection[str] = ()
+    attributes: Mapping[str, Attribute] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ import pyarrow.fs
 from dppca.common.kernel.errors import DataError
 from dppca.owner.records.table_columns import TableColumn
 from dppca.owner.records.table_folders import require_no_table
+from dppca.owner.records.text_format import USUAL, TextFormat
 from dppca.owner.records.wild_cards import WILD
 
 _HIVE_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
@@ -53,6 +54,8 @@ class StoredFile:
         Columns from its folders' names, each with the text of all its cells.
     columns
         Columns of the lake's table that it belongs to; none if it belongs to none.
+    text_format
+        How it is written, if it is a text.
     """
 
     path: str
@@ -61,6 +64,7 @@ class StoredFile:
     store: str = ""
     cells: Cells = ()
     columns: tuple[TableColumn, ...] = ()
+    text_format: TextFormat = USUAL
 
     def stamp(self) -> tuple[int, int]:
         """Bytes and time of the last change, in ns; they show if the file is still the same."""
@@ -92,16 +96,17 @@ class StoredFile:
 class Piece:
     """A file, or some of its rows, for other machines to read.
 
-    ``path``, which is absolute, ``store``, ``cells`` and ``columns`` are as in `StoredFile`.
-    ``groups`` are numbers of the row groups, None for a file that is read whole; ``n_rows`` are
-    rows of the piece; ``n_bytes`` is its size before compression, used only to cut parts; ``size``
-    and ``changed_ns`` are the file's bytes and the time of its last change.
+    ``path``, which is absolute, ``store``, ``cells``, ``columns`` and ``text_format`` are as in
+    `StoredFile`. ``groups`` are numbers of the row groups, None for a file that is read whole;
+    ``n_rows`` are rows of the piece; ``n_bytes`` is its size before compression, used only to cut
+    parts; ``size`` and ``changed_ns`` are the file's bytes and the time of its last change.
     """
 
     path: str
     store: str
     cells: Cells
     columns: tuple[TableColumn, ...]
+    text_format: TextFormat
     groups: tuple[int, ...] | None
     n_rows: int
     n_bytes: int
@@ -111,7 +116,8 @@ class Piece:
     def find(self, title: str) -> StoredFile:
         """The file, as another machine reaches it."""
         system = open_system(self.store)[0] if self.store else None
-        return StoredFile(self.path, title, system, self.store, self.cells, self.columns)
+        cells, columns = self.cells, self.columns
+        return StoredFile(self.path, title, system, self.store, cells, columns, self.text_format)
 
 
 def find_files(address: str, title: str, suffixes: tuple[str, ...]) -> list[StoredFile]:

@@ -37,6 +37,7 @@ from dppca.owner.records.faults import KeyReport
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.locations import Location
 from dppca.owner.records.sources import Source, Wanted
+from dppca.owner.records.text_format import DELIMITERS, TextFormat
 
 _CODED_VALUES_PER_BATCH = 1 << 22
 _SHOWN = 20  # columns in a message
@@ -131,7 +132,8 @@ class Table:
         labels = [a.name.strip() for a in read if list_labels(a) is not None]
         # If no column is converted, the rows must still be counted.
         n_rows, known = 0, KnownLists()
-        wanted = Wanted(names or self.source.names[:1], batch_rows, labels)
+        attributes = {a.name.strip(): a for a in read}
+        wanted = Wanted(names or self.source.names[:1], batch_rows, labels, attributes)
         for arrays in self.source.read(wanted):
             n_batch = len(arrays[0])
             if n_batch == 0:
@@ -204,17 +206,30 @@ def open_table(place: Path | Location, schema: Schema, *, optional: Collection[s
     not answer or refuses. Raise `SettingError` if a database's driver, address or query is missing.
     """
     location = local_files(place) if isinstance(place, Path) else place
+    if location.text_format is not None:
+        _require_one_meaning(location.text_format, schema)
     source = location.open()
     wanted = [attribute.name for attribute in schema.attributes]
     absent = tuple(n for n in wanted if n in optional and n.strip() not in source.names)
     for part in source.parts:
-        _require_columns(part, [n for n in wanted if n not in absent])
+        _require_columns(part, [n for n in wanted if n not in absent], location.text_format)
     if source.n_rows == 0:
         raise DataError(f"{source.title} has columns but no rows: {source.mend}")
     return Table(schema, source, absent)
 
 
-def _require_columns(source: Source, wanted: list[str]) -> None:
+def _require_one_meaning(text_format: TextFormat, schema: Schema) -> None:
+    if text_format.missing:
+        from dppca.owner.records.text_cells import missing_labels
+
+        if twice := missing_labels(text_format, schema.attributes):
+            raise SettingError(
+                f"the format's words for missing are labels, too: {'; '.join(twice)}. Leave these "
+                "words out, and export missing values as empty cells"
+            )
+
+
+def _require_columns(source: Source, wanted: list[str], text_format: TextFormat | None) -> None:
     title, names = source.title, source.names
     count = Counter(names)
     missing = [n for n in wanted if not count[n.strip()]]
@@ -227,9 +242,30 @@ def _require_columns(source: Source, wanted: list[str]) -> None:
             "them, so that it is clear which one counts"
         )
     if missing or repeated:
+        if text_format is not None and (mark := find_delimiter(names, wanted)) is not None:
+            raise DataError(
+                f"The first line of {title} is separated by {DELIMITERS[mark]}, and it is read as "
+                f"separated by {DELIMITERS[text_format.delimiter]}: say how it is written "
+                "(`format` in policy.yaml, or --format for a file). `dppca-owner check` "
+                "says what to write"
+            )
         explained = _explain_columns(title, names, missing, repeated)
         columns = _describe_columns(names, wanted, from_text=source.is_named_by_a_line)
         raise DataError(f"{explained}. {columns}")
+
+
+def find_delimiter(names: Sequence[str], wanted: Sequence[str]) -> str | None:
+    """Return what separates a header's names, if more of those wanted are found by it.
+
+    ``names`` are what the file has by its format; a name between quotes counts without them.
+    """
+    known = {name.strip() for name in wanted}
+    found = {
+        mark: len(known & {part.strip(' "') for name in names for part in name.split(mark)})
+        for mark in DELIMITERS
+    }
+    best = max(found, key=lambda mark: found[mark])
+    return best if found[best] > len(known & {*names}) else None
 
 
 def _explain_columns(
@@ -241,8 +277,6 @@ def _explain_columns(
     if repeated:
         parts.append(f"has more than one column called {', '.join(repeated)}")
     message = f"{title} {' and '.join(parts)}: correct its header, or the study's schema"
-    if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
-        message += " (cells must be separated by commas)"
     folded = {name.casefold(): name for name in names}
     like = [f"{n} as {folded[n.casefold()]}" for n in missing if n.casefold() in folded]
     if like:

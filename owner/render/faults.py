@@ -36,6 +36,11 @@ class CheckDocument:
         "numerics without spikes whose bins hold several whole numbers: a number that many "
         "rows have is spread over its bin",
     ]
+    formats: Annotated[
+        tuple[str, ...],
+        "forms of `format` in policy.yaml by which more cells of text files are read; with "
+        "several, cells have other values in each",
+    ] = ()
 
 
 _DECISION = (

@@ -54,6 +54,9 @@ _POLICY_TEMPLATE = """\
 # number of colluding owners that such a study must protect against; trusted_openers: [NAME, ...]
 # beside it asks for one of these openers.
 #
+# Text files have commas, decimal points and dates such as 2020-01-31. If yours differ, say how in
+# the data set's braces: format: {delimiter: ";", decimal: ",", dates: DD.MM.YYYY, missing: ["-"]}
+#
 # For example (without the # at the beginning of the lines):
 #
 # populations:

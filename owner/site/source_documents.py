@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from dppca.owner.records.file_locations import locate_files
 from dppca.owner.records.locations import Location, Secret
+from dppca.owner.site.format_document import FormatDocument
 
 _KEPT_ELSEWHERE = (
     "holds no password, and no address that may have one: name a libpq service, or where the "
@@ -307,6 +308,7 @@ class PlaceDocument(StrictDocument):
     ) = None
     key: PathText | None = None
     one_hot: dict[str, dict[str, str]] | None = None
+    format: FormatDocument | None = None
 
     @model_validator(mode="after")
     def _require_place(self) -> Self:
@@ -315,6 +317,8 @@ class PlaceDocument(StrictDocument):
             _one_of(table=self.table, query=self.query)
         elif self.table or self.query:
             raise ValueError("table and query are for a source that is a database")
+        if self.format is not None and self.path is None:
+            raise ValueError("format is for path: a source has no text files")
         groups = [*(self.one_hot or {}).values()]
         columns = [column for group in groups for column in group]
         if groups and self.path is None:
@@ -335,6 +339,8 @@ class PlaceDocument(StrictDocument):
         """
         if self.path is not None:
             files = locate_files(self.path, folder=folder, data_set=name)
+            if self.format is not None:
+                files = files.written(self.format.read())
             if not self.one_hot:
                 return files
             from dppca.owner.records.one_hot import OneHotLocation

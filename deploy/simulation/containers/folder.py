@@ -15,6 +15,7 @@ from dppca.deploy.simulation.containers.topology import Topology, compose_text
 from dppca.deploy.simulation.disk import ANOTHER_TMPDIR, is_full_disk, telling_full_disk
 from dppca.deploy.simulation.evaluate import check_target
 from dppca.deploy.simulation.holdings import Holdings, hold_rows, write_table
+from dppca.owner.records.text_format import USUAL, TextFormat
 
 LEAST_OWNERS, MOST_OWNERS = 2, 20
 TRIAL, ROWS, RESULTS, HELD_OUT = "trial.json", "rows", "results", "held-out"
@@ -143,6 +144,7 @@ def write_study(
     data: Path | Mapping[str, Path],
     seed: int,
     split: str = "iid",
+    text_format: TextFormat = USUAL,
 ) -> Holdings:
     """Write a folder that ``docker compose up`` runs; return the owners' holdings.
 
@@ -160,6 +162,7 @@ def write_study(
         seed=seed,
         split=split,
         hold_out=topology.target is not None,
+        text_format=text_format,
     )
     with tempfile.TemporaryDirectory(prefix="dppca-compose-") as name:
         with telling_full_disk(Path(name), instead=ANOTHER_TMPDIR):

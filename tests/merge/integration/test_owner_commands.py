@@ -19,6 +19,7 @@ from dppca.owner.commands import synthesize
 from dppca.owner.commands.consent import Terminal
 from dppca.owner.commands.contribute import contribute
 from dppca.owner.commands.preview import ContributionOptions
+from dppca.owner.ledger.file import read_history
 from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_studies import keep_study
 from dppca.owner.site.policy import load_policy
@@ -93,6 +94,31 @@ def test_every_command_says_what_contribute_would_refuse_and_no_proposal_breaks_
         covered = study is small  # by the budget: how many rows there are is not looked at
         assert (message in next_steps[study.name]) is not covered
     assert "delta 0, at which they have no finite epsilon" in next_steps[noise.name]
+
+
+def test_doctor_warns_of_a_spreadsheets_file_and_a_format_draws_nothing_again(
+    curator: Curator, site: OwnerSite
+) -> None:
+    (site.folder / "key.pem").chmod(0o600)
+    rows = site.folder / "rows.csv"
+    rows.write_text(rows.read_text().replace(",", ";"))
+    study = curator.begin(site.name)
+    code, message = site.contribute(study)
+    assert (code, "is separated by semicolons" in json.dumps(message)) == (13, True)
+    _, found = _doctor(site, "data")
+    (warning,) = (each["message"] for each in found if each["state"] == "warning")
+    assert warning.endswith('in data set survey:\n      format: {delimiter: ";"}')
+    policy = (site.folder / "policy.yaml").read_text()
+    for line in ('{delimiter: ";"}', '{delimiter: ";", decimal: ","}'):
+        text = policy.replace("path: rows.csv", f"path: rows.csv, format: {line}")
+        (site.folder / "policy.yaml").write_text(text)
+        code, answer = site.contribute(study)
+        assert code == 0, answer
+        charges = [
+            each.request.request_digest
+            for each in read_history(site.folder / "ledger.sqlite").charges
+        ]
+        assert charges == [study.digest], "one study, one release: its bytes are sent again"
 
 
 def test_doctor_is_content_where_one_of_several_data_sets_is_possible(

@@ -224,7 +224,7 @@ def test_hostile_rows_change_no_other(tmp_path: Path) -> None:
 def test_a_parser_that_lets_a_quote_swallow_lines_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lines_by_quotes(block: bytes) -> Lines:
+    def lines_by_quotes(block: bytes, _: bytes) -> Lines:
         rows = list(csv.reader(io.StringIO(block.decode("latin-1"), newline="")))
         return Lines(count=len(rows), any_blank=False, strictly_quoted=True)
 

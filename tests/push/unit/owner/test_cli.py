@@ -183,6 +183,42 @@ def test_one_hot_columns_of_a_data_set_are_checked_as_the_attribute_that_they_ar
     assert _error(answer) == (13, "DataError")
 
 
+def test_check_says_how_a_file_is_written_and_the_line_of_the_policy_reads_it(
+    site: OwnerSite, study_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = STUDY.table.attributes[STUDY.table.find_index("work")].categories
+    data = site.folder / "sheet.csv"
+    data.write_text(f"age;sex;work\n27,5;Male;{labels[0]}\n-;Male;{labels[1]}\n")
+    entry = f"path: {data.name}"
+    for option, first in (("--data-set", "sheet"), ("--data", str(data))):
+        (site.folder / "policy.yaml").write_text(policy_text({"sheet": entry}))
+        arguments = ["check", option, first, "--study-file", str(study_file)]
+        before = ["--site", str(site.folder)]
+        code, _, said = _text(*before, *arguments, capsys=capsys)
+        assert (code, "first line of" in said, "27,5" in said) == (13, True, False)
+        if option == "--data":
+            (line,) = re.findall("^  --format '(.*)'$", said, re.M)
+            arguments += ["--format", line]
+        else:
+            (line,) = re.findall("^      format: (.*)$", said, re.M)
+            (site.folder / "policy.yaml").write_text(
+                policy_text({"sheet": f"{entry}, format: {line}"})
+            )
+        assert line == '{delimiter: ";", decimal: ",", missing: ["-"]}'
+        code, report = site.run(*arguments)
+        assert (code, report["formats"]) == (14, [])
+        found = report["coded_by_rule"]["attributes"]
+        assert {name: [*each["found"]] for name, each in found.items()} == {
+            "age": ["missing"],
+            "sex": [],
+            "work": [],
+        }
+    answer = site.run(
+        "check", "--data-set", "sheet", "--format", line, "--study-file", str(study_file)
+    )
+    assert _error(answer) == (10, "SettingError")
+
+
 def test_check_counts_bins_that_would_lose_heaps_from_the_schema_alone(
     site: OwnerSite, tmp_path: Path
 ) -> None:

@@ -95,7 +95,11 @@ def test_compressed_csv_and_parquet_are_read_alike(tmp_path: Path) -> None:
     ("name", "content", "said"),
     [
         ("rows.csv", b"", "is empty: export it again, with a header line"),
-        ("rows.csv", b"a;b\n1;2\n", "cells must be separated by commas"),
+        (
+            "rows.csv",
+            b"a;b\n1;2\n",
+            "is separated by semicolons, and it is read as separated by commas",
+        ),
         ("rows.parquet", b"PAR1 not parquet", "is damaged or not what its name says"),
         ("rows.csv", None, "does not exist: correct its path"),
     ],

@@ -116,7 +116,9 @@ def test_missing_and_repeated_columns_are_named_all_at_once(write: Callable[...,
         open_table(write("Age,ill,ill\n1,0,1\n"), SCHEMA)
     with pytest.raises(DataError, match="the file has age as Age"):
         open_table(write("Age,ill,town\n1,0,Ulm\n"), SCHEMA)
-    with pytest.raises(DataError, match="separated by commas"):
+    with pytest.raises(
+        DataError, match=r"first line of .* is separated by semicolons, and .* separated by commas"
+    ):
         open_table(write("age;ill;town\n1;0;Ulm\n"), SCHEMA)
 
 

@@ -1,0 +1,65 @@
+"""Form of ``format`` in ``policy.yaml``, and of ``--format``: how text files are written."""
+
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_validator
+
+from dppca.owner.records.text_format import USUAL, TextFormat
+
+_MARKS = {
+    "comma": ",",
+    "semicolon": ";",
+    "tab": "\t",
+    "bar": "|",
+    "pipe": "|",
+    "point": ".",
+    "blank": " ",
+    "space": " ",
+    "apostrophe": "'",
+}
+_Mark = Annotated[str, AfterValidator(lambda text: _MARKS.get(text, text))]
+
+
+def _word(value: object) -> object:
+    if not isinstance(value, str):
+        raise ValueError(  # noqa: TRY004 - what pydantic takes for a fault of the field
+            'write words as text, such as "null"; which numbers mean missing is the study\'s matter'
+        )
+    return value
+
+
+class FormatDocument(BaseModel):
+    """How the text files of a data set are written.
+
+    Attributes
+    ----------
+    delimiter
+        What stands between cells: ``,``, ``;``, ``tab`` or ``|``.
+    decimal
+        The decimal mark: ``.`` or ``,``.
+    thousands
+        What stands between groups of three digits: ``.``, ``,``, ``apostrophe`` or ``blank``.
+    dates
+        Form of all dates: ``YYYY``, ``MM`` or ``M``, ``DD`` or ``D``, ``MON`` for a name, such as
+        ``DD.MM.YYYY``; a time may follow. Or ``days since 1960-01-01`` (also ``seconds``,
+        ``milliseconds``).
+    missing
+        Words that stand for a missing value in any column: no number, and no label of the study.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    delimiter: _Mark = USUAL.delimiter
+    decimal: _Mark = USUAL.decimal
+    thousands: _Mark | None = None
+    dates: str = USUAL.dates
+    missing: tuple[Annotated[str, BeforeValidator(_word)], ...] = ()
+
+    @model_validator(mode="after")
+    def _require_one_meaning(self) -> Self:
+        self.read()
+        return self
+
+    def read(self) -> TextFormat:
+        """Return the format; raise `ValueError` if a cell could have two meanings."""
+        return TextFormat(**{**dict(self), "thousands": self.thousands or ""})
