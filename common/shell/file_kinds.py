@@ -21,7 +21,7 @@ def _statistical(program: str) -> FileKind:
     )
 
 
-_SHEET = "save the sheet as CSV in UTF-8, with a decimal point and dates such as 2020-01-31"
+_SHEET = "save the sheet as CSV in UTF-8; `check` then says how to enter the way it is written"
 _R = "in R, read it and write it by arrow::write_parquet or write.csv with fileEncoding UTF-8"
 _TABLE = "export a table with a column for each attribute as Parquet, or as CSV in UTF-8"
 _UNPACK = "unpack it; of compressed files .csv.gz is read"

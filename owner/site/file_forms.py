@@ -198,8 +198,7 @@ class DataSetDocument(PlaceDocument):
         With ``path``: one-hot columns that are one attribute of a study, as ``ATTRIBUTE: {COLUMN:
         LABEL}``. Unless exactly one of them is 1 and all others 0, the attribute is missing.
     format
-        With ``path``: how its text files are written, if not with commas, decimal points and dates
-        such as 2020-01-31. Each row is read alone, and nothing is guessed.
+        With ``path``: how its text files are written. `check` proposes it; nothing is guessed.
     population
         The population of these rows. Its data sets may share files, or be queries of one database.
     aggregate

@@ -34,17 +34,17 @@ class FormatDocument(BaseModel):
     Attributes
     ----------
     delimiter
-        What stands between cells: ``,``, ``;``, ``tab`` or ``|``.
+        Between cells: ``,``, ``;``, ``tab`` or ``|``.
     decimal
         The decimal mark: ``.`` or ``,``.
     thousands
-        What stands between groups of three digits: ``.``, ``,``, ``apostrophe`` or ``blank``.
+        Between groups of three digits: ``.``, ``,``, ``apostrophe`` or ``blank``.
     dates
-        Form of all dates: ``YYYY``, ``MM`` or ``M``, ``DD`` or ``D``, ``MON`` for a name, such as
-        ``DD.MM.YYYY``; a time may follow. Or ``days since 1960-01-01`` (also ``seconds``,
+        ``DD.MM.YYYY`` or the like, with ``M``, ``D`` without leading zeros, ``MON`` for a name; a
+        time may follow. Or ``days since 1960-01-01`` (also ``seconds``,
         ``milliseconds``).
     missing
-        Words that stand for a missing value in any column: no number, and no label of the study.
+        Words for a missing value, in any column; no numbers, and no labels of the study.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -54,6 +54,11 @@ def address() -> Iterator[str]:
         ("cite", "how-to/cite.html"),
         ("upgrade", "how-to/upgrade.html"),
         ("backup", "how-to/runbook.html"),
+        ("Excel", "how-to/prepare-a-file.html"),
+        ("SPSS", "how-to/prepare-a-file.html"),
+        ("semicolon", "how-to/prepare-a-file.html"),
+        ("decimal comma", "how-to/prepare-a-file.html"),
+        ("missing", "how-to/prepare-a-file.html"),
         ("nothing was found", "explanation/questions.html"),
     ],
 )
