@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -105,6 +107,18 @@ def test_a_worker_of_a_cluster_reads_a_part_in_the_format_of_the_policy(tmp_path
     work = Work(SCHEMA.canonical_bytes().decode(), take_fingerprint())
     answer = sum_part(Part.from_json(part.to_json()), work)
     assert answer.packed == moments_of_table(table, SCHEMA).packed.tobytes()
+
+
+def test_a_format_is_for_all_texts_of_a_folder_and_for_no_other_file(tmp_path: Path) -> None:
+    form = TextFormat(";", ",", dates="DD.MM.YYYY")
+    row = (2.5, date(2020, 1, 31), "0.5")
+    for name in ("a.csv", "b.tsv"):
+        write(tmp_path / name, form, [row])
+    cells = {"amount": [row[0]], "day": [row[1]], "level": [row[2]]}
+    pa.parquet.write_table(pa.table(cells), tmp_path / "c.parquet")
+    table = open_table(local_files(tmp_path, form), SCHEMA)
+    (batch,) = table.batches()
+    assert [column.tolist() for column in batch] == [[2.5] * 3, [18292] * 3, [0] * 3]
 
 
 def test_a_format_for_files_that_are_no_text_is_refused(tmp_path: Path) -> None:

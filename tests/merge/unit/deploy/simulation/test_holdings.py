@@ -14,6 +14,7 @@ from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.schema import Schema
 from dppca.deploy.simulation.holdings import divide, hold_rows, read_cells, write_table
 from dppca.owner.records.table import open_table
+from dppca.owner.records.text_format import TextFormat
 from tests.support.studies import binary_of, make_schema, numeric_of
 
 ROWS = st.lists(st.sampled_from("abcdefg"), min_size=40, max_size=120)
@@ -89,6 +90,17 @@ def test_compressed_csv_and_parquet_are_read_alike(tmp_path: Path) -> None:
         assert copy.suffix == path.suffixes[0]
         (batch,) = open_table(copy, schema).batches()
         assert [column.tolist() for column in batch] == [[1, 2], [0, 1]]
+
+
+def test_rows_of_a_simulation_are_kept_in_the_usual_form(tmp_path: Path) -> None:
+    path, schema = tmp_path / "rows.tsv", _schema("a", "b")
+    path.write_text("a;b\n" + "2,5;x\n-;y\n2.5;x\n" * 10)
+    form = TextFormat(";", ",", missing=("-",))
+    held = hold_rows(path, ["one"], schema=schema, seed=1, hold_out=False, text_format=form)
+    copy = write_table(held.owners["one"], tmp_path, stem="copy", like=held.like)
+    (batch,) = open_table(copy, schema).batches()
+    numbers = sorted(str(value) for value in batch[0].tolist())
+    assert numbers == ["-inf"] * 10 + ["2.5"] * 10 + ["nan"] * 10
 
 
 @pytest.mark.parametrize(

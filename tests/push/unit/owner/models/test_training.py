@@ -27,6 +27,7 @@ from dppca.owner.models.model import Fit, Model, pack_model, write_model
 from dppca.owner.models.training import feature_space, predict_file, train
 from dppca.owner.records.faults import FaultKind
 from dppca.owner.records.table import open_table
+from dppca.owner.records.text_format import TextFormat
 from dppca.owner.render.models import prediction_text
 from dppca.owner.synthesis.tables import read_metadata
 from tests.support.latent_rows import make_result, make_rows, save_rows
@@ -267,6 +268,24 @@ def test_values_that_a_prediction_replaces_are_counted_as_for_training(
     assert text.startswith("NOT READ: no value of x0 is a number")
     assert f"colour: 7 of {N_ROWS}" in text
     assert to_document(found)["coded_by_rule"]["attributes"]["x0"]["by_rule"] == N_ROWS
+
+
+def test_predictions_are_the_same_for_a_file_in_another_format(
+    model: Model, rows_path: Path, tmp_path: Path
+) -> None:
+    rows = make_rows(N_ROWS).to_pydict()
+    numbers = [name for name, cells in rows.items() if isinstance(cells[0], float)]
+    for name in numbers:
+        rows[name] = [repr(value).replace(".", ",") for value in rows[name]]
+    odd = tmp_path / "odd.csv"
+    lines = [";".join(map(str, each)) for each in zip(*rows.values(), strict=True)]
+    odd.write_text("\n".join([";".join(rows), *lines]) + "\n")
+    outputs = [tmp_path / "as-usual.csv", tmp_path / "as-stated.csv"]
+    usual = predict_file(model, rows_path, outputs[0])
+    found = predict_file(model, odd, outputs[1], text_format=TextFormat(";", ","))
+    assert numbers
+    assert outputs[0].read_bytes() == outputs[1].read_bytes()
+    assert found.coded_by_rule == usual.coded_by_rule
 
 
 def test_predictions_do_not_need_the_target(model: Model, rows_path: Path, tmp_path: Path) -> None:
