@@ -74,7 +74,9 @@ def propose_formats(location: Location, schema: Schema) -> tuple[TextFormat, ...
     mark = find_delimiter(first.names, [each.name for each in schema.attributes])
     if mark is not None:
         form = _changed(form, {"delimiter": mark}) or TextFormat(mark)
-    first = location.written(TextFormat(form.delimiter)).open().parts[0]
+    raw = TextFormat(form.delimiter)
+    if raw != used:
+        first = location.written(raw).open().parts[0]
     counted = _count_cells(first, schema)
     dates = [each for each in counted if isinstance(each[0], Date)]
     others = [each for each in counted if not isinstance(each[0], Date)]
