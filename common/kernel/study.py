@@ -33,6 +33,7 @@ from pydantic import (
 from dppca.common.kernel.documents.amounts import decimal_text, parse_positive
 from dppca.common.kernel.documents.faults import explain_faults
 from dppca.common.kernel.documents.names import require_party_name
+from dppca.common.kernel.documents.stated import Line, Purpose, Stated, Title
 from dppca.common.kernel.documents.tables import html_table
 from dppca.common.kernel.documents.values import differing_keys
 from dppca.common.kernel.documents.yaml_text import MAX_DOCUMENT_BYTES, NotYamlError, load_yaml
@@ -318,6 +319,15 @@ class Study(BaseModel):
         Version of this format.
     name
         The study's name in commands; no two studies of a curator share one.
+    title
+        Its title for people; at most 120 characters. This and the next three are shown, as the
+        operator's words, before a steward agrees, and beside the result.
+    purpose
+        Why it is made, in one paragraph of at most 1000 characters.
+    contact
+        Whom to ask about it; at most 200 characters, as ``approval``.
+    approval
+        Who has approved it, such as an ethics board, and under which number.
     owners
         Who takes part, by the names in their certificates.
     quorum
@@ -362,6 +372,10 @@ class Study(BaseModel):
 
     version: Literal[1] = 1
     name: PartyName
+    title: Title | None = None
+    purpose: Purpose | None = None
+    contact: Line | None = None
+    approval: Line | None = None
     owners: Annotated[tuple[PartyName, ...], Field(min_length=1, max_length=MAX_OWNERS)]
     quorum: Annotated[int, Field(ge=1)] | None = None
     deadline: AwareDatetime | None = None
@@ -439,6 +453,13 @@ class Study(BaseModel):
         return study_from_mapping(document, text=text)
 
     @property
+    def stated(self) -> Stated:
+        """What the study is for, in its operator's words."""
+        return Stated(
+            title=self.title, purpose=self.purpose, contact=self.contact, approval=self.approval
+        )
+
+    @property
     def trust(self) -> Trust:
         """Whom owners trust."""
         return self.privacy.trust
@@ -499,6 +520,7 @@ class Study(BaseModel):
         """Notebooks show what every person is promised first, then who takes part."""
         privacy = self.privacy.model_dump(mode="json", exclude_none=True)
         rows = [
+            *self.stated.said.items(),
             ("privacy of each owner's release", ", ".join(f"{k}: {v}" for k, v in privacy.items())),
             ("rows per person", str(self.max_rows_per_person)),
             ("owners", ", ".join(self.owners)),
@@ -512,10 +534,9 @@ class Study(BaseModel):
         document = self.model_dump(mode="json", by_alias=True)
         for name, time in (("deadline", self.deadline), ("open_by", self.open_by)):
             document[name] = None if time is None else time.astimezone(UTC).isoformat()
-        if self.faults is None:
-            del document["faults"]
-        if self.continues is None:
-            del document["continues"]
+        for name in (*self.stated.unsaid, "faults", "continues"):
+            if document[name] is None:
+                del document[name]
         if self.trust is Trust.OWNER:
             del document["privacy"]["trust"], document["privacy"]["colluders"]
             for name in AGGREGATE_ONLY_FIELDS:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from dppca.common.kernel.documents.amounts import left_text, spent_text
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.names import one_line
+from dppca.common.kernel.documents.stated import WHOSE
 from dppca.common.kernel.durable.clock import duration_text, utc_now
 from dppca.common.kernel.privacy.receipts import SOFTWARE
 from dppca.common.shell.charts import draw_scree
@@ -110,13 +111,16 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
+    environment.globals["whose_words"] = WHOSE
     environment.filters |= {
         "figure": _figure,
         "spent": spent_text,
         "left": left_text,
         "percent": _percent,
         "count": _count,
+        "quoted": _quoted,
         "when": _when,
+        "exact": exact_time,
         "sentence": _sentence,
         "coded": _coded,
         "state": show_state,
@@ -130,6 +134,11 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
 def _shown(value: Any) -> Any:
     """Return text with hidden characters as escapes; a macro's markup stays unchanged."""
     return one_line(value) if type(value) is str else value
+
+
+def _quoted(text: str) -> str:
+    """Return words of others in quotes that nothing in them can close."""
+    return f"“{text.replace('“', '‘').replace('”', '’')}”"
 
 
 def _figure(value: float) -> str:

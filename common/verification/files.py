@@ -106,6 +106,7 @@ def verify_file(
         signed_by=f"{who.role.value} {who.name}",
         authority=parties.authority(),
         study=study.name,
+        stated=study.stated,
         study_digest=study.digest,
         continues=None if first is None else first.study.name,
         schema_digest=study.table.digest,
@@ -173,6 +174,7 @@ def verification_text(report: Verification, *, ca: Path | None = None) -> str:
             + ("" if ca is None else f", from {ca.resolve()}"),
         ]
     lines += [
+        *report.stated.lines(),
         f"  every byte is as {report.signed_by} signed it",
         *_together_lines(report),
     ]

@@ -9,6 +9,7 @@ import click
 
 from dppca.common.kernel.documents.amounts import parse_positive
 from dppca.common.kernel.documents.names import one_line, require_party_name
+from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.durable.files import write_new
 from dppca.common.kernel.errors import SettingError
@@ -36,6 +37,7 @@ class CheckedStudyDocument:
     """Study file that is valid."""
 
     study: Annotated[str, "name of the study"]
+    stated: Annotated[Stated, "what it is for: stewards see it before they agree"]
     digest: Annotated[DigestText | None, "digest of the study; null before it has all keys"]
     owners: Annotated[tuple[str, ...], "owners of the study"]
     attributes: Annotated[list[str], "names of the attributes"]
@@ -62,7 +64,7 @@ class CheckedStudyDocument:
     type=KNOWN_FILE,
     required=True,
     help="Public data dictionary: CSV (name, type, lower, upper, labels, unknown, missing_values, "
-    "description), REDCap's, or a Frictionless table schema.",
+    "unit, description), REDCap's, or a Frictionless table schema.",
 )
 @click.option(
     "--missing-values",
@@ -73,6 +75,10 @@ class CheckedStudyDocument:
 )
 @click.option("--output", type=FILE, required=True, help="The new file.")
 @click.option("--name", help="Name of the study.")
+@click.option("--title", help="Its title, for people.")
+@click.option("--purpose", help="Why it is made, in one paragraph.")
+@click.option("--contact", help="Whom stewards may ask.")
+@click.option("--approval", help="Who has approved it, and under which number.")
 @click.option("--owner", "owners", multiple=True, help="Name of an owner; once for each.")
 @click.option("--epsilon", help="What each owner's release may cost a person, such as 1.0.")
 @click.option("--delta", help="Makes the noise Gaussian; such as 1e-9.")
@@ -163,8 +169,8 @@ def check(file: Path, *, as_json: bool) -> None:
     Needs no curator, reads no rows.
 
     With trust: aggregate FILE may lack the owners' keys: then it says how they get into it. It also
-    warns where bins of whole numbers would lose heaps, such as 40 hours (see
-    spikes), and where labels such as 1.1 and 1.10 are one number.
+    warns where title, purpose, contact or approval is missing, where bins of whole numbers would
+    lose heaps, such as 40 hours (see spikes), and where labels such as 1.1 and 1.10 are one number.
 
     \b
     Example:
@@ -186,6 +192,7 @@ def check(file: Path, *, as_json: bool) -> None:
         steps = [f"dppca-curator plan {place} --rows 1000  # or as many as an owner has"]
     checked = CheckedStudyDocument(
         study=study.name,
+        stated=study.stated,
         digest=None if lacks_keys else study.digest,
         owners=study.owners,
         attributes=[attribute.name for attribute in study.table.attributes],
@@ -199,9 +206,12 @@ def check(file: Path, *, as_json: bool) -> None:
         },
         next=steps,
     )
+    unsaid = ", ".join(study.stated.unsaid)
     lines = [
+        *study.stated.lines(),
         f"{file} is a valid study: {study.name}, {len(study.owners)} owners, "
         f"{len(checked.attributes)} attributes, {checked.coded_columns} coded columns.",
+        *([f"NOT SAID: {unsaid}. Stewards decide by what a study is for: say it"] * bool(unsaid)),
         "The owners' keys are still missing." if lacks_keys else f"Digest: {study.digest}",
         *(f"Counted as missing: {each}." for each in checked.missing_values),
         *wide_bins_lines(study.table, checked.wide_bins),

@@ -10,6 +10,14 @@ TEMPLATE = """\
 # choice made from data is outside the privacy guarantee.
 
 name: my-study                        # a-z 0-9 . _ -
+
+# What stewards read before they agree, and beside the result.
+title: Health and income in three regions
+purpose: >
+  Find which habits and incomes go together with health, so that advice can begin where it helps.
+contact: Dr A. Example, a.example@hub.example.org
+approval: Ethics board of the hub, number 2029-114
+
 owners: [owner-1, owner-2, owner-3]   # as in the owners' certificates
 
 # A study that does not wait for everybody needs both:
@@ -55,6 +63,8 @@ schema:
     # A number is clipped to its bounds; a missing one is coded as their middle.
     - name: age
       type: numeric
+      description: Age on the day of the visit   # shown to stewards; so is the unit
+      unit: years
       lower: 0
       upper: 110
       integer: true                   # whole numbers: so are synthetic values

@@ -381,6 +381,7 @@ def _evaluate(
     return SimulationReport(
         command=request.command,
         study=study.name,
+        stated=study.stated,
         digest=study.digest,
         target=target,
         seed=request.seed,

@@ -16,6 +16,7 @@ from dppca.common.analysis.comparison import PAIR_CELLS, PairSummary
 from dppca.common.analysis.loadings import KeptComponent
 from dppca.common.analysis.nothing_found import nothing_found
 from dppca.common.kernel.documents.names import one_line
+from dppca.common.kernel.documents.stated import WHOSE, Stated
 from dppca.common.kernel.documents.values import DigestText, PathText
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.privacy.composition import ComposedGuarantee
@@ -115,6 +116,7 @@ class SimulationReport:
 
     command: Annotated[str, "the command's name, without that of the program"]
     study: Annotated[str, "name of the study"]
+    stated: Annotated[Stated, "what it is for, in its operator's words"]
     digest: Annotated[DigestText, "digest of the study, with the owners of the simulation"]
     target: Annotated[str | None, "attribute that classifiers predict"]
     seed: Annotated[int, "what decides who holds which rows"]
@@ -178,6 +180,7 @@ def _rendered(template: str, report: SimulationReport, **values: object) -> str:
         trim_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.globals["whose_words"] = WHOSE
     environment.filters |= {
         "code": _code,
         "line": one_line,

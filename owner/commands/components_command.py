@@ -69,6 +69,7 @@ def command(
     header = result.header
     document = ComponentsDocument(
         study=study.name,
+        stated=study.stated,
         digest=study.digest,
         state=fetched.state,
         count=header.count,

@@ -59,7 +59,8 @@ class Terminal:
     def require_consent(self, preview: ContributionPreview) -> bool:
         """See `Dialogue`."""
         asked = preview.document(with_forecast=not self._yes)
-        question = f"{asked.question}\nYou assert: {' '.join(asked.asserted)}"
+        asserted = f"You assert: {' '.join(asked.asserted)}"
+        question = "\n".join((*asked.stated.lines(), asked.question, asserted))
         if self._yes:
             if not self._quiet:
                 say(f"{question}\n{counts_line(preview.counted, asked.study)}", err=True)

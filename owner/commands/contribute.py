@@ -47,6 +47,7 @@ from dppca.owner.release.contribution import (
 )
 from dppca.owner.render.contributions import ContributionDocument
 from dppca.owner.render.faults import alarm_lines
+from dppca.owner.render.review import ContributionPreview, consent_facts
 from dppca.owner.site.agreement import (
     agree,
     require_allowed,
@@ -56,6 +57,7 @@ from dppca.owner.site.agreement import (
     signing_key,
 )
 from dppca.owner.site.config import Site
+from dppca.owner.site.consents import keep_consent, kept_consent
 from dppca.owner.site.kept_studies import acknowledgement_path, save
 from dppca.owner.site.policy import Policy, load_policy
 
@@ -149,6 +151,7 @@ class ContributionRun:
             self._dialogue.tell(line)
         preview = opened.preview(self._site, state, moments, counted)
         asked_now = self._dialogue.require_consent(preview)
+        self._keep_consent(preview)
         if asked_now and opened.review.is_live:  # a release is of one moment, after consent
             moments, counted = self._read(opened, LocalEngine())
         if moments.n_rows != opened.table.n_rows:
@@ -156,6 +159,14 @@ class ContributionRun:
                 f"{opened.data_set.name} has {moments.n_rows} rows now, not {opened.table.n_rows}."
             )
         return moments, counted
+
+    def _keep_consent(self, preview: ContributionPreview) -> None:
+        """Keep what was agreed to; an attempt that goes on after the charge agrees to no more."""
+        found, name = preview.document(with_forecast=False), preview.study.name
+        kept = kept_consent(self._site, name, found.digest)
+        if kept is None or found.next is NextStep.RESERVE:
+            facts, said = consent_facts(found), found.asserted
+            keep_consent(self._site, name, found.digest, facts, asserted=said, now=utc_now())
 
     def _read(self, opened: OpenedContribution, engine: Engine) -> tuple[Moments, CheckReport]:
         """Read rows; raise `PrivacyError` if one person has more than the study's promise is for.

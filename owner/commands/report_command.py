@@ -86,10 +86,11 @@ def command(
             site, study, source, data_set, chosen, relations=relations, progress=show
         )
         face = study_header(study, first=find_continued(site, study))
-        page = quality_page(compared, face=face, pictures=draw())
+        page = quality_page(compared, stated=study.stated, face=face, pictures=draw())
         save(path, page.encode())
         report = QualityReport(
             study=study.name,
+            stated=study.stated,
             data_set=data_set.name,
             synthetic=str(source),
             page=str(path),

@@ -16,6 +16,13 @@ class ReviewedAttribute:
     kind: Annotated[str, "what it is, in words"]
     values: Annotated[tuple[str, ...], "values that count: `LOWER to UPPER`, or all labels"]
     used_for: Annotated[tuple[str, ...], "what it is used for, besides sums and products"]
+    description: Annotated[str | None, "what the operator says that it is"]
+    unit: Annotated[str | None, "what the operator says that its numbers count"]
+
+    @property
+    def words(self) -> str:
+        """The operator's words; empty without any."""
+        return ", in ".join(filter(None, (self.description, self.unit)))
 
 
 def describe_attributes(schema: Schema) -> tuple[ReviewedAttribute, ...]:
@@ -43,6 +50,8 @@ def describe_attributes(schema: Schema) -> tuple[ReviewedAttribute, ...]:
                 kind=kind,
                 values=describe_values(each),
                 used_for=tuple(used[each.name]),
+                description=each.description,
+                unit=each.unit if isinstance(each, Numeric) else None,
             )
         )
     return tuple(described)

@@ -9,6 +9,7 @@ from dppca.common.analysis.loadings import KeptComponent, component_lines
 from dppca.common.analysis.nothing_found import nothing_found
 from dppca.common.kernel.documents.messages import Form, StudyState
 from dppca.common.kernel.documents.names import one_line
+from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.documents.values import DecimalText, DigestText, PathText
 from dppca.common.kernel.privacy.labels import Label
 from dppca.owner.synthesis.visible_relations import VisibleRelations
@@ -19,6 +20,7 @@ class ComponentsDocument:
     """Joint components of a study."""
 
     study: Annotated[str, "name of the study"]
+    stated: Annotated[Stated, "what it is for, in its operator's words"]
     digest: Annotated[DigestText, "digest of the study"]
     state: Annotated[StudyState, "state of the study"]
     count: Annotated[int, "components that were kept"]
@@ -104,7 +106,8 @@ def components_text(document: ComponentsDocument, *, details: bool = False) -> s
             f"({document.disowned}). The guarantee holds; the components may be worth nothing",
         )
     nothing = nothing_found(values, document.noise_edge, document.epsilon)
-    return "\n".join(map(one_line, lines if nothing is None else [nothing, *lines]))
+    first = [] if nothing is None else [nothing]
+    return "\n".join(map(one_line, (*first, *document.stated.lines(), *lines)))
 
 
 def synthesis_text(document: SynthesisDocument) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from dppca.common.analysis.comparison import Variation
+from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.documents.values import PathText
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.synthesis.report.comparison import Quality
@@ -16,6 +17,7 @@ class QualityReport:
     """Comparison that stays at the site."""
 
     study: Annotated[str, "name of the study"]
+    stated: Annotated[Stated, "what it is for, in its operator's words"]
     data_set: Annotated[str, "data set that was compared"]
     synthetic: Annotated[PathText, "file of synthetic rows"]
     page: Annotated[PathText, "the page with the plots"]
@@ -33,6 +35,7 @@ def quality_text(report: QualityReport) -> str:
     found = report.quality
     pairs, distances = found.pair_summary, found.distances
     lines = [
+        *report.stated.lines(),
         f"{found.n_synthetic} synthetic rows against {found.n_real} of data set {report.data_set}",
         "  SITE-ONLY: computed from raw rows without noise; nothing of this may leave the site",
         f"  classifier: pMSE {found.propensity.ratio:.1f} times that of rows of one "

@@ -14,6 +14,7 @@ from dppca.common.analysis.estimators.relations import relations_lines
 from dppca.common.kernel.documents.amounts import Whole, decimal_text, left_text, spent_text
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.names import one_line
+from dppca.common.kernel.documents.stated import WHOSE, Stated, quoted_lines
 from dppca.common.kernel.documents.tables import text_table
 from dppca.common.kernel.documents.values import DigestText, TimeText
 from dppca.common.kernel.errors import DppcaError
@@ -85,6 +86,7 @@ class ReviewDocument(ChargedCost):
     """Content and cost of a contribution before it is made."""
 
     study: Annotated[str, "name of the study"]
+    stated: Annotated[Stated, "what it is for, in its operator's words"]
     digest: Annotated[DigestText, "digest of the study"]
     state: Annotated[StudyState, "state of the study"]
     data_set: Annotated[str, "data set that it would be computed from"]
@@ -191,6 +193,7 @@ class ContributionPreview:
         study, found, noise = self.study, self.review, self.review.calibration
         return ReviewDocument(
             study=study.name,
+            stated=study.stated,
             digest=study.digest,
             state=self.state,
             data_set=found.request.data_set,
@@ -271,6 +274,25 @@ def _question(site: Site, found: Review) -> str:
     return f"{ask} {cost}; {left} are left. It cannot be taken back."
 
 
+def consent_facts(found: ReviewDocument) -> list[tuple[str, str]]:
+    """Return what a consent is kept of: names and words."""
+    budget, whole = found.budget, found.federation
+    masked = "" if found.aggregate is None else f". {_MASKED}"
+    facts = [
+        ("What leaves, once", f"{found.entries:,} noised numbers and no row{masked}"),
+        ("From", f"{found.rows:,} rows of data set {found.data_set}"),
+        ("To", f"the curator at {found.curator}"),
+        ("What comes out", f"{found.components}, for {', '.join(found.owners)}"),
+        ("Costs", f"ε {decimal_text(found.epsilon)}, δ {decimal_text(found.delta)}, once"),
+        ("Of", budget.population + (f" ({budget.who})" if budget.who else "")),
+    ]
+    if budget.remaining_after is not None:
+        left = f"ε {left_text(budget.remaining_after)} of {decimal_text(budget.epsilon)}"
+        facts.append(("Left afterwards", left))
+    together = f"ε {spent_text(whole.epsilon)}, δ {whole.delta}, by {found.mechanism} noise"
+    return [*facts, ("One person, all owners together", f"{together}{_together(found)}")]
+
+
 def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> str:
     """Return what is asked, of which attributes, for whom and at what cost; then the rest."""
     found, owners = document, ", ".join(document.owners)
@@ -287,9 +309,11 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
             "and the costs of both add up for each person"
         )
     masked = [] if found.aggregate is None else [f"  {_MASKED}"]
+    words = {each.name: each.words for each in found.attributes if each.words}
     relation = found.coded_by_rule.relation
     table = f", the table {relation}" if relation else ""
     lines = [
+        *found.stated.lines(),
         f"Study {found.study} ({found.state.value}), requested by the curator at {found.curator}; "
         f"{answer}",
         "",
@@ -302,6 +326,8 @@ def review_text(document: ReviewDocument, *, refusals: Sequence[str] = ()) -> st
         f"From {len(found.attributes)} attributes of data set {found.data_set}{table}:",
         *(f"  {line}" for line in text_table(names, rows, width=None)),
         *(f"  counted as missing: {each}" for each in found.missing_values),
+        *([f"  {WHOSE.lower()}:"] if words else []),
+        *quoted_lines(words),
         *(f"  also counted: the rows in each cell of {each}" for each in found.tables),
         f"The curator adds up what all owners send. The result, {found.components}, "
         f"goes to {owners}.",

@@ -7,6 +7,7 @@ from dppca.common.kernel.attestation.claims import ProvedGuarantee, ProvedMechan
 from dppca.common.kernel.attestation.parties import MetCertificate
 from dppca.common.kernel.attestation.results import Share
 from dppca.common.kernel.attestation.signatures import VouchingAuthority
+from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.documents.values import DecimalText, DigestText, PathText
 from dppca.common.kernel.privacy.collusion import Collusion
 
@@ -45,6 +46,7 @@ class Verification:
     ]
     software: Annotated[str, "version that made the file"]
     study: Annotated[str, "name of the study"]
+    stated: Annotated[Stated, "what it is for, in its operator's words"]
     study_digest: Annotated[DigestText, "digest of the study"]
     schema_digest: Annotated[DigestText, "digest of the schema"]
     continues: Annotated[

@@ -66,16 +66,21 @@ def check_name(text: str) -> str:
     Raise `ValueError` if it has a character that cannot be seen, or a spreadsheet would run it; the
     message gives the character's code.
     """
+    if is_formula(check_visible(text)):
+        raise ValueError(
+            f"{text!r} begins with {text[0]} and has a call in it: a spreadsheet would run it as a "
+            "formula. Begin it with another character"
+        )
+    return text
+
+
+def check_visible(text: str) -> str:
+    """Pass on a text of a new study; `ValueError` names the first character that is invisible."""
     hidden = next((character for character in text if _is_hidden(character)), None)
     if hidden is not None:
         raise ValueError(
             f"{text!r} has the character U+{ord(hidden):04X} "
             f"({unicodedata.category(hidden)}), which is invisible: leave it out"
-        )
-    if is_formula(text):
-        raise ValueError(
-            f"{text!r} begins with {text[0]} and has a call in it: a spreadsheet would run it as a "
-            "formula. Begin it with another character"
         )
     return text
 

@@ -30,6 +30,7 @@ from pydantic import (
 )
 
 from dppca.common.kernel.documents.names import check_name
+from dppca.common.kernel.documents.stated import Description, Unit
 from dppca.common.kernel.documents.yaml_text import WrittenFloat
 
 MAX_LABEL_LENGTH = 256
@@ -163,7 +164,9 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_as_in_a_file)
     HIDDEN: ClassVar[tuple[str, ...]] = ()
     """Fields that a document of this kind lacks, because they follow from its type."""
-    UNSAID: ClassVar[Mapping[str, object]] = MappingProxyType({"missing_values": None})
+    UNSAID: ClassVar[Mapping[str, object]] = MappingProxyType(
+        {"missing_values": None, "description": None}
+    )
     """Later fields, which a document lacks where they have this value."""
 
     @model_serializer(mode="wrap")
@@ -194,6 +197,7 @@ _COUNTING = MappingProxyType(
         "missing": None,
     }
 )
+"""Fields of a number on its cells, which need bounds."""
 
 
 class Numeric(_Strict):
@@ -244,9 +248,15 @@ class Numeric(_Strict):
         true`` or ``products: bins``.
     missing_values
         Codes that mean that a value is missing, in place of the schema's.
+    description
+        What it is, for those who read the study; at most 300 characters.
+    unit
+        What its numbers count, such as ``kg``; at most 32 characters.
     """
 
-    UNSAID: ClassVar[Mapping[str, object]] = MappingProxyType({**_COUNTING, "missing_values": None})
+    UNSAID: ClassVar[Mapping[str, object]] = MappingProxyType(
+        {**_COUNTING, "missing_values": None, "description": None, "unit": None}
+    )
 
     name: Name
     type: Literal["numeric"] = "numeric"
@@ -262,6 +272,8 @@ class Numeric(_Strict):
     products: Literal["bins"] | None = None
     missing: Literal["level"] | None = None
     missing_values: MissingValues | None = None
+    description: Description | None = None
+    unit: Unit | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -373,7 +385,7 @@ class Numeric(_Strict):
 
 LOG_REACH = 1000
 """Factor r of ``score: log``, the logarithm of 1 + r t for a place t between the bounds."""
-_NUMBERS_ONLY = ("centre", "scale", "score", "integer", "spikes", "missing")
+_NUMBERS_ONLY = ("centre", "scale", "score", "integer", "spikes", "missing", "unit")
 
 
 class Date(Numeric):
@@ -391,7 +403,7 @@ class Date(Numeric):
         Public bounds; other days are clipped to them.
     bins
         As for a numeric; edges are dates.
-    histogram, products, missing_values
+    histogram, products, missing_values, description
         As for a numeric.
     """
 
@@ -426,6 +438,8 @@ class Ordinal(Numeric):
         True releases the number of rows with each label.
     missing_values
         As for a numeric; none is one of the levels.
+    description
+        As for a numeric.
     """
 
     HIDDEN: ClassVar[tuple[str, ...]] = (*_NUMBERS_ONLY, "lower", "upper", "bins", "products")
@@ -473,6 +487,8 @@ class Binary(_Strict):
         is no fault.
     missing_values
         As for a numeric; none is one of the labels.
+    description
+        As for a numeric.
     """
 
     name: Name
@@ -480,6 +496,7 @@ class Binary(_Strict):
     values: tuple[Label, Label]
     missing: Label | None = None
     missing_values: MissingValues | None = None
+    description: Description | None = None
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
@@ -518,10 +535,12 @@ class Categorical(_Strict):
         It costs one more coded column. Not with ``missing``.
     missing_values
         As for a numeric; none is one of the labels.
+    description
+        As for a numeric.
     """
 
     UNSAID: ClassVar[Mapping[str, object]] = MappingProxyType(
-        {"missing_values": None, "unknown": None}
+        {"missing_values": None, "description": None, "unknown": None}
     )
 
     name: Name
@@ -530,6 +549,7 @@ class Categorical(_Strict):
     missing: Label | None = None
     unknown: Label | None = None
     missing_values: MissingValues | None = None
+    description: Description | None = None
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:

@@ -31,8 +31,8 @@ class Entry:
     ``lower`` and ``upper`` are bounds as text for a study file, None if the dictionary gives none.
     ``labels`` are those in the data, of a `LABEL` or an `ORDINAL`, empty if none are listed;
     ``unknown`` is an extra label for values that are missing or not listed. ``note`` is the meaning
-    of the column, for the reader of the draft. ``one_hot`` are the columns that stand for the
-    labels, in their order; empty if a column holds the labels. ``missing`` are codes that mean
+    of the column, and ``unit`` what its numbers count. ``one_hot`` are the columns that stand for
+    the labels, in their order; empty if a column holds the labels. ``missing`` are codes that mean
     missing; None for those of the dictionary.
     """
 
@@ -43,6 +43,7 @@ class Entry:
     labels: tuple[str, ...] = ()
     unknown: str | None = None
     note: str = ""
+    unit: str = ""
     one_hot: tuple[str, ...] = ()
     missing: Codes | None = None
 

@@ -10,12 +10,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dppca.common.kernel.documents.names import one_line
+from dppca.common.kernel.documents.stated import MAX_DESCRIPTION
 from dppca.common.kernel.privacy.laws import law_for
-from dppca.curator.planning.dictionaries.dictionary import Codes, Dictionary, Entry, EntryType
+from dppca.curator.planning.dictionaries.dictionary import (
+    Codes,
+    Dictionary,
+    Entry,
+    EntryType,
+    join_notes,
+)
 
 DECIDE = "DECIDE"
 """Word in the comment of every blank place."""
-_WIDTH = 100
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?: [A-Za-z0-9_]+)*")
 _NOT_PLAIN = {"true", "false", "null"}
 
@@ -31,6 +37,10 @@ class Choices:
     rows_per_person: int | None = None
     target: str | None = None
     histograms: bool = False
+    title: str | None = None
+    purpose: str | None = None
+    contact: str | None = None
+    approval: str | None = None
 
 
 def draft_study(dictionary: Dictionary, choices: Choices, *, source: str) -> str:
@@ -42,6 +52,15 @@ def draft_study(dictionary: Dictionary, choices: Choices, *, source: str) -> str
         "# privacy guarantee. `dppca-curator study check` says what is still wrong or missing.",
         "",
         _field("name", choices.name, "a short name: a-z 0-9 . _ -"),
+        *(
+            _field(field, text and json.dumps(text, ensure_ascii=False), meaning)
+            for field, text, meaning in (
+                ("title", choices.title, "a title, for people"),
+                ("purpose", choices.purpose, "why the study is made, in one paragraph"),
+                ("contact", choices.contact, "whom stewards may ask"),
+                ("approval", choices.approval, "who has approved it, and under which number"),
+            )
+        ),
         _field(
             "owners",
             f"[{', '.join(choices.owners)}]" if choices.owners else None,
@@ -110,9 +129,6 @@ def scalar(text: str) -> str:
 
 
 def _attribute(entry: Entry, choices: Choices) -> Iterator[str]:
-    if entry.note:
-        note = one_line(entry.note)
-        yield f"    # {note if len(note) <= _WIDTH else note[: _WIDTH - 1] + '…'}"
     if entry.one_hot:
         pairs = zip(entry.one_hot, entry.labels, strict=True)
         columns = ", ".join(f"{scalar(column)}: {scalar(label)}" for column, label in pairs)
@@ -121,6 +137,13 @@ def _attribute(entry: Entry, choices: Choices) -> Iterator[str]:
     yield f"    - name: {scalar(entry.name)}"
     if entry.missing is not None:
         yield f"      missing_values: {_codes(entry.missing)}"
+    counts = entry.kind in (EntryType.NUMBER, EntryType.INTEGER)
+    if entry.unit and counts:
+        yield f"      unit: {scalar(one_line(entry.unit))}"
+    note = one_line(join_notes(entry.note, "" if counts else entry.unit))
+    if note:
+        text = note if len(note) <= MAX_DESCRIPTION else note[: MAX_DESCRIPTION - 1] + "…"
+        yield f"      description: {scalar(text)}"
     if entry.kind in (EntryType.LABEL, EntryType.ORDINAL):
         yield from (f"      {line}" for line in _labels(entry))
     else:

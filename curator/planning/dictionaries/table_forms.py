@@ -133,6 +133,7 @@ def _read_own(rows: _Rows) -> Iterator[Entry | Omission | OneHotColumn]:
             unknown=unknown,
             note=row.get("description", ""),
             missing=read_codes(row["missing_values"]) if row.get("missing_values") else None,
+            unit=row.get("unit", ""),
         )
 
 

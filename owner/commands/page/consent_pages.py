@@ -111,6 +111,7 @@ class ConsentPages:
             spectrum=spectrum(seen),
             refusals=find_refusals(seen.review, seen.state, seen.data_set, history, seen.counted),
             data_set=key.data_set_name,
+            policy=str(self._pages.site.folder.resolve() / POLICY_FILE),
             digest=key.digest,
             agreed=fingerprint(seen.review, seen.moments),
             wrong=wrong,

@@ -33,6 +33,7 @@ class StewardApp(SitePages):
             Route("/study/{name}", studies.study),
             Route("/study/{name}/review", consent.review),
             Route("/study/{name}/consent", consent.consent, methods=["POST"]),
+            Route("/study/{name}/agreed", studies.agreed),
             Route("/study/{name}/answer", studies.answer, methods=["POST"]),
             Route("/study/{name}/stop", studies.stop, methods=["POST"]),
             Route("/study/{name}/opening", consent.opening),

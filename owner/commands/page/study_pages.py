@@ -22,8 +22,10 @@ from dppca.owner.commands.page.views import find_sent, sum_steps
 from dppca.owner.commands.studies import find_policy, list_studies
 from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.openers import record_for
+from dppca.owner.render.asked import describe_attributes
 from dppca.owner.render.studies import Badge, Group, OwnStudy
 from dppca.owner.site.agreement import knows_all_keys
+from dppca.owner.site.consents import kept_consent
 from dppca.owner.site.kept_results import kept_result
 from dppca.owner.site.kept_studies import components_path, kept_study
 from dppca.owner.site.opener_keys import list_opener_keys
@@ -77,6 +79,7 @@ class StudyPages:
             "job": job,
             "sent": find_sent(history, study.digest, find_policy(self._pages.site)),
             "answer": kept_answer(self._pages.site, name),
+            "agreed": kept_consent(self._pages.site, name, study.digest) is not None,
             "artefacts": self._files.artefacts.list(study.name),
             "opener": opener,
             "key_left": opener is not None
@@ -101,6 +104,19 @@ class StudyPages:
             nothing=nothing,
             components=kept_components(result, study),
             **shown,
+        )
+
+    def agreed(self, request: Request) -> Response:
+        """Show what was agreed to and when, on one sheet."""
+        study = kept_study(self._pages.site, study_name(request))
+        consent = kept_consent(self._pages.site, study.name, study.digest)
+        history = read_history(self._pages.site.ledger)
+        sent = find_sent(history, study.digest, find_policy(self._pages.site))
+        if consent is None or sent is None:
+            return self._pages.to(study.name)
+        attributes, site = describe_attributes(study.table), self._pages.site.name
+        return self._pages.answer(
+            "agreed.html", study=study, site=site, consent=consent, sent=sent, attributes=attributes
         )
 
     def answer(self, request: Request) -> Response:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dppca.common.analysis.comparison import PAIR_CELLS, Variation, worst
 from dppca.common.analysis.loadings import KeptComponent
 from dppca.common.kernel.attestation.results import Result
+from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema import Schema
@@ -82,7 +83,11 @@ def marginal_panels(
 
 
 def quality_page(
-    compared: Compared, *, face: Sequence[tuple[str, str]], pictures: Mapping[str, bytes]
+    compared: Compared,
+    *,
+    stated: Stated,
+    face: Sequence[tuple[str, str]],
+    pictures: Mapping[str, bytes],
 ) -> str:
     """HTML page of a comparison.
 
@@ -94,6 +99,7 @@ def quality_page(
         "report.html",
         who="",
         now=utc_now(),
+        stated=stated,
         face=face,
         pictures=[(text, base64.b64encode(svg).decode()) for text, svg in pictures.items()],
         **compared.values(),

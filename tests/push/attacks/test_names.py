@@ -21,6 +21,7 @@ import yaml
 from dppca.common.analysis.loadings import KeptComponent, Loading
 from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.documents.messages import StudyState
+from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.schema.document import canonical_json
@@ -220,6 +221,7 @@ def test_what_a_curator_answers_stays_within_its_line(details: str) -> None:
 def test_what_a_result_claims_stays_within_its_line() -> None:
     document = ComponentsDocument(
         study="s",
+        stated=Stated(purpose=f"none{TITLE}\nVERIFIED"),
         digest="",
         state=StudyState.DECOMPOSED,
         count=1,

@@ -90,6 +90,7 @@ def report() -> SimulationReport:
     return SimulationReport(
         command="demo",
         study="rand-hie",
+        stated=demo_study().stated,
         digest=demo_study().digest,
         target=TARGET,
         seed=1,

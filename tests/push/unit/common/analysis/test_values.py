@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dppca.common.analysis.comparison import count_cells
 from dppca.common.analysis.values import count_values, value_range
+from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema import MISSING, UNKNOWN, Column, Schema, encode
 from dppca.common.kernel.schema.cells import N_BINS
@@ -174,7 +175,7 @@ def test_a_page_draws_real_values_and_lists_what_was_coded_by_rule(tmp_path: Pat
     ]
     panels = marginal_panels(SCHEMA, real, synthetic, quality)
     compared = Compared(quality, real.faults, panels, "d", "x")
-    page = quality_page(compared, face=[("Study", "s")], pictures={})
+    page = quality_page(compared, stated=Stated(), face=[("Study", "s")], pictures={})
     row = (
         '<td><b>work</b></td><td data-name="what is wrong">unknown</td>'
         '<td class="number" data-name="values">40</td>'

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from dppca.common.kernel.documents.stated import WHOSE
 from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.curator.cli import cli
 from tests.support.commands import answer_of
@@ -48,12 +49,32 @@ def test_a_draft_says_what_is_left_to_decide_and_what_to_do_next(
 def test_a_draft_in_which_all_is_said_is_valid(columns: Path, tmp_path: Path) -> None:
     columns.write_text(COLUMNS.replace("note,label,,,\nunit,label,,,m3\n", ""))
     said = ("--name", "s", "--owner", "a", "--owner", "b", "--epsilon", "1", "--rows-per-person", 2)
+    said += ("--title", "T", "--purpose", "Why:\nso", "--contact", "C", "--approval", "12")
     done = invoke("new", "--columns", columns, "--output", tmp_path / "s.yaml", *said, "--json")
     drafted = json.loads(done.output)
     assert require_documented("dppca-curator", drafted)["to_decide"] == []
     checked = json.loads(invoke("check", tmp_path / "s.yaml", "--json").output)
     assert require_documented("dppca-curator", checked)["coded_columns"] == 2
-    assert "is a valid study: s, 2 owners" in invoke("check", tmp_path / "s.yaml").output
+    stated = {"title": "T", "purpose": "Why: so", "contact": "C", "approval": "12"}
+    assert checked["stated"] == stated
+    text = invoke("check", tmp_path / "s.yaml").output
+    assert text.startswith(WHOSE)
+    assert "is a valid study: s, 2 owners" in text
+    assert "NOT SAID" not in text
+
+
+def test_a_purpose_that_is_missing_is_named_and_a_hidden_one_is_refused(
+    columns: Path, tmp_path: Path
+) -> None:
+    columns.write_text(COLUMNS.replace("note,label,,,\nunit,label,,,m3\n", ""))
+    said = ("--name", "s", "--owner", "a", "--owner", "b", "--epsilon", "1", "--rows-per-person", 2)
+    invoke("new", "--columns", columns, "--output", tmp_path / "s.yaml", *said, "--title", "T")
+    text = invoke("check", tmp_path / "s.yaml").output
+    assert "NOT SAID: purpose, contact, approval." in text
+    hidden = tmp_path / "hidden.yaml"
+    invoke("new", "--columns", columns, "--output", hidden, *said, "--title", "a\u202e")
+    with pytest.raises(StudyError, match=r"line 7, title: .* U\+202E"):
+        invoke("check", hidden)
 
 
 def test_codes_for_missing_and_how_files_are_written_are_said(tmp_path: Path) -> None:

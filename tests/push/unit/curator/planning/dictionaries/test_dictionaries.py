@@ -8,8 +8,10 @@ import pytest
 import yaml
 
 from dppca.common.analysis.study_file import study_from_yaml
+from dppca.common.kernel.documents.stated import MAX_DESCRIPTION
 from dppca.common.kernel.documents.yaml_text import load_yaml
 from dppca.common.kernel.errors import SettingError, StudyError
+from dppca.common.kernel.schema.attributes import Numeric
 from dppca.common.kernel.study import Study
 from dppca.curator.planning.dictionaries.dictionary import FREE_TEXT, IDENTIFIER, read_codes
 from dppca.curator.planning.dictionaries.draft import DECIDE, Choices, draft_study, open_places
@@ -58,7 +60,8 @@ FRICTIONLESS = {
         {"name": "place", "type": "geopoint"},
     ]
 }
-SAID = Choices("trial", ("a", "b"), "1.0", None, 1)
+STATED = dict.fromkeys(("title", "purpose", "contact", "approval"), "a text")
+SAID = Choices("trial", ("a", "b"), "1.0", None, 1, **STATED)
 
 
 def read(folder: Path, content: str | bytes | object, name: str = "columns.csv") -> Any:
@@ -73,6 +76,8 @@ def read(folder: Path, content: str | bytes | object, name: str = "columns.csv")
 def attributes(dictionary: Any, choices: Choices = SAID) -> dict[str, dict[str, Any]]:
     document: Any = load_yaml(draft_study(dictionary, choices, source="x"))
     listed = document["schema"]["attributes"]
+    for each in listed:
+        each.pop("description", None)
     return {each.pop("name"): each for each in listed}
 
 
@@ -126,7 +131,7 @@ def test_a_dictionary_of_our_own_makes_a_whole_study(tmp_path: Path) -> None:
     assert open_places(text) == []
     study: Study = study_from_yaml(text)
     assert attributes(dictionary) == {
-        "age": {"type": "numeric", "lower": 18, "upper": 100, "integer": True},
+        "age": {"type": "numeric", "lower": 18, "upper": 100, "integer": True, "unit": "years"},
         "bmi": {"type": "numeric", "lower": 10.5, "upper": 60},
         "visit": {
             "type": "date",
@@ -142,7 +147,7 @@ def test_a_dictionary_of_our_own_makes_a_whole_study(tmp_path: Path) -> None:
         },
     }
     assert study.owners == ("a", "b")
-    assert "# Mass, by height" in text
+    assert "Mass, by height" in [each.description for each in study.table.attributes]
 
 
 def test_a_spreadsheets_semicolons_and_line_ends_do_not_matter(tmp_path: Path) -> None:
@@ -186,13 +191,46 @@ def test_a_whole_number_of_any_length_is_no_bound(tmp_path: Path) -> None:
 def test_what_is_not_said_is_blank_and_has_no_default(tmp_path: Path) -> None:
     dictionary = read(tmp_path, "name,type\nbmi,number\nsex,label\n")
     text = draft_study(dictionary, Choices(), source="columns.csv")
-    blank = ["name", "owners", "epsilon", "max_rows_per_person", "lower of bmi", "upper of bmi"]
+    stated = ["title", "purpose", "contact", "approval"]
+    blank = ["name", *stated, "owners", "epsilon", "max_rows_per_person"]
+    blank += ["lower of bmi", "upper of bmi"]
     assert open_places(text) == [*blank, "categories of sex"]
-    assert text.count(f"# {DECIDE}") == 7
+    assert text.count(f"# {DECIDE}") == 11
     with pytest.raises(StudyError) as raised:
         study_from_yaml(text)
     for said in ("name: is blank", "owners: is blank", "epsilon", "attribute bmi", "sex"):
         assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "name,type,lower,upper,unit,description\na,number,0,9,l/d,Litres a day\n"
+        "b,date,2020-01-01,2021-01-01,d,Day\n",
+        {
+            "fields": [
+                {"name": "a", "type": "number", "description": "Litres a day", "unit": "l/d"}
+                | {"constraints": {"minimum": 0, "maximum": 9}},
+                {"name": "b", "type": "date", "title": "Day", "description": "d"}
+                | {"constraints": {"minimum": "2020-01-01", "maximum": "2021-01-01"}},
+            ]
+        },
+    ],
+    ids=["own", "json"],
+)
+def test_descriptions_and_units_are_in_the_study_and_a_long_one_is_cut(
+    tmp_path: Path, content: Any
+) -> None:
+    study = study_from_yaml(draft_study(read(tmp_path, content), SAID, source="x"))
+    litres, day = study.table.attributes
+    assert isinstance(litres, Numeric)
+    assert (litres.description, litres.unit) == ("Litres a day", "l/d")
+    assert day.description == "Day. d"
+    head, long = "name,type,lower,upper,labels,description", f"{'word # ' * 99}\u202e"
+    long = read(tmp_path, f"{head}\na,number,0,9,,{long}\nb,label,,,n|y,\n")
+    words = study_from_yaml(draft_study(long, SAID, source="x")).table.attributes[0].description
+    assert words is not None
+    assert (len(words), words[-1]) == (MAX_DESCRIPTION, "…")
 
 
 def test_a_delta_makes_the_noise_gaussian_and_a_target_is_said(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dppca.common.analysis.comparison import count_cells, list_pairs
+from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.schema import Column, encode
@@ -221,6 +222,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     compared = Compared(quality, real.faults, panels, "survey & more", "synthetic-decoded.parquet")
     return quality_page(
         compared,
+        stated=Stated(title="<b>title</b>"),
         face=[("Study", "<b>study</b>"), ("Owners", "owner-1")],
         pictures={"Pairs": pair_plot(quality)},
     )
