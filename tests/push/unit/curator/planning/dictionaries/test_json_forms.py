@@ -47,6 +47,7 @@ def test_missing_values_of_the_schema_are_the_studys(
         "type": "binary",
         "missing_values": {"9": ""},
         "values": ["1", "2"],
+        "description": "1 = m; 9 = ?",
     }
     assert "sex: 9 is listed as a label and as missing; it counts as missing" in dictionary.notes
     study = study_from_yaml(draft_study(dictionary, SAID, source="x"))
