@@ -12,7 +12,6 @@ from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.tables import text_table
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.durable.files import write_new
-from dppca.common.kernel.study import study_from_canonical
 from dppca.common.shell.console import FILE, CommandGroup, emit, prints, terminal_width
 from dppca.curator.commands import study_assembly, study_drafts, study_refinement
 from dppca.curator.commands.options import as_operator, connection, credentials_in, study_argument
@@ -287,6 +286,8 @@ def list_text(studies: Sequence[ListedStudy], *, width: int | None) -> str:
 
 
 def _describe(details: StudyDetails, *, width: int | None) -> str:
+    from dppca.common.kernel.study import study_from_canonical
+
     summary = details.summary
     lines = [
         *study_from_canonical(details.document).stated.lines(),
