@@ -21,12 +21,14 @@ def _statistical(program: str) -> FileKind:
     )
 
 
+_PORTABLE = "save it in SPSS or PSPP as .sav, which is read"
 _SHEET = "save the sheet as CSV in UTF-8; `check` then says how to enter the way it is written"
 _R = "in R, read it and write it by arrow::write_parquet or write.csv with fileEncoding UTF-8"
 _TABLE = "export a table with a column for each attribute as Parquet, or as CSV in UTF-8"
 _UNPACK = "unpack it; of compressed files .csv.gz is read"
 _KINDS = (
-    (".sav .zsav .por .sps", _statistical("SPSS")),
+    (".por", FileKind("a file of SPSS", _PORTABLE)),
+    (".sav .zsav .sps", _statistical("SPSS")),
     (".dta .dct", _statistical("Stata")),
     (".sas7bdat .sas7bcat .xpt .xport .v8xpt", _statistical("SAS")),
     (".jmp .mtw .gdt .wf1", _statistical("a statistical program")),

@@ -156,6 +156,9 @@ class FaultCounts:
                     form_of(a),
                     self._found[a.name],
                     **self._remarks[a.name].report(),
+                    value_labels={}
+                    if table is None
+                    else _value_labels(a, table.source.value_labels),
                 )
                 for a in self._schema.attributes
                 if table is None or a.name not in table.absent
@@ -259,6 +262,14 @@ def _labelled(schema: Schema, target: str) -> Binary | Categorical:
     if attribute is None or isinstance(attribute, Numeric):
         raise SettingError(f"{target} is not a binary or categorical attribute of the study")
     return attribute
+
+
+def _value_labels(
+    attribute: Attribute, found: Mapping[str, Mapping[str, str]]
+) -> Mapping[str, str]:
+    """Labels of the schema that a file gives to its codes, which are what is read."""
+    labels, codes = list_labels(attribute) or (), found.get(attribute.name.strip(), {})
+    return {label: code for label, code in codes.items() if label in labels and code not in labels}
 
 
 def _allows_missing(attribute: Attribute) -> bool:

@@ -118,6 +118,13 @@ class AttributeReport:
         "times of the day that all its times have, if they look like midnights of another zone, "
         "of which each would be counted as the day before",
     ] = ()
+    declared_missing: Annotated[
+        int, "missing values that the file declares so, such as 97 to 99 of SPSS or `.a` of Stata"
+    ] = 0
+    value_labels: Annotated[
+        Mapping[str, str],
+        "labels that the schema lists, and the codes that the file has in their place",
+    ] = field(default_factory=dict)
 
     def count(self, kind: FaultKind) -> int:
         """Values of one kind."""

@@ -41,6 +41,12 @@ def _open_arrow(stored: StoredFile) -> Rows:
     return open_arrow(stored)
 
 
+def _open_statistical(stored: StoredFile) -> Rows:
+    from dppca.owner.records.statistical import open_statistical
+
+    return open_statistical(stored)
+
+
 FORMATS: Final[Mapping[str, Reader]] = {
     **dict.fromkeys(TEXT_SUFFIXES, open_csv),
     ".parquet": _open_parquet,
@@ -48,6 +54,11 @@ FORMATS: Final[Mapping[str, Reader]] = {
     ".arrow": _open_arrow,
     ".feather": _open_arrow,
     ".ipc": _open_arrow,
+    ".sav": _open_statistical,
+    ".zsav": _open_statistical,
+    ".dta": _open_statistical,
+    ".sas7bdat": _open_statistical,
+    ".xpt": _open_statistical,
 }
 """Reader of a file by its suffix."""
 _AT_ONCE: Final = 8  # an object store answers slowly, and each file is asked for several times
@@ -84,6 +95,7 @@ class File(Source):
             is_named_by_a_line=rows.is_named_by_a_line,
             groups=rows.groups,
             unknown=rows.unknown,
+            value_labels=rows.value_labels,
             in_folders=frozenset(dict(stored.cells)),
             stored=stored,
             reader=reader,
@@ -237,8 +249,18 @@ def join_files(title: str, files: Sequence[File]) -> Source:
         n_rows=n_rows,
         malformed=malformed,
         unknown=frozenset().union(*(file.unknown for file in files)),
+        value_labels=_all_labels(files),
         files=tuple(files),
     )
+
+
+def _all_labels(files: Sequence[File]) -> Mapping[str, Mapping[str, str]]:
+    """Labels of codes of all files, by column."""
+    labels: dict[str, dict[str, str]] = {}
+    for file in files:
+        for name, found in file.value_labels.items():
+            labels.setdefault(name, {}).update(found)
+    return labels
 
 
 def open_piece(piece: Piece, title: str) -> File:

@@ -75,6 +75,7 @@ class OneHotSource(Source):
             malformed=inner.malformed,
             is_named_by_a_line=inner.is_named_by_a_line,
             unknown=inner.unknown,
+            value_labels=inner.value_labels,
             in_folders=inner.in_folders,
             inner=inner,
             one_hot=one_hot,

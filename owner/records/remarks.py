@@ -36,9 +36,9 @@ class Remarks:
     """Remarks on one attribute, of all batches that were merged.
 
     ``words`` counts cells that are a word for missing, ``coded`` cells that are a code of the study
-    for it, ``listed`` cells whose label is such a word,
-    ``zones`` are those of times, ``times`` the seconds of the day that its times have; None if
-    there are more than a few.
+    for it, ``listed`` cells whose label is such a word, ``declared`` cells that a file declares
+    missing (nulls of its list of values), ``zones`` are those of times, ``times`` the seconds of
+    the day that its times have; None if there are more than a few.
     """
 
     def __init__(self, attribute: Attribute) -> None:
@@ -48,6 +48,7 @@ class Remarks:
         self.words: Counter[str] = Counter()
         self.coded: Counter[str] = Counter()
         self.listed: Counter[str] = Counter()
+        self.declared = 0
         self.zones: set[str] = set()
         self.times: set[int] | None = set()
 
@@ -60,6 +61,7 @@ class Remarks:
 
     def _add(self, cells: pa.Array, column: Column, missing: Rows | None) -> None:
         if missing is not None and missing.any():
+            self.declared += _count_declared(cells)
             rows = pa.array(np.flatnonzero(missing))
             coded = bool(codes_of(self._attribute))
             self._count_words((_unfolded if coded else plain_cells)(cells).take(rows))
@@ -74,6 +76,7 @@ class Remarks:
         for name in ("words", "coded", "listed"):
             counts: Counter[str] = getattr(self, name)
             counts.update({str(word): int(count) for word, count in document[name].items()})
+        self.declared += int(document["declared"])
         self.zones |= {str(zone) for zone in document["zones"]}
         times = document["times"]
         self._add_seconds(None if times is None else {int(each) for each in times})
@@ -82,7 +85,8 @@ class Remarks:
         """Plain values, for `merge`."""
         times = None if self.times is None else sorted(self.times)
         words = {"words": self.words, "coded": self.coded, "listed": self.listed}
-        return {**words, "zones": sorted(self.zones), "times": times}
+        more = {"declared": self.declared, "zones": sorted(self.zones), "times": times}
+        return {**words, **more}
 
     def report(self) -> dict[str, Any]:
         """Fields of an attribute's report."""
@@ -93,6 +97,7 @@ class Remarks:
             "listed_words": dict(self.listed),
             "zones": tuple(sorted(self.zones)),
             "midnights": self._midnights(),
+            "declared_missing": self.declared,
         }
 
     def _midnights(self) -> tuple[str, ...]:
@@ -134,6 +139,12 @@ class Remarks:
     def _add_seconds(self, seconds: set[int] | None) -> None:
         both = None if self.times is None or seconds is None else self.times | seconds
         self.times = None if both is None or len(both) > _MOST_TIMES else both
+
+
+def _count_declared(cells: pa.Array) -> int:
+    if not pa.types.is_dictionary(cells.type) or not cells.dictionary.null_count:
+        return 0
+    return int(pc.sum(cells.dictionary.is_null().take(cells.indices)).as_py() or 0)
 
 
 def _may_have_times(cells: pa.Array) -> bool:

@@ -69,6 +69,8 @@ class Rows(ABC):
         Groups that can be read alone; none if all of it is read.
     unknown
         Columns of types that pyarrow does not know; they cannot be read.
+    value_labels
+        Labels that the file gives to codes, and their codes, by column; the cells are codes.
     """
 
     names: tuple[str, ...]
@@ -77,6 +79,7 @@ class Rows(ABC):
     is_named_by_a_line: bool = False
     groups: tuple[RowGroup, ...] = ()
     unknown: frozenset[str] = frozenset()
+    value_labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @abstractmethod
     def read(self, wanted: Wanted) -> Iterator[list[Any]]:

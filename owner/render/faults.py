@@ -108,6 +108,17 @@ def _remark_lines(name: str, attribute: AttributeReport) -> list[str]:
             f"{name}: {count} have its label {word}, which is also the missing value of "
             f"{MISSING_WORDS[word]}: if some of them are missing, export these as empty cells"
         )
+    if attribute.declared_missing:
+        lines.append(
+            f"{name}: {attribute.declared_missing} of the missing are values that the file "
+            "declares missing"
+        )
+    if attribute.value_labels:
+        pairs = ", ".join(f"{code} ({label})" for label, code in attribute.value_labels.items())
+        lines.append(
+            f"{name}: the study lists value labels of the file, of which codes are read: ask for "
+            f"a study that lists {pairs}, or export the labels to CSV"
+        )
     if attribute.zones:
         lines.append(
             f"{name}: its times have a zone ({', '.join(attribute.zones)}); each counts as its day "

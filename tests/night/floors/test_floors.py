@@ -23,7 +23,7 @@ from tests.support.requirements import miss
 from tools.install import PROJECTS, run_pip
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-EXTRAS = ("demo", "postgres", "sqlite", "delta", "iceberg", "dask", "page")
+EXTRAS = ("demo", "postgres", "sqlite", "delta", "iceberg", "stat", "dask", "page")
 PYTHON = "3.11"
 """The lowest one, for which every floor has a wheel."""
 

@@ -51,6 +51,8 @@ UNREMARKED: dict[str, Any] = {
     "listed_words": {},
     "zones": [],
     "midnights": [],
+    "declared_missing": 0,
+    "value_labels": {},
 }
 
 

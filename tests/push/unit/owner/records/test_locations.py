@@ -103,10 +103,10 @@ def test_a_file_that_may_not_be_found_is_said_before_anything_is_read(tmp_path: 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("rows.sav", "it is a file of SPSS, under any name: export it there as CSV in UTF-8"),
-        ("ROWS.DTA", "it is a file of Stata"),
+        ("rows.sps", "it is a file of SPSS, under any name: export it there as CSV in UTF-8"),
+        ("ROWS.DCT", "it is a file of Stata"),
         ("rows.v8xpt", "it is a file of SAS"),
-        ("rows.por", "it is a file of SPSS"),
+        ("rows.por", "it is a file of SPSS, under any name: save it in SPSS or PSPP as .sav"),
         ("rows.ods", "it is a spreadsheet, under any name: save the sheet as CSV in UTF-8"),
         ("rows.RData", "it is a file of R, under any name"),
         ("rows.ndjson", "it is JSON, under any name"),

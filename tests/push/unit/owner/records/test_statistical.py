@@ -1,0 +1,265 @@
+"""Files of SPSS, Stata and SAS that pyreadstat writes: what is read, and what is refused."""
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyreadstat
+import pytest
+
+from dppca.common.kernel.errors import DataError
+from dppca.common.kernel.schema import Schema
+from dppca.common.kernel.schema.columns import cell_texts
+from dppca.owner.records import statistical
+from dppca.owner.records.check import check_table
+from dppca.owner.records.file_locations import local_files
+from dppca.owner.records.sources import Wanted
+from dppca.owner.records.statistical_worker import DamagedError, describe
+from dppca.owner.records.table import open_table
+from dppca.owner.render.faults import check_text
+
+Write = Callable[[pd.DataFrame, Path], None]
+WRITERS: dict[str, Write] = {
+    "sav": pyreadstat.write_sav,
+    "zsav": lambda frame, path: pyreadstat.write_sav(frame, path, compress=True),
+    "dta": pyreadstat.write_dta,
+    "xpt": lambda frame, path: pyreadstat.write_xport(frame, path, file_format_version=8),
+}
+
+
+XPT_NUMBERS = [0.0, None, -2.5, 1e9, 0.1]
+
+
+def read(path: Path, *names: str, batch_rows: int = 1000) -> list[pa.Array]:
+    """Columns of a file, all of them unless some are named."""
+    source = local_files(path).open()
+    batches = list(source.read(Wanted(names or source.names, batch_rows)))
+    return [pa.chunked_array(list(each)).combine_chunks() for each in zip(*batches, strict=True)]
+
+
+def plain(cells: pa.Array) -> list[Any]:
+    return [cell.as_py() for cell in cells]
+
+
+@pytest.fixture
+def survey(tmp_path: Path) -> Path:
+    """Ages with 97 and more declared missing, as are a text and .a in a column of tags."""
+    path = tmp_path / "rows.sav"
+    frame = pd.DataFrame(
+        {"age": [20.0, 97.0, None, 99.5], "sex": [1.0, 2.0, 1.0, 9.0], "ward": ["N", "x", "", "ü"]}
+    )
+    pyreadstat.write_sav(
+        frame,
+        path,
+        missing_ranges={"age": [{"lo": 97, "hi": 1e300}], "ward": ["x"]},
+        variable_value_labels={"sex": {1: "male", 2: "female"}},
+    )
+    return path
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_each_kind_gives_numbers_texts_and_missing_values_in_batches(
+    kind: str, tmp_path: Path
+) -> None:
+    path = tmp_path / f"rows.{kind}"
+    numbers = [0.0, None, -2.5, 1e9, 0.1]
+    WRITERS[kind](pd.DataFrame({"x": numbers, "s": ["a", "", "Zürich", "b", "01"]}), path)
+    x, s = read(path, batch_rows=2)
+    assert x.to_pylist() == (numbers if kind != "xpt" else XPT_NUMBERS)
+    assert cell_texts(s) == ["a", "", "Zürich", "b", "01"]
+    only = read(path, "s", "s")
+    assert [cell_texts(each) for each in only] == [cell_texts(s)] * 2
+
+
+def test_declared_missing_values_are_missing_and_counted_apart(survey: Path) -> None:
+    age, ward = read(survey, "age", "ward")
+    assert plain(age) == [20.0, None, None, None]
+    assert plain(ward) == [b"N", None, b"", "ü".encode()]
+    kept = pyreadstat.read_sav(survey, output_format="dict")[0]
+    assert kept["age"] == plain(age), "pyreadstat itself takes the same values for missing"
+    assert [None if each is None else each.encode() for each in kept["ward"]] == plain(ward)
+
+    schema = Schema.model_validate(
+        {
+            "attributes": [
+                {"name": "age", "type": "numeric", "lower": 0, "upper": 110},
+                {"name": "sex", "type": "categorical", "categories": ["male", "female", "9"]},
+                {"name": "ward", "type": "categorical", "categories": ["N", "ü"], "unknown": "?"},
+            ]
+        }
+    )
+    report = check_table(open_table(survey, schema), schema)
+    assert {name: each.declared_missing for name, each in report.attributes.items()} == {
+        "age": 2,
+        "sex": 0,
+        "ward": 1,
+    }
+    assert report.attributes["sex"].value_labels == {"male": "1", "female": "2"}
+    said = check_text(report)
+    assert "age: 2 of the missing are values that the file declares missing" in said
+    assert "of which codes are read: ask for a study that lists 1 (male), 2 (female)" in said
+
+
+def test_tags_of_stata_are_missing_and_float_is_its_shortest_decimal(tmp_path: Path) -> None:
+    path = tmp_path / "rows.dta"
+    frame = pd.DataFrame({"tag": [1.0, "a", "z", None], "i": pd.array([1, 2, 3, 4], "Int8")})
+    pyreadstat.write_dta(frame, path, missing_user_values={"tag": ["a", "z"]})
+    tag, i = read(path)
+    assert plain(tag) == [1.0, None, None, None]
+    assert tag.dictionary.is_null().take(tag.indices).to_pylist() == [False, True, True, None]
+    assert i.to_pylist() == [1, 2, 3, 4]
+
+    floats = pd.Series([5.7, 0.1, None], dtype="float32")
+    frame = pd.DataFrame({"f": floats, "s": ["a", "b", ""]})
+    frame.to_stata(path, write_index=False, version=118)
+    (f,) = read(path, "f")
+    assert f.type == pa.float32()
+    schema = Schema.model_validate(
+        {
+            "attributes": [
+                {"name": "f", "type": "numeric", "lower": 0, "upper": 9},
+                {"name": "s", "type": "binary", "values": ["a", "b"]},
+            ]
+        }
+    )
+    ((column, _),) = open_table(path, schema).batches()
+    assert column[:2].tolist() == [5.7, 0.1]
+
+
+def test_a_file_without_a_number_of_cases_is_counted(survey: Path) -> None:
+    stored = bytearray(survey.read_bytes())
+    stored[80:84] = struct.pack("<i", -1)
+    survey.write_bytes(stored)
+    assert local_files(survey).open().n_rows == 4
+    assert plain(read(survey, "sex")[0]) == [1, 2, 1, 9]
+
+
+def test_an_old_file_of_stata_with_letters_of_another_code_page_has_unknown_labels(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "rows.dta"
+    frame = pd.DataFrame({"s": ["a", "Zürich", "b"]})
+    frame.to_stata(path, write_index=False, version=114)  # which names no encoding
+    assert read(path)[0].to_pylist() == [b"a", "Zürich".encode("latin-1"), b"b"]
+
+
+def test_a_byte_that_is_no_text_is_one_cell_and_no_end_of_reading(tmp_path: Path) -> None:
+    path = tmp_path / "rows.sav"
+    pyreadstat.write_sav(pd.DataFrame({"s": ["aaaa", "bbbb", "cccc"]}), path, row_compress=False)
+    path.write_bytes(path.read_bytes().replace(b"bbbb", b"b\xff\xfeb"))
+    texts = cell_texts(read(path)[0])
+    assert texts[::2] == ["aaaa", "cccc"]
+    assert "\ufffd" in texts[1]
+
+
+def damage(path: Path, how: str) -> None:
+    stored = path.read_bytes()
+    match how:
+        case "cut":
+            stored = stored[: len(stored) - 41]
+        case "header alone":
+            stored = stored[:90]
+        case "a row fewer" | "a row more":
+            step = -1 if how == "a row fewer" else 1
+            place = stored.find(b"<N>") + 3
+            if path.suffix == ".dta":
+                (n_rows,) = struct.unpack_from("<Q", stored, place)
+                changed = struct.pack("<Q", n_rows + step)
+            else:
+                place = 80
+                (n_rows,) = struct.unpack_from("<i", stored, place)
+                changed = struct.pack("<i", n_rows + step)
+            stored = stored[:place] + changed + stored[place + len(changed) :]
+    path.write_bytes(stored)
+
+
+def refuse(kind: str, path: Path) -> None:
+    """The worker's own refusal; that any becomes a `DataError` is tested with the process."""
+    with (
+        path.open("rb") as file,
+        pytest.raises((DamagedError, pyreadstat.ReadstatError, pyreadstat.PyreadstatError)),
+    ):
+        describe("sav" if kind == "zsav" else kind, file)
+
+
+@pytest.mark.parametrize("how", ["cut", "header alone"])
+@pytest.mark.parametrize("kind", WRITERS)
+def test_damaged_files_are_refused_when_they_are_opened(
+    kind: str, how: str, tmp_path: Path
+) -> None:
+    path = tmp_path / f"rows.{kind}"
+    frame = pd.DataFrame({"x": [float(i) for i in range(9)], "s": list("abcdefghi")})
+    WRITERS[kind](frame, path)
+    damage(path, how)
+    refuse(kind, path)
+
+
+@pytest.mark.parametrize("how", ["a row fewer", "a row more"])
+@pytest.mark.parametrize("kind", ["sav", "zsav", "dta"])
+def test_a_header_that_says_another_number_of_rows_is_damage(
+    kind: str, how: str, tmp_path: Path
+) -> None:
+    path = tmp_path / f"rows.{kind}"
+    WRITERS[kind](pd.DataFrame({"x": [float(i) for i in range(9)]}), path)
+    damage(path, how)
+    refuse(kind, path)
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_file_of_another_kind_or_none_is_refused_before_a_reader_starts(
+    kind: str, tmp_path: Path
+) -> None:
+    path = tmp_path / f"rows.{kind}"
+    for content, said in ((b"", "is empty"), (b"a,b\n1,2\n", "is not a file of")):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=said):
+            local_files(path).open()
+
+
+def test_an_encrypted_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "rows.sav"
+    path.write_bytes(b"\x1c\0\0\0\0\0\0\0ENCRYPTEDSAV\x15\0\0\0" + bytes(100))
+    with pytest.raises(DataError, match="is encrypted: open it in SPSS and save it without"):
+        local_files(path).open()
+
+
+@pytest.mark.parametrize(
+    "worker",
+    ["import os; os.abort()", "import time; time.sleep(99)", "print('no document')"],
+    ids=["ends", "hangs", "says something else"],
+)
+def test_a_reader_that_ends_or_hangs_is_a_damaged_file(
+    worker: str, survey: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = survey.with_name("worker.py")
+    program.write_text(worker, encoding="utf-8")
+    monkeypatch.setattr(statistical, "_WORKER", program)
+    monkeypatch.setattr(statistical, "_PATIENCE_S", 2.0)
+    with pytest.raises(DataError, match="damaged"):
+        local_files(survey).open()
+
+
+def test_a_reader_that_ends_among_the_rows_is_a_damaged_file(
+    survey: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = local_files(survey).open()
+    program = survey.with_name("worker.py")
+    program.write_text("import os; os.abort()", encoding="utf-8")
+    monkeypatch.setattr(statistical, "_WORKER", program)
+    with pytest.raises(DataError, match="damaged"):
+        list(source.read(Wanted(("age",), 10)))
+
+
+def test_without_the_package_a_message_says_what_to_install(
+    survey: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(name: str) -> None:
+        assert name == "pyreadstat"
+
+    monkeypatch.setattr(statistical, "find_spec", absent)
+    monkeypatch.setitem(__import__("sys").modules, "pyreadstat", None)
+    with pytest.raises(Exception, match=r"rows\.sav needs pyreadstat: pip install pyreadstat"):
+        local_files(survey).open()
