@@ -34,7 +34,7 @@ _PATIENCE_S: Final = 600.0  # for a description, or for one batch
 _HEAD_BYTES: Final = 64
 _ENCRYPTED: Final = b"ENCRYPTEDSAV"
 _SAS_MAGIC: Final = bytes(12) + b"\xc2\xea\x81\x60\xb3\x14\x11\xcf\xbd\x92\x08\0\x09\xc7\x31\x8c"
-_MAGIC: Final[Mapping[str, tuple[bytes, ...]]] = {
+MAGIC: Final[Mapping[str, tuple[bytes, ...]]] = {
     "sav": (b"$FL2", b"$FL3"),
     "dta": (b"<stata_dta>", *(bytes([release]) for release in range(102, 116))),
     "sas7bdat": (_SAS_MAGIC,),
@@ -151,7 +151,7 @@ def _require_kind(stored: StoredFile, kind: str) -> None:
             f"{stored.title} is encrypted: open it in SPSS and save it without a password, where "
             "only you may read it"
         )
-    if not first.startswith(_MAGIC[kind]):
+    if not first.startswith(MAGIC[kind]):
         raise DataError(
             f"{stored.title} is not a file of .{kind}, or is cut off: name it by its format or "
             "export it"

@@ -10,9 +10,12 @@ from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
+import pyreadstat
 from google.protobuf.message import DecodeError, Message
 
 from dppca.common.kernel.attestation.components import check_components
@@ -31,6 +34,9 @@ from dppca.curator.certificates.pki import init_authority, issue, sign_request
 from dppca.curator.certificates.revocation import revoke
 from dppca.curator.study.aggregate import aggregate
 from dppca.curator.study.synthetic_rows import check_rows, join_rows
+from dppca.owner.records.file_locations import local_files
+from dppca.owner.records.sources import Wanted
+from dppca.owner.records.statistical import MAGIC, SUFFIXES
 from dppca.owner.site.enrolment import enrol
 from tests.fuzz.stage import Stage
 from tests.support.census import arrow, coded_rows, decoded_rows, header_of, make_release
@@ -152,6 +158,19 @@ def rows(data: bytes) -> None:
     assert pa.ipc.open_stream(stream).read_all().num_rows == n_rows
 
 
+def statistical(data: bytes) -> None:
+    """A file of SPSS, Stata or SAS: read to its last row, or refused."""
+    if not data:
+        return
+    path = _folder() / f"rows{SUFFIXES[data[0] % len(SUFFIXES)]}"
+    path.write_bytes(data[1:])
+    with suppress(DppcaError):
+        source = local_files(path).open()
+        assert source.n_rows >= 0
+        n_read = sum(len(arrays[0]) for arrays in source.read(Wanted(source.names[:9], 99)))
+        source.require_rows(n_read)
+
+
 def moments(data: bytes) -> None:
     """A contribution of any integers: pooling and decomposing come to an end."""
     size = STUDY.table.layout.n_entries
@@ -224,6 +243,28 @@ def _seeds_of_rows() -> list[bytes]:
     ]
 
 
+def _seeds_of_statistical() -> list[bytes]:
+    frame = pd.DataFrame(
+        {"age": [20.0, 97.0, None], "sex": [1.0, 2.0, 1.0], "ward": ["N", "", "S"]}
+    )
+    found = []
+    for number, suffix in enumerate(SUFFIXES):
+        path = _folder() / f"seed{suffix}"
+        match suffix:
+            case ".dta":
+                pyreadstat.write_dta(frame, path, variable_value_labels={"sex": {1: "m", 2: "f"}})
+            case ".xpt":
+                pyreadstat.write_xport(frame, path)
+            case ".sav" | ".zsav":
+                ranges: Any = {"age": [{"lo": 97, "hi": 99}]}
+                packed = suffix == ".zsav"
+                pyreadstat.write_sav(frame, path, missing_ranges=ranges, compress=packed)
+            case _:  # nothing that is free writes one here: its first bytes
+                path.write_bytes(MAGIC["sas7bdat"][0] + bytes(1000))
+        found.append(bytes([number]) + path.read_bytes())
+    return found
+
+
 def _seeds_of_moments() -> list[bytes]:
     size = STUDY.table.layout.n_entries
     extremes = (np.iinfo(np.int64).min, np.iinfo(np.int64).max, -1, 0)
@@ -263,6 +304,7 @@ TARGETS: dict[str, tuple[Target, Callable[[], list[bytes]], int]] = {
     "studies": (studies, lambda: [STUDY.canonical_bytes()], 2),
     "results": (results, lambda: [result_to_bytes(_result())], 2),
     "envelopes": (envelopes, _seeds_of_envelopes, 1),
+    "statistical": (statistical, _seeds_of_statistical, 1),
     "moments": (moments, _seeds_of_moments, 1),
     "requests": (requests, _seeds_of_requests, 1),
     "certificates": (certificates, _seeds_of_certificates, 1),
