@@ -55,6 +55,12 @@ def _fuzzer() -> str | None:
     return None
 
 
+def _statistics() -> str | None:
+    named = {"pspp": "pspp", "Rscript": "r-cran-haven"}
+    lacking = [package for program, package in named.items() if not shutil.which(program)]
+    return f"needs PSPP and R: apt-get install {' '.join(lacking)}" if lacking else None
+
+
 @dataclass(frozen=True, slots=True)
 class Suite:
     """One part of the night tier.
@@ -94,6 +100,9 @@ SUITES: Mapping[str, Suite] = {
         "hostile bytes, guided by coverage",
         command=("-m", "tests.fuzz", "--minutes", os.environ.get("MINUTES", "5")),
         missing=_fuzzer,
+    ),
+    "exports": Suite(
+        "the same integers from every export of PSPP, haven and pyreadstat", missing=_statistics
     ),
     "floors": Suite(
         "the lowest versions that are declared, installed: the demo, the verifier",
@@ -180,6 +189,7 @@ TOUCHES: Mapping[str, str] = {
     "owner/ledger/*": "laws fuzz faults",
     "owner/models/*": "audits",
     "owner/records/*": "laws spark fuzz",
+    "owner/records/statistical*": "exports",
     "owner/release/*": "laws audits faults",
     "owner/selftest/*": "audits",
     "owner/synthesis/*": "accuracy pictures",
