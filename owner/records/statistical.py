@@ -106,7 +106,7 @@ def open_statistical(stored: StoredFile) -> StatisticalRows:
     fields, encoding = tuple(found["names"]), found["encoding"]
 
     def text(field: str) -> str:
-        return field.encode("latin-1").decode(encoding or "utf-8", "replace")
+        return field.encode("latin-1", "replace").decode(encoding or "utf-8", "replace")
 
     return StatisticalRows(
         file=stored,

@@ -113,6 +113,7 @@ def test_rows_of_a_simulation_are_kept_in_the_usual_form(tmp_path: Path) -> None
             "is separated by semicolons, and it is read as separated by commas",
         ),
         ("rows.parquet", b"PAR1 not parquet", "is damaged or not what its name says"),
+        ("rows.sav", b"$FL2" + bytes(200), "is damaged or not what its name says"),
         ("rows.csv", None, "does not exist: correct its path"),
     ],
 )
