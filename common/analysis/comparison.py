@@ -60,7 +60,8 @@ def assign_cells(
     """Return the cell of each value, shape (n, A), and the number of cells of each attribute.
 
     ``columns`` are uncoded and ``rows`` are the same rows as `encode` codes them, shape (n, p), in
-    units of ``2**-g``. A numeric's range is cut into ``numeric_cells >= 1`` equal parts.
+    units of ``2**-g``. A numeric's range is cut into ``numeric_cells >= 1`` equal parts; with
+    ``missing: indicator`` the missing values are one part more.
     """
     n_rows, layout = len(rows), schema.layout
     cells = np.empty((n_rows, len(layout.groups)), np.int64)
@@ -69,13 +70,15 @@ def assign_cells(
     for index, (start, stop) in enumerate(layout.groups):
         kind, attribute = layout.kinds[start], schema.attributes[index]
         if isinstance(attribute, Numeric):
-            coded = rows[:, start]
+            coded = rows[:, stop - 1]
             if kind is ColumnKind.INDICATOR:  # by bins, of which there may be any number
                 values = np.asarray(columns[index], np.float64)
                 coded = encode_values(attribute, values, 2 * half)
             scaled = (coded.astype(np.int64) + half) * numeric_cells // (2 * half)
             cells[:, index] = np.clip(scaled, 0, numeric_cells - 1)
-            sizes.append(numeric_cells)
+            if kind is ColumnKind.MISSING:
+                cells[rows[:, start] > 0, index] = numeric_cells
+            sizes.append(numeric_cells + (kind is ColumnKind.MISSING))
         elif kind is ColumnKind.INDICATOR:
             cells[:, index] = rows[:, start:stop].argmax(axis=1)
             sizes.append(stop - start)

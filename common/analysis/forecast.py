@@ -74,13 +74,15 @@ def assumed_mean_square(layout: Layout, total: float) -> float:
 def largest_total_variance(layout: Layout) -> float:
     """Largest sum of variances of any table whose mean is in the middle of every bound.
 
-    It is 1/4 for a numeric or binary column, ``1 - 1/K`` for a categorical of K labels, 1 for
-    unit-ball rows; squared coded units.
+    It is 1/4 for a numeric or binary, ``1 - 1/K`` for a categorical of K labels, 1 for unit-ball
+    rows; squared coded units.
     """
     if layout.unit_ball:
         return 1.0
-    sizes = [stop - start for start, stop in layout.groups]
-    return sum(0.25 if size == 1 else 1 - 1 / size for size in sizes)
+    return sum(
+        1 - 1 / (stop - start) if kind is ColumnKind.INDICATOR else 0.25
+        for kind, (start, stop) in zip(layout.attribute_kinds, layout.groups, strict=True)
+    )
 
 
 def choose_draws(n_columns: int) -> int:
@@ -192,13 +194,8 @@ class ForecastSimulation:
 
 def _mean_of_squares(layout: Layout, *, numeric: float) -> float:
     """Mean square of a box row, summed over attributes, given the mean square of a numeric."""
-    total = 0.0
-    for start, stop in layout.groups:
-        if stop - start > 1:
-            total += 1.0
-        else:
-            total += numeric if layout.kinds[start] is ColumnKind.NUMERIC else 0.25
-    return total
+    squares = {ColumnKind.INDICATOR: 1.0, ColumnKind.NUMERIC: numeric}
+    return sum(squares.get(kind, 0.25) for kind in layout.attribute_kinds)
 
 
 def _rotate(matrix: NDArray[np.float64], basis: NDArray[np.float64]) -> NDArray[np.float64]:

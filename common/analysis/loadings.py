@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.kernel.documents.names import one_line
-from dppca.common.kernel.schema import Binary, Categorical, Schema
+from dppca.common.kernel.schema import Binary, Categorical, Numeric, Schema
 
 MOST_LOADINGS = 8
 """Loadings of a component in a document; the result file also has the smaller ones."""
@@ -31,7 +31,7 @@ _MOST_PRINTED = 10
 class Loading:
     """One entry of a component."""
 
-    attribute: Annotated[str, "name of the attribute"]
+    attribute: Annotated[str, "name of the attribute; `NAME is missing` for its indicator"]
     label: Annotated[str | None, "label towards which a positive one points; null for a numeric"]
     loading: Annotated[float, "entry of the component, in [-1, 1]"]
 
@@ -88,6 +88,8 @@ def column_labels(schema: Schema) -> tuple[tuple[str, str | None], ...]:
         elif attribute.name in binned and cells is not None:
             columns += [(attribute.name, label) for label in cells.names]
         else:
+            if isinstance(attribute, Numeric) and attribute.missing == "indicator":
+                columns.append((f"{attribute.name} is missing", None))
             label = attribute.labels[1] if isinstance(attribute, Binary) else None
             columns.append((attribute.name, label))
     return tuple(columns)

@@ -51,7 +51,7 @@ def forecast_tables(layout: Layout, noise: float) -> float | None:
     histograms = dict(layout.histograms)
     classes: Counter[tuple[float, float, bool]] = Counter()
     for index, (start, stop) in enumerate(layout.groups):
-        felt = _felt(layout.kinds[start], stop - start)
+        felt = _felt(layout.attribute_kinds[index], stop - start)
         own = felt / sums
         if index in histograms:
             cells = histograms[index]

@@ -71,6 +71,7 @@ schema:
       bins: 22                        # cells of equal width; or edges: [18, 25, 45, 65, 80]
       histogram: true                 # release the rows in each cell, to keep the shape
       # products: bins                # in place of histogram, for trees or networks
+      # missing: indicator            # if values may be missing: null in synthetic rows, too
 
     # An amount of several orders of magnitude, often 0.
     - name: savings

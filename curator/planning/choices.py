@@ -174,12 +174,17 @@ def _changed(table: Schema, **changes: Any) -> Schema | None:
             attribute["histogram"] = histogram
             if not histogram:
                 attribute.pop("spikes", None)
-                attribute.pop("missing", None)
+                if attribute.get("missing") == "level":
+                    del attribute["missing"]
         if binned is not None and attribute["name"] in binned:
             attribute.pop("histogram", None)
             attribute["products"] = "bins"
+            if "missing" in attribute:
+                attribute["missing"] = "level"
         elif binned is not None and attribute.pop("products", None):
             attribute["histogram"] = True
+            if "missing" in attribute:
+                attribute["missing"] = "indicator"
     try:
         return schema_from_document(document)
     except SettingError:

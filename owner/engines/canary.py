@@ -27,8 +27,9 @@ _BOX: Final = """{
          "labels": ["no", "?"]}, {}, {"by": "p", "labels": ["1"]}, {}, {}, {}], "target": "b"}
     ],
     "attributes": [
-        {"name": "x", "type": "numeric", "lower": -1, "upper": 3, "histogram": true},
-        {"name": "y", "type": "numeric", "lower": 0, "upper": 1e6},
+        {"name": "x", "type": "numeric", "lower": -1, "upper": 3, "histogram": true,
+         "missing": "indicator"},
+        {"name": "y", "type": "numeric", "lower": 0, "upper": 1e6, "missing": "indicator"},
         {"name": "z", "type": "numeric", "lower": 0, "upper": 9, "score": "log", "integer": true,
          "spikes": [0, 7], "missing": "level", "histogram": true},
         {"name": "w", "type": "numeric", "lower": -2, "upper": 2, "bins": [-0.5, 0.1],
@@ -77,6 +78,7 @@ def canary_batches(schema: Schema) -> Iterator[CellBatch]:
     days = ["2020-01-31", " 2021-12-31T23:59:59Z", "2019-01-01", "x", None, "2020-07-01", "1"]
     counted = np.arange(1200)
     numbers = pa.array(counted * 7919 % 601 / 100 - 3)
+    gaps = pa.array(counted * 7919 % 601 / 100 - 3, mask=counted % 9 == 0)
     whole = pa.array(counted % 11, mask=counted % 13 == 0)
     odd = pa.array([np.inf, -np.inf, np.nan])
     decimals = pa.array(["0.1", "12345.678901", None]).cast(pa.decimal128(20, 6))
@@ -94,7 +96,8 @@ def canary_batches(schema: Schema) -> Iterator[CellBatch]:
             ),
             (
                 1200,
-                {"x": numbers, "y": pa.array(counted * 142.4), "z": whole, "w": numbers}
+                {"x": gaps, "y": pa.array(counted * 142.4, mask=counted % 5 == 0)}
+                | {"z": whole, "w": numbers}
                 | {name: cells.dictionary_encode() for name, cells in known.items()}
                 | {"d": pa.array(counted + 18_050, pa.int32()).cast(pa.date32())},
             ),

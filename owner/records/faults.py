@@ -235,7 +235,8 @@ def coded_as(attribute: Attribute) -> str:
     """Description of the value that replaces an unknown one."""
     if isinstance(attribute, Numeric):
         if attribute.missing is not None:
-            return "missing, a level of its own"
+            what = "a level" if attribute.missing == "level" else "with a column"
+            return f"missing, {what} of its own"
         what = "labels" if isinstance(attribute, Ordinal) else "bounds"
         return f"{attribute.format_value(attribute.middle)}, the middle of the {what}"
     label = attribute.labels[attribute.missing_code]

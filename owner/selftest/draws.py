@@ -222,7 +222,7 @@ def find_neighbours(study: Study, calibration: Calibration) -> tuple[Moments, Mo
     They differ in as many rows as one person may have, three at most.
     """
     grid = [
-        [0.0, 0.25, 0.5, 0.75, 1.0]
+        [0.0, 0.25, 0.5, 0.75, 1.0, *([] if a.missing is None else [np.nan])]
         if a.type == "numeric"
         else list(range(len(list_labels(a) or ())))
         for a in study.table.attributes

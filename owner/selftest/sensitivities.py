@@ -46,6 +46,13 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "attributes": [{**_AGE, "histogram": True, "bins": 4}, _SEX],
         "histogram_weight": 2.0,
     },
+    "missing numbers": {
+        "attributes": [
+            {**_AGE, "missing": "indicator", "histogram": True, "bins": 4},
+            {**_AGE, "name": "height", "missing": "indicator"},
+            _SEX,
+        ],
+    },
     "bins": {"attributes": [{**_AGE, "products": "bins", "bins": 3}, _SEX, _WORK]},
     "targets": {"attributes": _BOX, "targets": ["sex"], "target_weight": 3},
     "tables": {"attributes": [_SEX, _ILL], "tables": [{"table": ["sex", "ill"]}]},

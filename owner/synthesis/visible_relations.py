@@ -81,10 +81,10 @@ def judge_result(result: Result, study: Study) -> VisibleRelations | None:
             tail_probability=partial(calibration.law.tail_probability, n=n_noises),
         )
     spreads = [
-        float(np.sqrt(12 * targets.variance[start]))
-        if layout.kinds[start] is ColumnKind.NUMERIC
+        float(np.sqrt(12 * targets.variance[stop - 1]))
+        if layout.kinds[stop - 1] is ColumnKind.NUMERIC
         else None
-        for start, _ in layout.groups
+        for _, stop in layout.groups
     ]
     pairs = len(layout.groups) * (len(layout.groups) - 1) // 2
     above = int(visibility.above.sum()) // 2

@@ -97,7 +97,7 @@ def judge_relations(
     )
     excess = max(each.noise / each.limit for each in products)
     assumption = None
-    if ColumnKind.NUMERIC in (layout.kinds[start] for start, _ in layout.groups):
+    if ColumnKind.NUMERIC in layout.kinds:
         assumption = _assumption(excess)
     if excess <= 1:
         return Relations(products, (), None, None, None, assumption)
@@ -145,7 +145,7 @@ def least_epsilon(
 def _limits(layout: Layout) -> tuple[float | None, float | None]:
     """Return the limits (1) for products with targets, and for the others."""
     classes = Counter(
-        (_even_variance(layout.kinds[start], stop - start), index in layout.targets)
+        (_even_variance(layout.attribute_kinds[index], stop - start), index in layout.targets)
         for index, (start, stop) in enumerate(layout.groups)
     )
     reaches: dict[bool, Counter[float]] = {True: Counter(), False: Counter()}

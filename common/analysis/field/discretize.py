@@ -5,7 +5,9 @@ Both steps are post-processing of a release.
 1. *Thresholds.* Numerics are shifted so that they have the released mean after clipping to their
    bounds, and are clipped. Binaries are cut at the threshold that keeps the released mean;
    categoricals are ``argmax_k (x_k - tau_k)`` with tau such that the released marginal is met
-   (`dppca.common.analysis.field.marginals`).
+   (`dppca.common.analysis.field.marginals`). The column that says that a number is missing is cut
+   in the same way; where it is, the number is 0, and elsewhere its mean and mean square are the
+   released ones over the share of the rows that have one.
 2. *Pair tables.* If the released covariance shows a relation with a categorical that the rows of
    step 1 have lost, beyond the noise (`dppca.common.analysis.field.dependences`), all labels
    are redrawn from the field of largest entropy with that relation and the relations that step 1
@@ -35,6 +37,7 @@ from dppca.common.kernel.schema.layout import ColumnKind, Layout
 
 MOST_COLUMNS = 2048
 _HALVINGS = 80
+_LEAST_VARIANCE = _LEAST_SHARE = 1e-9
 
 DecodedColumn = NDArray[np.float64] | NDArray[np.int32]
 """One attribute: a numeric in coded units, or codes of labels."""
@@ -68,13 +71,14 @@ def discretize(
     -------
     list
         One array of shape (n,) per attribute, in the layout's order: float64 in [-1/2, 1/2] for a
-        numeric (in the unit ball: rows of norm at most 1), int32 codes otherwise.
+        numeric (in the unit ball: rows of norm at most 1), NaN where an indicator says that it is
+        missing, int32 codes otherwise.
     """
     if layout.unit_ball or mean is None:
         norm = np.sqrt(np.square(coded).sum(axis=1))
         return list((coded / np.maximum(norm, 1.0)[:, None]).T.copy())
     means = _clip_means(layout, mean)
-    rows = _threshold(coded, layout, means)
+    rows = _threshold(coded, layout, means, second.diagonal())
     if ColumnKind.INDICATOR in layout.kinds and layout.n_columns <= MOST_COLUMNS:
         rows = _restore_dependences(rows, layout, mean, second, means, entry_noise, rng)
     return _columns(rows, layout)
@@ -101,7 +105,10 @@ def _clip_means(layout: Layout, mean: NDArray[np.float64]) -> NDArray[np.float64
 
 
 def _threshold(
-    coded: NDArray[np.float64], layout: Layout, means: NDArray[np.float64]
+    coded: NDArray[np.float64],
+    layout: Layout,
+    means: NDArray[np.float64],
+    squares: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Valid rows in coded units, shape (n, p), by thresholds alone."""
     n = len(coded)
@@ -110,6 +117,15 @@ def _threshold(
         kind = layout.kinds[start]
         if kind is ColumnKind.NUMERIC:
             rows[:, start] = _clip_about(coded[:, start], means[start])
+        elif kind is ColumnKind.MISSING:
+            absent = round(min(max(2 * means[start], 0.0), 1.0) * n)
+            missing = split_by_score(coded[:, start], absent) > 0
+            rows[missing, start] = 0.5
+            rows[~missing, start + 1] = _of_present(
+                coded[~missing, start + 1],
+                means[start + 1] / max(1 - missing.mean(), _LEAST_SHARE),
+                squares[start + 1] / max(1 - missing.mean(), _LEAST_SHARE),
+            )
         elif kind is ColumnKind.BINARY:
             second = round(binary_share(means[start]) * n)
             rows[:, start] = split_by_score(coded[:, start], second) - 0.5
@@ -117,6 +133,15 @@ def _threshold(
             codes = assign(coded[:, start:stop], apportion(means[start:stop], n))
             rows[np.arange(n), start + codes] = 1.0
     return rows
+
+
+def _of_present(values: NDArray[np.float64], mean: float, square: float) -> NDArray[np.float64]:
+    """Stretch and shift values to a mean and a mean square, as far as [-1/2, 1/2] allows."""
+    if not len(values):
+        return values
+    mean = min(max(mean, -0.5), 0.5)
+    wider = np.sqrt(max(square - mean**2, 0.0) / max(values.var(), _LEAST_VARIANCE))
+    return _clip_about(wider * (values - values.mean()), mean)
 
 
 def _clip_about(values: NDArray[np.float64], mean: float) -> NDArray[np.float64]:
@@ -147,7 +172,8 @@ def _restore_dependences(
     )
     if lost.n_pairs == 0:
         return rows
-    mu = np.where([k is ColumnKind.NUMERIC for k in layout.kinds], rows.mean(axis=0), means)
+    kept = [k in (ColumnKind.NUMERIC, ColumnKind.MISSING) for k in layout.kinds]
+    mu = np.where(kept, rows.mean(axis=0), means)
     target = covariance + lost.residual
     redrawn = redraw(rows, layout, mu=mu, target=target, rng=rng)
     before = np.linalg.norm(lost.residual)
@@ -168,6 +194,8 @@ def _columns(rows: NDArray[np.float64], layout: Layout) -> list[DecodedColumn]:
         kind = layout.kinds[start]
         if kind is ColumnKind.NUMERIC:
             columns.append(rows[:, start].copy())
+        elif kind is ColumnKind.MISSING:
+            columns.append(np.where(rows[:, start] > 0, np.nan, rows[:, start + 1]))
         elif kind is ColumnKind.BINARY:
             columns.append((rows[:, start] > 0).astype(np.int32))
         else:

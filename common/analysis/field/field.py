@@ -168,11 +168,11 @@ def _start(targets: FieldTargets, scales: NDArray[np.float64]) -> Field:
         columns = slice(first, first + values.shape[1])
         centred = values - targets.mean[columns]
         covariance[columns, columns] = (centred.T * q) @ centred
-        if values.shape[1] == 1 and len(values) > 2:  # one column, neither binary nor indicators
-            numerics.append((index, first))
-        else:
-            ridge[columns] += 0.1 + _RARE / targets.variance[columns]
-        first = columns.stop
+        if targets.numeric[columns.stop - 1] and len(values) > 2:
+            numerics.append((index, columns.stop - 1))
+            columns = slice(first, columns.stop - 1)
+        ridge[columns] += 0.1 + _RARE / targets.variance[columns]
+        first += values.shape[1]
     # The precision matrix of the nearest correlation matrix, with a ridge so that it exists.
     deviation = np.sqrt(targets.variance)
     eigenvalues, vectors = np.linalg.eigh(covariance / np.outer(deviation, deviation))
@@ -180,7 +180,7 @@ def _start(targets: FieldTargets, scales: NDArray[np.float64]) -> Field:
     inverse = np.linalg.inv(correlation + np.diag(ridge))
     # A coupling also acts on the farthest cell; far outside the normal range it is no guide.
     for index, column in numerics:
-        farthest = np.abs(targets.values[index][:, 0] - targets.mean[column]).max()
+        farthest = np.abs(targets.values[index][:, -1] - targets.mean[column]).max()
         normal = min(1.0, _NORMAL_REACH * deviation[column] / farthest)
         inverse[column] *= normal
         inverse[:, column] *= normal
@@ -190,7 +190,7 @@ def _start(targets: FieldTargets, scales: NDArray[np.float64]) -> Field:
     biases = [np.log(q) for q in targets.marginals]
     # P's diagonal beyond 1 narrows a numeric; the 1 is in its marginal's logarithm.
     for index, column in numerics:
-        centred = targets.values[index][:, 0] - targets.mean[column]
+        centred = targets.values[index][:, -1] - targets.mean[column]
         own = max(inverse[column, column] - 1, 0.0) / targets.variance[column]
         biases[index] = biases[index] - own * centred**2 / 2
     return Field(couplings, tuple(biases))
@@ -373,9 +373,14 @@ class _Variable:
     mean: Rows
 
     @property
+    def _indicators(self) -> bool:
+        """Return True if one of several columns is 1, and the others are 0."""
+        return len(self.mean) > 1 and bool((self.values.max(axis=1) == 1).all())
+
+    @property
     def _all_held(self) -> bool:
         """Return True if each indicator has a value; a numeric's bin may hold none."""
-        return len(self.values) == len(self.mean)
+        return self._indicators and len(self.values) == len(self.mean)
 
     def odds(self, scores: Rows) -> Rows:
         """Log-odds of the values up to a constant, shape (K, n), from scores of the columns."""
@@ -385,14 +390,15 @@ class _Variable:
 
     def write(self, centred: Rows, codes: Codes) -> None:
         """Write the columns of the codes, minus their means, into the centred matrix."""
-        if len(self.mean) > 1:
+        if self._indicators:
             rows = centred[self.columns]
             if not self._all_held:
                 codes = self.values.argmax(axis=1)[codes]
             np.equal(codes, np.arange(len(rows))[:, None], out=rows, casting="unsafe")
             rows -= self.mean
         else:
-            centred[self.columns.start] = (self.values[:, 0] - self.mean[0, 0])[codes]
+            for place, column in enumerate(range(self.columns.start, self.columns.stop)):
+                centred[column] = (self.values[:, place] - self.mean[place, 0])[codes]
 
 
 def _choose(odds: Rows, rng: np.random.Generator) -> Codes:

@@ -14,7 +14,8 @@ the next, and after each sweep ::
     h_i      -= rate (mean_i of the rows - mu_i) / (v_i + d)
 
 with v_i the variance of column i (so that rare and common categories learn at one pace) and d a
-damping. Columns are centred at mu. Numerics are not redrawn: the labels depend on them.
+damping. Columns are centred at mu. Numerics are not redrawn, nor whether they are missing: the
+labels depend on them.
 
 Rows are float32: with another number of threads a product, and with it a label, can round
 differently. To have the same rows again, limit BLAS to one thread, which is also faster. The last
@@ -85,7 +86,11 @@ def redraw(
     paces = np.outer(pace, pace) / _RATE
     for start, stop in layout.groups:
         paces[start:stop, start:stop] = 0
-    labelled = [g for g in layout.groups if layout.kinds[g[0]] is not ColumnKind.NUMERIC]
+    labelled = [
+        group
+        for group, kind in zip(layout.groups, layout.attribute_kinds, strict=True)
+        if kind is not ColumnKind.NUMERIC
+    ]
     for _ in range(_FITTING_SWEEPS):
         covariance = (first.T @ first).astype(np.float64) / fitted
         theta += paces * (aim - covariance)
@@ -141,12 +146,12 @@ def _variances(
 ) -> NDArray[np.float64]:
     variances = np.empty(len(mu))
     for column, kind in enumerate(layout.kinds):
-        if kind is ColumnKind.NUMERIC:
-            variances[column] = rows[:, column].var()
+        if kind is ColumnKind.INDICATOR:
+            variances[column] = mu[column] * (1 - mu[column])
         elif kind is ColumnKind.BINARY:
             variances[column] = 0.25 - mu[column] ** 2
         else:
-            variances[column] = mu[column] * (1 - mu[column])
+            variances[column] = rows[:, column].var()
     return np.maximum(variances, 0.0)
 
 

@@ -59,7 +59,8 @@ class FieldTargets:
     ----------
     values
         For each attribute, shape (K, width): the coded columns of each of its K values. A numeric's
-        are those of its cells: `CellValues.coordinates`, or indicators with ``products: bins``.
+        are those of its cells: `CellValues.coordinates`, after 1/2 or 0 for ``missing: indicator``,
+        or indicators with ``products: bins``.
     numerics
         For each attribute, the values of its cells; None for labels.
     marginals
@@ -80,6 +81,8 @@ class FieldTargets:
         Variance of the noise on each released product, shape (p, p).
     mean_variance
         Variance of the noise on each pooled mean, shape (p,).
+    numeric
+        True for a column that is a number, and not whether a row has a label, shape (p,).
     """
 
     values: tuple[Vector, ...]
@@ -93,6 +96,7 @@ class FieldTargets:
     between: NDArray[np.bool_]
     entry_variance: Vector
     mean_variance: Vector
+    numeric: NDArray[np.bool_]
 
 
 def field_targets(
@@ -129,15 +133,17 @@ def field_targets(
             )
             means.append(q @ each)
         else:
+            own = stop - 1  # after the column for missing values, if there is one
+            columns = [*range(start, stop)]
             q, real_mean = _numeric_marginal(
                 numeric,
-                np.array([pooled[start], second[start, start]]),
-                np.array([variance_of_mean[start], entry_variance[start, start]]),
+                np.array([*pooled[columns], second[own, own]]),
+                np.array([*variance_of_mean[columns], entry_variance[own, own]]),
                 shares=histogram,
                 noise=noise / float(layout.histogram_weight) if histogram is not None else 0.0,
             )
-            each = numeric.coordinates[:, None]
-            means.append(np.array([real_mean]))
+            each = _numeric_values(numeric, width=stop - start)
+            means.append(np.array([*(q @ each[:, :-1]), real_mean]))
         values.append(each)
         marginals.append(q)
     mu = np.concatenate([q @ each for q, each in zip(marginals, values, strict=True)])
@@ -172,6 +178,7 @@ def field_targets(
         between=between,
         entry_variance=entry_variance,
         mean_variance=variance_of_mean,
+        numeric=np.array([kind is ColumnKind.NUMERIC for kind in layout.kinds]),
     )
 
 
@@ -180,16 +187,18 @@ def _numeric_marginal(
 ) -> tuple[Vector, float]:
     """Shares of the cells, and the mean of the rows' own values.
 
-    ``moments`` are the released mean and mean square and ``variance`` their noise's variances,
-    shape (2,); ``shares`` are released ones and ``noise`` is their standard deviation.
+    ``moments`` are the released means of its columns and its mean square and ``variance`` their
+    noise's variances, shape (2,) or (3,); ``shares`` are released ones and ``noise`` is their
+    standard deviation.
     """
     centres = numeric.coordinates
-    functionals = np.stack([centres, numeric.squares])
+    columns = _numeric_values(numeric, width=len(moments) - 1)
+    functionals = np.vstack([columns.T, numeric.squares])
     if shares is None:
         q = smooth_marginal(moments, np.sqrt(variance), functionals, widths=numeric.widths)
         return q, float(q @ centres)
     within = np.clip(shares, 0, 1) ** 2 * (numeric.squares - centres**2)
-    inside = np.array([within.sum(), 4 * centres**2 @ within])
+    inside = np.array([*[0.0] * (len(moments) - 2), within.sum(), 4 * centres**2 @ within])
     q = smooth_marginal(
         np.concatenate([moments, shares]),
         np.concatenate([np.sqrt(variance + inside), np.full(len(shares), noise)]),
@@ -197,8 +206,8 @@ def _numeric_marginal(
         widths=numeric.widths,
     )
     mean = float(q @ centres)
-    trust = inside[0] / (inside[0] + variance[0])
-    return q, mean + trust * (float(moments[0]) - mean)
+    trust = inside[-2] / (inside[-2] + variance[-2])
+    return q, mean + trust * (float(moments[-2]) - mean)
 
 
 def _marginal_of_labels(means: Vector, noise: Vector) -> NDArray[np.float64]:
@@ -261,6 +270,16 @@ def _without_means(layout: Layout, products: Vector) -> Vector:
     return products
 
 
+def _numeric_values(numeric: CellValues, *, width: int) -> Vector:
+    """Coded columns of a numeric's cells, shape (K, width); with an indicator, width is 2."""
+    own = numeric.coordinates[:, None]
+    if width == 1:
+        return own
+    missing = np.zeros_like(own)
+    missing[-1] = 0.5
+    return np.hstack([missing, own])
+
+
 def _labels(width: int) -> Vector:
     """Coded columns of each label, shape (labels, width)."""
     return np.array([[-0.5], [0.5]]) if width == 1 else np.eye(width)
@@ -282,14 +301,9 @@ def coupling_scales(
     for index, (start, stop) in enumerate(groups):
         member[start:stop, index] = 1
     pairs = np.triu_indices(len(groups), 1)
-    numeric = np.array(
-        [
-            each is not None and stop - start == 1
-            for each, (start, stop) in zip(targets.numerics, groups, strict=True)
-        ]
-    )
-    of_column = member.astype(bool) @ numeric
-    per_unit = np.where(of_column, 0.5 / np.sqrt(targets.variance), 1.0)
+    label = np.concatenate([np.ptp(each, axis=0) for each in targets.values])
+    label[targets.numeric] = 2 * np.sqrt(targets.variance[targets.numeric])
+    per_unit = 1 / label
     unit = np.outer(per_unit, per_unit)
     reach = np.outer(targets.variance, targets.variance) * unit
     squares = targets.products**2
@@ -312,6 +326,7 @@ def coupling_scales(
         return float((top + np.log(np.exp(joint - top).sum(axis=0))).sum())
 
     joint = np.empty_like(likelihood)
+    numeric = targets.numeric[[stop - 1 for _, stop in groups]]
     n_numerics = numeric[pairs[0]].astype(int) + numeric[pairs[1]]
     for kind in np.unique(n_numerics):
         alike = likelihood[:, n_numerics == kind]

@@ -44,7 +44,7 @@ from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.receipts import SOFTWARE
 from dppca.common.kernel.privacy.release import calibrate
-from dppca.common.kernel.schema import Column, Partition, Schema
+from dppca.common.kernel.schema import Column, Numeric, Partition, Schema
 from dppca.common.kernel.schema.arrow import decoded_array, decoded_fields
 from dppca.common.kernel.schema.decoding import decode_columns
 from dppca.common.kernel.study import Study
@@ -292,10 +292,12 @@ def _counted_tables(published: Published, noise: float) -> list[tuple[Partition,
 
 
 def _missing_shares(result: Result, study: Study) -> list[float | None]:
-    """Share in the cell of missing values, for numerics that have one in a released histogram."""
+    """Share in the cell of missing values, for numerics about which the release has no more."""
     return [
-        None if cells is None or shares is None or not cells.missing else float(shares[-1])
-        for cells, shares in zip(study.table.cells, result.histograms(study), strict=True)
+        float(shares[-1])
+        if shares is not None and isinstance(attribute, Numeric) and attribute.missing == "level"
+        else None
+        for attribute, shares in zip(study.table.attributes, result.histograms(study), strict=True)
     ]
 
 

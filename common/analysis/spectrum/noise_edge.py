@@ -163,10 +163,12 @@ class _Simulation:
         noise = packed[: layout.n_sums].astype(np.float32)
         noise *= 2**layout.resolution_bits / layout.scaled_weight
         second = spread_products(layout, packed, np.zeros((layout.n_columns,) * 2, np.float32))
-        if layout.with_sums:  # an indicator is its own square
+        if layout.with_sums:  # the squares that follow from the sums
             for column, kind in enumerate(layout.kinds):
                 if kind is ColumnKind.INDICATOR:
                     second[column, column] = noise[column]
+                elif kind is ColumnKind.MISSING:
+                    second[column, column] = noise[column] / 2
         if squares is not None:
             second -= squares.astype(np.float32)
         mean = self._mean

@@ -4,10 +4,10 @@ The result equals `compute_moments` on a coded matrix, but memory is bounded: ea
 coded into a buffer that stays in the cache and is multiplied from there. Two methods give the same
 integers:
 
-* ``DENSE``: numerics, a column of -1 and 1 per binary and an indicator per category form one block
-  of small integers; `GramSum` adds its sums and products;
-* ``COUNTS``: only numerics are multiplied; `ContingencyCounts` counts labels, and cells of numerics
-  with ``products: bins``, as codes.
+* ``DENSE``: numerics, a column of -1 and 1 per binary and an indicator per category and of missing
+  numbers form one block of small integers; `GramSum` adds its sums and products;
+* ``COUNTS``: only numerics are multiplied; `ContingencyCounts` counts labels, cells of numerics
+  with ``products: bins`` and missing numbers as codes.
 
 `choose_method` takes the faster one from the schema alone: the dense product costs p^2 per row,
 counting costs a few nanoseconds per pair of groups of attributes.
@@ -123,7 +123,7 @@ class MomentSums:
         products = np.zeros(layout.n_products, dtype=np.int64)
         numeric = np.flatnonzero([kind is ColumnKind.NUMERIC for kind in layout.kinds])
         labelled = [
-            np.arange(start, stop)
+            np.arange(start, stop - (layout.kinds[start] is ColumnKind.MISSING))
             for start, stop in layout.groups
             if layout.kinds[start] is not ColumnKind.NUMERIC
         ]
@@ -133,12 +133,13 @@ class MomentSums:
         for k, columns in enumerate(labelled):
             kind = layout.kinds[columns[0]]
             sums[columns] = _expand_labels(counts.counts(k), kind, half)
-            by_number = _expand_labels(counts.sums(k), kind, half)
-            products[layout.product_places(columns[:, None], numeric)] = by_number
-            for other, others in enumerate(labelled[:k]):
+            others = np.asarray(layout.attribute_of)[numeric] != layout.attribute_of[columns[0]]
+            by_number = _expand_labels(counts.sums(k), kind, half)[:, others]
+            products[layout.product_places(columns[:, None], numeric[others])] = by_number
+            for other, before in enumerate(labelled[:k]):
                 by_both = _expand_labels(counts.pair(k, other), kind, half)
-                by_both = _expand_labels(by_both.T, layout.kinds[others[0]], half).T
-                products[layout.product_places(columns[:, None], others)] = by_both
+                by_both = _expand_labels(by_both.T, layout.kinds[before[0]], half).T
+                products[layout.product_places(columns[:, None], before)] = by_both
         return sums, products
 
 
@@ -173,7 +174,7 @@ def choose_method(schema: Schema) -> ProductMethod:
     sizes = _label_counts(schema)
     if not sizes:
         return ProductMethod.DENSE
-    p, q = schema.layout.n_columns, len(schema.attributes) - len(sizes)
+    p, q = schema.layout.n_columns, schema.layout.attribute_kinds.count(ColumnKind.NUMERIC)
     groups = n_groups(sizes)
     dense = _DENSE_PER_PRODUCT_NS * p**2 + _DENSE_PER_COLUMN_NS * p
     histograms = _COUNT_PER_PAIR_NS * max(1, groups * (groups - 1) / 2)
@@ -189,7 +190,7 @@ def choose_method(schema: Schema) -> ProductMethod:
 
 
 def _label_counts(schema: Schema) -> list[int]:
-    """Number of labels, or cells, of each attribute that is no number in products."""
+    """Number of codes of each attribute that has any: labels, cells, or known and missing."""
     layout = schema.layout
     return [
         2 if layout.kinds[start] is ColumnKind.BINARY else stop - start
@@ -202,4 +203,6 @@ def _expand_labels(by_label: NDArray[np.int64], kind: ColumnKind, half: int) -> 
     """Sums over an attribute's columns, computed from sums by its labels along the first axis."""
     if kind is ColumnKind.INDICATOR:
         return by_label * (2 * half)
+    if kind is ColumnKind.MISSING:
+        return by_label[1:2] * half
     return (by_label[1:2] - by_label[0:1]) * half

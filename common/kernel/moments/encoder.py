@@ -1,8 +1,8 @@
 """Blocks of rows as small integers, ready to be multiplied.
 
-A row of a dense block has the numerics in units of ``2^-g``, a -1 or 1 per binary in units of a
-half, and an indicator per category or bin in units of one. Small integers keep products exact in
-float32 (`dppca.common.kernel.moments.gram`).
+A row of a dense block has the numerics in units of ``2^-g``, a -1 or 1 per binary and an indicator
+of a missing number in units of a half, and an indicator per category or bin in units of one. Small
+integers keep products exact in float32 (`dppca.common.kernel.moments.gram`).
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ _LEAST_WORK_ROWS = 256  # for columns in separate arrays
 class BatchEncoder:
     """Encoder of blocks into one buffer, which the next block overwrites; for one thread.
 
-    ``dense`` gives labelled attributes, and numerics with ``products: bins``, columns in the block.
+    ``dense`` gives all columns but the numerics' own a place in the block.
     ``n_numerics`` is q, the first of the ``width`` columns of a block. ``place`` and ``unit``, of
     dense blocks only, give for each column of a coded row, shape (p,), its column in a block and
     the factor of that column's values.
@@ -51,8 +51,10 @@ class BatchEncoder:
         self._dense = dense
         kinds = schema.layout.attribute_kinds
         self._numeric = [i for i, kind in enumerate(kinds) if kind is ColumnKind.NUMERIC]
-        self._labelled = [
-            (i, kind) for i, kind in enumerate(kinds) if kind is not ColumnKind.NUMERIC
+        self._labelled = [  # what has codes: labels, cells, and whether a number is missing
+            (i, kind)
+            for i, (start, _) in enumerate(schema.layout.groups)
+            if (kind := schema.layout.kinds[start]) is not ColumnKind.NUMERIC
         ]
         self.n_numerics = len(self._numeric)
         self._grid: Grid | None = None
@@ -91,7 +93,7 @@ class BatchEncoder:
 
         Return the rows, shape (n_rows, width), contiguous in ``order`` and valid until the next
         call; and for each attribute that is no number its codes, shape (n_rows,): indices of labels
-        or cells.
+        or cells, or 1 for a missing number of an attribute with an indicator.
         """
         n_rows, q = count_rows(batch), self.n_numerics
         if self._rows.size < n_rows * self.width:
@@ -107,7 +109,12 @@ class BatchEncoder:
             if attribute.integer:
                 values = count_whole(values, *attribute.bounds)
             rows[:, number] = encode_log(values, changes)
-        codes = [label_codes(self._schema, i, take_column(batch, i)) for i, _ in self._labelled]
+        codes = [
+            (~np.isfinite(np.asarray(take_column(batch, i), np.float64))).astype(np.int32)
+            if kind is ColumnKind.MISSING
+            else label_codes(self._schema, i, take_column(batch, i))
+            for i, kind in self._labelled
+        ]
         if self._dense:
             for (_, kind), place, code in zip(self._labelled, self._places, codes, strict=True):
                 _write(kind, code, rows[:, place])
@@ -117,9 +124,10 @@ class BatchEncoder:
         first = self.n_numerics
         groups = self._schema.layout.groups
         for number, index in enumerate(self._numeric):
-            self.place[groups[index][0]] = number
+            self.place[groups[index][1] - 1] = number
         for index, kind in self._labelled:
             start, stop = groups[index]
+            stop -= kind is ColumnKind.MISSING  # the number's own column has a place
             self.place[start:stop] = np.arange(first, first + stop - start)
             self.unit[start:stop] = one if kind is ColumnKind.INDICATOR else one // 2
             self._places.append(slice(first, first + stop - start))
@@ -198,6 +206,8 @@ def _write(kind: ColumnKind, codes: NDArray[np.int32], out: NDArray[np.float32])
     if kind is ColumnKind.INDICATOR:
         out[:] = 0
         out[np.arange(len(codes)), codes] = 1
+    elif kind is ColumnKind.MISSING:
+        out[:, 0] = codes
     else:
         out[:, 0] = codes
         out *= 2

@@ -91,8 +91,8 @@ def unpack(
     """Return the mean and second-moment matrix of a packed vector (noised or not).
 
     Weights are divided out. Entries that were not sent, because they are public or follow from
-    others, are restored: a binary's mean square is 1/4, an indicator's is its own mean, and the
-    product of two indicators of one categorical is 0.
+    others, are restored: a binary's mean square is 1/4, an indicator's is its own mean, that of a
+    column for missing values half its mean, and the product of two columns of one attribute is 0.
 
     ``packed`` is int64, shape (D,), units of ``4**-g``. The sums are divided by ``n_rows >= 1``.
 
@@ -114,6 +114,8 @@ def unpack(
             second[column, column] = 0.25
         elif kind is ColumnKind.INDICATOR and mean is not None:
             second[column, column] = mean[column]
+        elif kind is ColumnKind.MISSING and mean is not None:
+            second[column, column] = mean[column] / 2
     return mean, second
 
 

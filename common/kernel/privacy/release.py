@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -43,6 +43,7 @@ from dppca.common.kernel.privacy.receipts import (
 from dppca.common.kernel.privacy.sensitivity import (
     BallShape,
     BoxShape,
+    MissingBoxShape,
     Shape,
     TablesShape,
     sensitivity,
@@ -160,7 +161,7 @@ def sensitivity_shape(schema: Schema) -> Shape:
             sum_weight=Fraction(schema.sum_weight),
         )
     kinds = layout.attribute_kinds
-    return BoxShape(
+    shape = BoxShape(
         *_counts(kinds),
         sum_weight=Fraction(schema.sum_weight),
         n_histograms=len(layout.histograms),
@@ -170,6 +171,12 @@ def sensitivity_shape(schema: Schema) -> Shape:
         n_tables=len(layout.tables),
         table_weight=layout.table_weight if layout.tables else Fraction(1),
     )
+    if not layout.missing_columns:
+        return shape
+    targets = sum(layout.attribute_of[each] in layout.targets for each in layout.missing_columns)
+    others = len(layout.missing_columns) - targets
+    counts = {each.name: getattr(shape, each.name) for each in fields(shape)}
+    return MissingBoxShape(**counts, indicator_counts=(others, targets))
 
 
 def _counts(kinds: Sequence[ColumnKind]) -> tuple[int, int, int]:

@@ -53,6 +53,44 @@ a difference of two of them its second derivative is 2 omega - 4 >= 0): a quadra
 determinant q_0 (2 - (omega^2 - 2) q_0) is never above 0, so no point inside of the square is above
 all of its border: the maximum is at a critical point of a side, or at a corner.
 
+Missing numbers. Each of I numerics has one column more, m: 1/2 where the value is missing, and 0
+elsewhere. Where it is missing, x is 0. So ``x m`` is 0 and m^2 is m/2: neither is sent. Products of
+m have the weights of those of x. ``|x| + |m|`` is at most 1/2, as ``|x|`` is alone. Such a numeric
+can move as others do; it can stay missing, which acts on the rest as x = 1/2 does; or it *changes*:
+x becomes 0 and m 1/2, or back, the most where ``|x| = 1/2``. A change moves, in L1,
+
+    its sums together by w; its square by 1/4; products with a categorical by 1;
+    with a scalar a -> a' by (|a| + |a'|)/2 = max(beta, 1 - beta)/2; with another change by 1/2 (10)
+
+(times W), each no less than anything that x can do there, by the triangle inequality. So all I
+change at once, and L1 is the sum of (10), with beta 0 or 1, and of (2) or (5) for the rest. Corners
+suffice: a coin loses beta (1 - beta) and gains half of the changes' weights W times
+min(beta, 1 - beta), enough if these W add up to 2. They do not where c = 0, I = 1 and that one is
+no target. There, with s of the Q_0 other scalars flipped, s_1 of the Q_1 targets, q_0 of the others
+numeric, and ``C = w + Q_0/2 + omega (Q_1/2 - s_1)``, numerics may share a beta inside: l that do
+not flip one below 1/2 if s <= C, else l of the flipped ones one above (second derivatives forbid
+two that differ on one side, first ones a pair on both). At its summit, ``|C - s|/(l + 1)``
+away from the corner, it adds
+
+    l (C - s)^2 / (2 (l + 1)),   l = min(q_0, Q_0 - s) for s <= C, min(q_0, s) for s > C.      (11)
+
+The best s is next to C: from s to s + 1 <= C, (2) and (11) together gain (C - s - 1/2)/(l + 1) or,
+where l falls by one, ((C - s)^2/(l + 1) - (C - s - 1)^2/l)/2, neither below 0 for
+``1 <= C - s <= (l + 1)/2``; for s > C by symmetry.
+
+In L2, a change moves the sums by w^2/2, the square by 1/16, and products by W^2/8 with a scalar or
+a change and W^2/2 with a categorical: a fair coin's mean in (3) and (5), and 1/16. With k coins
+among the others, k_1 among the targets and r_0 and r_1 the means of the flipped, the mean of (5) is
+its value at the means less (k + omega^2 k_1)/16. So the changes' 1/16 make up for k, and
+
+    L2^2 is the maximum of (3), or (5), also over halves r_0 if any of the I is no target, and
+    over halves r_1 if one is a target, then less (omega^2 - 1)/16.                           (12)
+
+Corners suffice: beside a change a coin of another numeric gains W^2 p/4 >= p^2. So there is no
+excess for a single numeric column: w^2 beta^2 + p^2 <= max(w^2, w^2/2 + 1/16), because
+beta^2 (1 - beta)/(1 + beta) < 1/8. Rows attain (10) and (12). L2^2 is thus at most 1/16 above that
+without m; in L1 pairs of scalars of which both flip or none does no longer count 0.
+
 Histograms. Each of H numerics may have the number of rows in each of its cells released, times h. A
 replaced row leaves one cell and enters another, or stays in its cell:
 
@@ -189,6 +227,25 @@ class BoxShape:
 
 
 @dataclass(frozen=True, slots=True)
+class MissingBoxShape(BoxShape):
+    """Counts of a box schema in which some numerics have a column for missing values.
+
+    It is a class of its own, so that the claims about other schemas have the keys of 0.1.0.
+    """
+
+    indicator_counts: Annotated[
+        tuple[int, int],
+        "numerics with a column for missing values: others, and targets; counted above, too",
+    ] = (0, 0)
+
+    def __post_init__(self) -> None:
+        BoxShape.__post_init__(self)
+        numerics = (self.other_counts[1], self.target_counts[1])
+        if not all(0 <= m <= q for m, q in zip(self.indicator_counts, numerics, strict=True)):
+            raise SettingError("columns for missing values belong to numerics")
+
+
+@dataclass(frozen=True, slots=True)
 class BallShape:
     """Counts of a schema whose rows are scaled into the unit ball."""
 
@@ -217,7 +274,7 @@ class TablesShape:
             raise SettingError(f"{self.n_tables} tables are given; give 1 or more")
 
 
-Shape = BoxShape | BallShape | TablesShape
+Shape = BoxShape | MissingBoxShape | BallShape | TablesShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,41 +317,47 @@ def sensitivity(shape: Shape, *, resolution_bits: int) -> Sensitivity:
 
 @lru_cache(maxsize=64)
 def real_l1(shape: Shape) -> Fraction:
-    """Return the L1 sensitivity in real units: (2), (4) to (6), (9); (7) and (8) are rounded up."""
+    """Return the L1 sensitivity in real units; (7) and (8) are rounded up."""
     if isinstance(shape, TablesShape):
         return 2 * shape.table_weight * shape.n_tables
     if isinstance(shape, BallShape):
         return _ball_l1_with_sums(shape) if shape.with_sums else _ball_l1(shape.n_columns)
-    if shape.n_categoricals == 0 and shape.n_numeric > 0:  # c = 0: corners are too few
-        box = _largest_of_scalars(shape)
+    missing = _indicator_counts(shape)
+    if shape.n_categoricals == 0 and shape.n_numeric > 0 and not any(missing):
+        box = _largest_of_scalars(shape)  # c = 0: corners are too few
     else:  # (2), (5): a pair of scalars counts 1/2, a scalar beside a changed categorical 1
-        box = _largest_corner(
+        box = _all_missing_change(shape) + _largest_corner(
             shape,
             pair=Fraction(1, 2),
             beside_changed=Fraction(1),
             weight=shape.sum_weight,
             target=shape.target_weight,
+            apart=missing,
+            lone=shape.n_categoricals == 0 and missing == (1, 0),
         )
     return box + 2 * _count_weights(shape, power=1)
 
 
 @lru_cache(maxsize=64)
 def real_l2_squared(shape: Shape) -> Fraction:
-    """Return the squared L2 sensitivity in real units: equations (3), (5) to (9)."""
+    """Return the squared L2 sensitivity in real units: equations (3), (5) to (9), (12)."""
     if isinstance(shape, TablesShape):
         return 2 * shape.table_weight**2 * shape.n_tables
     weight = shape.sum_weight**2
     if isinstance(shape, BallShape):
         z = -min(weight / 2, Fraction(1))  # (8); without sums (7)
         return 2 - 2 * z**2 + 2 * weight * (1 - z) if shape.with_sums else Fraction(2)
+    missing = _indicator_counts(shape)
     box = _largest_corner(
         shape,
         pair=Fraction(1, 4),
         beside_changed=Fraction(1, 2),
         weight=weight,
         target=shape.target_weight**2,
+        parts=(1 + (missing[0] > 0), 1 + (missing[1] > 0)),
     )
-    if shape.n_scalars == shape.n_numeric == 1 and shape.n_categoricals == 0:
+    alone = shape.n_scalars == shape.n_numeric == 1 and shape.n_categoricals == 0
+    if alone and not any(missing):
         box += max(Fraction(0), (1 - 4 * weight) / 16)  # a single numeric column, w < 1/2
     return box + 2 * _count_weights(shape, power=2)
 
@@ -305,29 +368,63 @@ def _count_weights(shape: BoxShape, *, power: int) -> Fraction:
     return histograms + shape.table_weight**power * shape.n_tables
 
 
-def _largest_corner(
-    shape: BoxShape, *, pair: Fraction, beside_changed: Fraction, weight: Fraction, target: int
-) -> Fraction:
-    """Maximum of (2), (3) or (5) over r and t; a concave parabola in r_0 for the others fixed."""
+def _indicator_counts(shape: BoxShape) -> tuple[int, int]:
+    return shape.indicator_counts if isinstance(shape, MissingBoxShape) else (0, 0)
+
+
+def _all_missing_change(shape: BoxShape) -> Fraction:
+    """L1 change where every numeric with a column for missing values changes: (10)."""
     (Q0, _, c0), (Q1, _, c1) = shape.other_counts, shape.target_counts
+    (m0, m1), omega = _indicator_counts(shape), shape.target_weight
+    pairs = comb(m0, 2) + omega * (comb(m1, 2) + m0 * m1)
+    beside = (Q0 - m0 + 2 * c0) * (m0 + omega * m1) + (Q1 - m1 + 2 * c1) * omega * (m0 + m1)
+    return (m0 + m1) * (shape.sum_weight + Fraction(1, 4)) + Fraction(pairs + beside, 2)
+
+
+def _largest_corner(
+    shape: BoxShape,
+    *,
+    pair: Fraction,
+    beside_changed: Fraction,
+    weight: Fraction,
+    target: int,
+    apart: tuple[int, int] = (0, 0),
+    lone: bool = False,
+    parts: tuple[int, int] = (1, 1),
+) -> Fraction:
+    """Maximum of (2), (3) or (5) over r and t; a concave parabola in r_0 for the others fixed.
+
+    ``apart`` counts numerics, others and targets, that are left out. ``lone`` adds (11). r_0 and
+    r_1 are taken in as many ``parts`` of one: in halves by (12).
+    """
+    (Q0, q0, c0), (Q1, _, c1) = shape.other_counts, shape.target_counts
+    Q0, q0, Q1 = Q0 - apart[0], q0 - apart[0], Q1 - apart[1]
+    parts0, parts1 = parts
     largest = Fraction(0)
     # By r_0, (5) is fixed + slope r_0 - pair r_0^2, largest beside its summit.
-    for r1, t1, t0 in product(range(Q1 + 1), range(c1 + 1), range(c0 + 1)):
+    for places, t1, t0 in product(range(parts1 * Q1 + 1), range(c1 + 1), range(c0 + 1)):
+        r1 = Fraction(places, parts1)
         slope = pair * (Q0 + target * (Q1 - 2 * r1)) + (c0 - t0) + target * (c1 - t1) + weight
-        summit = floor(slope / (2 * pair))
+        summit = floor(parts0 * slope / (2 * pair))
         # Pairs of categoricals of which one changes: two others, two targets, one of each.
-        apart = comb(c0, 2) - comb(c0 - t0, 2)
-        apart += target * (comb(c1, 2) - comb(c1 - t1, 2) + c0 * c1 - (c0 - t0) * (c1 - t1))
+        changed = comb(c0, 2) - comb(c0 - t0, 2)
+        changed += target * (comb(c1, 2) - comb(c1 - t1, 2) + c0 * c1 - (c0 - t0) * (c1 - t1))
         # The lines of (5), each without its part in r_0.
         fixed = (
             pair * target * r1 * (Q1 - r1 + Q0)
             + beside_changed * (t0 * (Q0 + target * Q1) + target * t1 * (Q0 + Q1))
             + target * r1 * (c0 - t0 + c1 - t1)
-            + 2 * apart
+            + 2 * changed
             + weight * (r1 + 2 * t0 + 2 * t1)
+            - Fraction((target - 1) * (places % parts1), 16)
         )
-        for r0 in {min(max(summit, 0), Q0), min(max(summit + 1, 0), Q0)}:
-            largest = max(largest, fixed + slope * r0 - pair * r0 * r0)
+        for place in {min(max(summit + k, 0), parts0 * Q0) for k in (0, 1)}:
+            r0 = Fraction(place, parts0)
+            more = fixed + slope * r0 - pair * r0 * r0
+            if lone:  # here slope is C
+                shared = min(q0, Q0 - place if r0 <= slope else place)
+                more += shared * (slope - r0) ** 2 / (2 * (shared + 1))
+            largest = max(largest, more)
     return largest
 
 

@@ -1,7 +1,7 @@
 """Decoded rows as columns of Arrow: one type for each kind of attribute.
 
 A numeric is float64, or int64 with ``integer: true``; null is a missing value, which needs
-``missing: level``. A date is ``date32``. An attribute with labels is a dictionary of them, which is
+``missing``. A date is ``date32``. An attribute with labels is a dictionary of them, which is
 ordered for an ordinal. Rows of 0.1.0 have float64 for all numbers, NaN for a missing one, and no
 ordered dictionary: `conform` reads both.
 """

@@ -243,9 +243,10 @@ class Numeric(_Strict):
         keep relations that do not rise or fall steadily. The rows in each bin are then among the
         column sums, without a histogram. Needs ``bins``, and makes as many coded columns.
     missing
-        ``level`` if a missing value carries information: missing and non-finite values have their
-        own cell, also in synthetic rows. A missing value is then no fault. Needs ``histogram:
-        true`` or ``products: bins``.
+        ``indicator`` if values may be missing: a column more keeps the relations of being missing
+        apart from those of the value. ``level``: only a cell more, while missing values count as
+        the middle in products; needs ``histogram: true`` or ``products: bins``. With either,
+        missing and non-finite values are no fault, and null in synthetic rows.
     missing_values
         Codes that mean that a value is missing, in place of the schema's.
     description
@@ -270,7 +271,7 @@ class Numeric(_Strict):
     bins: Annotated[int, Field(ge=2, le=MAX_BINS)] | tuple[Finite, ...] | None = None
     histogram: bool = False
     products: Literal["bins"] | None = None
-    missing: Literal["level"] | None = None
+    missing: Literal["level", "indicator"] | None = None
     missing_values: MissingValues | None = None
     description: Description | None = None
     unit: Unit | None = None
@@ -317,8 +318,10 @@ class Numeric(_Strict):
             raise ValueError("integer: fewer than two whole numbers lie between the bounds")
         if self.spikes is not None:
             self._check_spikes(self.spikes)
-        if self.missing is not None and not self.histogram and self.products is None:
+        if self.missing == "level" and not self.histogram and self.products is None:
             raise ValueError("missing: level needs histogram: true or products: bins")
+        if self.missing == "indicator" and self.products is not None:
+            raise ValueError("products: bins has a bin for missing values by missing: level")
         if self.products is not None:
             if self.bins is None:
                 raise ValueError("products: bins needs bins: a number of them, or edges")

@@ -1,10 +1,10 @@
 """Cells of a numeric: rows are counted in them, and synthetic values are drawn from them.
 
 A numeric between bounds is cut into intervals at public edges; each of its ``spikes``, such as 0 or
-40, has a cell of its own after the intervals, and ``missing: level`` gives one more, the last, to
-values that are not finite. An interval that has no value but spikes is joined to the next one. The
+40, has a cell of its own after the intervals, and ``missing`` gives one more, the last, to values
+that are not finite. An interval that has no value but spikes is joined to the next one. The
 cell of a value depends on the value and the schema alone, and every value has one: values outside
-the bounds count as the bound, and without ``missing: level`` missing values count as the middle.
+the bounds count as the bound, and without ``missing`` missing values count as the middle.
 With ``integer: true`` a value counts as the nearest whole number between the bounds, here as in
 products (`count_whole`).
 

@@ -7,6 +7,8 @@ reports the values that the rules replaced, to the owner only.
 * numeric: clipped to its bounds, scaled and centred to ``[-1/2, 1/2]`` (with ``score: log`` on a
   logarithmic scale), rounded to the grid of ``2**-g``: an integer in ``[-2**(g-1), 2**(g-1)]``;
   missing and non-finite: the middle. With ``integer: true`` it is first the nearest whole number.
+  ``missing: indicator`` has a column more, before it: ``2**(g-1)`` for a value that is missing or
+  not finite, 0 for any other. One of the two is always 0.
 * binary: ``-2**(g-1)`` or ``2**(g-1)``.
 * categorical: one indicator is ``2**g``, the others 0; so is a numeric with ``products: bins``, by
   the cell that its value is in (`Cells.index`).
@@ -69,12 +71,15 @@ def encode(schema: Schema, columns: Sequence[Column]) -> NDArray[np.int32]:
     n_rows = len(columns[0])
     unit = 1 << schema.resolution_bits
     coded = np.zeros((n_rows, layout.n_columns), dtype=np.int32)
-    for index, ((start, _), column) in enumerate(zip(layout.groups, columns, strict=True)):
-        kind, attribute = layout.kinds[start], schema.attributes[index]
+    for index, ((start, stop), column) in enumerate(zip(layout.groups, columns, strict=True)):
+        kind, attribute = layout.attribute_kinds[index], schema.attributes[index]
         if kind is ColumnKind.INDICATOR:
             coded[np.arange(n_rows), start + label_codes(schema, index, column)] = unit
         elif isinstance(attribute, Numeric):
-            coded[:, start] = encode_values(attribute, np.asarray(column, np.float64), unit)
+            values = np.asarray(column, np.float64)
+            coded[:, stop - 1] = encode_values(attribute, values, unit)
+            if stop - start > 1:
+                coded[:, start] = ~np.isfinite(values) * (unit // 2)
         else:
             coded[:, start] = label_codes(schema, index, column) * unit - unit // 2
     return coded

@@ -1,9 +1,10 @@
 """Decoding: from coded units back to values, the inverse of `dppca.common.kernel.schema.coding`.
 
 A numeric's coordinate in [-1/2, 1/2] becomes a number between its bounds, a whole one if the schema
-requires it (in the unit ball, centre plus scale times the coordinate); a code stays a code, whose
-label is ``attribute.labels[code]``. The result is valid: finite numbers within bounds and codes of
-listed labels, so `find_attribute_faults` finds none. A numeric with ``products: bins`` also has
+requires it (in the unit ball, centre plus scale times the coordinate); with ``missing: indicator``
+NaN stays NaN. A code stays a code, whose label is ``attribute.labels[code]``. The result is valid:
+numbers within bounds and codes of listed labels, so `find_attribute_faults` finds no fault that the
+schema does not provide for. A numeric with ``products: bins`` also has
 codes, of its cells: `dppca.common.analysis.field.cell_values.draw_in_cells` converts them to
 values.
 """
@@ -40,10 +41,11 @@ def decode_columns(schema: Schema, columns: Sequence[Column]) -> list[Column]:
     for attribute, (start, stop), column in zip(
         schema.attributes, layout.groups, columns, strict=True
     ):
-        kind = layout.kinds[start]
+        kind = layout.kinds[stop - 1]
         if isinstance(attribute, Numeric) and kind is ColumnKind.NUMERIC:
             coordinates = np.asarray(column, np.float64)
-            if not np.isfinite(coordinates).all():
+            known = coordinates[~np.isnan(coordinates)] if stop - start > 1 else coordinates
+            if not np.isfinite(known).all():
                 raise SchemaMismatchError(
                     f"decoded values of {attribute.name} are not finite: decode again"
                 )

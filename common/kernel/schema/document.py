@@ -157,13 +157,13 @@ class Schema(BaseModel):
                 )
             if self.row_norm is None and scaled:
                 raise ValueError(f"centre and scale need row_norm: {attribute.name}")
-        columns = sum(width for _, width in self._columns)
+        columns = sum(map(len, self._columns))
         if not 2 <= columns <= MAX_COLUMNS:
             raise ValueError(
                 f"the schema has {columns} coded columns; 2 to {MAX_COLUMNS} are possible"
             )
-        for attribute, (kind, width) in zip(self.attributes, self._columns, strict=True):
-            if kind is ColumnKind.INDICATOR and width < 2:
+        for attribute, kinds in zip(self.attributes, self._columns, strict=True):
+            if kinds == (ColumnKind.INDICATOR,):
                 raise ValueError(f"products: bins needs two bins at least: {attribute.name}")
         _check_distinct("names of coded columns", self.column_names)
         if (Fraction(self.sum_weight) * 2**self.resolution_bits).denominator != 1:
@@ -242,10 +242,8 @@ class Schema(BaseModel):
     def layout(self) -> Layout:
         """Columns of a coded row and entries of a packed vector."""
         return Layout(
-            kinds=tuple(kind for kind, width in self._columns for _ in range(width)),
-            attribute_of=tuple(
-                index for index, (_, width) in enumerate(self._columns) for _ in range(width)
-            ),
+            kinds=tuple(chain.from_iterable(self._columns)),
+            attribute_of=tuple(index for index, each in enumerate(self._columns) for _ in each),
             resolution_bits=self.resolution_bits,
             scaled_weight=int(Fraction(self.sum_weight) * 2**self.resolution_bits),
             unit_ball=self.row_norm is not None,
@@ -279,18 +277,20 @@ class Schema(BaseModel):
         return tuple(made)
 
     @cached_property
-    def _columns(self) -> tuple[tuple[ColumnKind, int], ...]:
-        """Kind and number of the coded columns of each attribute."""
-        columns = []
+    def _columns(self) -> tuple[tuple[ColumnKind, ...], ...]:
+        """Kinds of the coded columns of each attribute."""
+        columns: list[tuple[ColumnKind, ...]] = []
         for attribute, cells in zip(self.attributes, self.cells, strict=True):
             if isinstance(attribute, Categorical):
-                columns.append((ColumnKind.INDICATOR, len(attribute.labels)))
+                columns.append((ColumnKind.INDICATOR,) * len(attribute.labels))
             elif not isinstance(attribute, Numeric):
-                columns.append((ColumnKind.BINARY, 1))
+                columns.append((ColumnKind.BINARY,))
             elif attribute.products is not None and cells is not None:
-                columns.append((ColumnKind.INDICATOR, cells.n_cells))
+                columns.append((ColumnKind.INDICATOR,) * cells.n_cells)
+            elif attribute.missing == "indicator":
+                columns.append((ColumnKind.MISSING, ColumnKind.NUMERIC))
             else:
-                columns.append((ColumnKind.NUMERIC, 1))
+                columns.append((ColumnKind.NUMERIC,))
         return tuple(columns)
 
     @cached_property
@@ -363,8 +363,8 @@ class Schema(BaseModel):
             return 1.0
         return math.sqrt(
             sum(
-                1.0 if kind is ColumnKind.INDICATOR else 0.25
-                for attribute, (kind, _) in zip(self.attributes, self._columns, strict=True)
+                1.0 if ColumnKind.INDICATOR in kinds else 0.25
+                for attribute, kinds in zip(self.attributes, self._columns, strict=True)
                 if attribute.name != without
             )
         )
@@ -382,17 +382,17 @@ class Schema(BaseModel):
         """Name of each coded column.
 
         Indicators are called ``attribute=category``; indicators of cells have names from
-        `Cells.names`.
+        `Cells.names`, and of missing numbers ``attribute is missing``.
         """
         names: list[str] = []
-        for attribute, cells, (kind, _) in zip(
-            self.attributes, self.cells, self._columns, strict=True
-        ):
+        for attribute, cells, kinds in zip(self.attributes, self.cells, self._columns, strict=True):
             labels: tuple[str, ...] = ()
             if isinstance(attribute, Categorical):
                 labels = attribute.labels
-            elif kind is ColumnKind.INDICATOR and cells is not None:
+            elif ColumnKind.INDICATOR in kinds and cells is not None:
                 labels = cells.names
+            if ColumnKind.MISSING in kinds:
+                names.append(f"{attribute.name} is missing")
             names += [f"{attribute.name}={label}" for label in labels] or [attribute.name]
         return tuple(names)
 

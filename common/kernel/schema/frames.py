@@ -199,6 +199,8 @@ def nearest_columns(coded: NDArray[np.float64], layout: Layout) -> list[Column]:
         kind = layout.kinds[start]
         if kind is ColumnKind.NUMERIC:
             columns.append(coded[:, start])
+        elif kind is ColumnKind.MISSING:
+            columns.append(np.where(coded[:, start] > 0.25, np.nan, coded[:, start + 1]))
         elif kind is ColumnKind.BINARY:
             columns.append((coded[:, start] > 0).astype(np.int32))
         else:

@@ -1,13 +1,13 @@
 """Layout of the numbers in a release.
 
-A coded row has ``p`` columns: one per numeric or binary attribute, one per category of a
-categorical and per cell of a numeric with ``products: bins``. A release is one packed vector of
-int64:
+A coded row has ``p`` columns: one per numeric or binary attribute, one more, before it, for a
+numeric with ``missing: indicator``, one per category of a categorical and per cell of a numeric
+with ``products: bins``. A release is one packed vector of int64:
 
 1. the ``p`` column sums (left out for unit-ball rows without sums), then
 2. sums of products of columns ``i <= j``, row by row of the upper triangle, without those that are
    public or follow from the rest: squares of binaries and indicators, and products of two
-   indicators of one attribute, then
+   columns of one attribute, then
 3. for each numeric with a released histogram, in order, the number of rows in each of its cells,
    then
 4. for each table, in order, the number of rows in each of its cells
@@ -36,6 +36,7 @@ class ColumnKind(StrEnum):
     NUMERIC = "numeric"
     BINARY = "binary"
     INDICATOR = "indicator"
+    MISSING = "missing"
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class Layout:
         """Place of column i's first product among all, and its first j: shape (p,) each.
 
         The others follow without a gap, to the last column: a binary's or an indicator's square,
-        and the other indicators of its categorical, are left out and would all come first.
+        and the other columns of its attribute, are left out and would all come first.
         """
         group = np.asarray(self.attribute_of)
         numeric = np.asarray([kind is ColumnKind.NUMERIC for kind in self.kinds])
@@ -188,8 +189,13 @@ class Layout:
 
     @cached_property
     def attribute_kinds(self) -> tuple[ColumnKind, ...]:
-        """Kind of each attribute's columns."""
-        return tuple(self.kinds[start] for start, _ in self.groups)
+        """Kind of each attribute's columns; of a numeric with an indicator, of the number's."""
+        return tuple(self.kinds[stop - 1] for _, stop in self.groups)
+
+    @cached_property
+    def missing_columns(self) -> tuple[int, ...]:
+        """Columns that say that a number is missing; the number's own is the next one."""
+        return tuple(i for i, kind in enumerate(self.kinds) if kind is ColumnKind.MISSING)
 
     @cached_property
     def groups(self) -> tuple[tuple[int, int], ...]:

@@ -13,7 +13,7 @@ The cell of a row depends on the row and the schema alone, by comparisons of int
 * a numeric with ``cells: K`` enters by K parts of its coded range, of equal width on its scale;
 * a numeric enters a split by its coded integer, which is compared with that of the threshold.
 
-A missing value has the coded integer of the middle; with ``missing: level`` it has one above all
+A missing value has the coded integer of the middle; with ``missing`` it has one above all
 others: the last cell of a table, and never at most a threshold.
 """
 

@@ -18,6 +18,8 @@ from dppca.common.analysis.estimators.base.settings import check_rows_per_person
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.schema import Column, ColumnKind, Numeric, Schema, encode
 
+NO_INDICATOR = "the paper's form has no column for missing values: use missing: level, or none"
+
 
 @dataclass(frozen=True, slots=True)
 class PartyRows:
@@ -128,6 +130,11 @@ def to_coded_units(schema: Schema, codes: NDArray[np.int32]) -> NDArray[np.float
 
 
 def to_unit_interval(schema: Schema) -> NDArray[np.float64]:
-    """Offset from coded units to [0, 1], shape (p,): a half, but 0 for indicators."""
+    """Offset from coded units to [0, 1], shape (p,): a half, but 0 for indicators.
+
+    Raise `SettingError` for `missing: indicator`: the paper has no column of 0 and a half.
+    """
     kinds = schema.layout.kinds
+    if schema.layout.missing_columns:
+        raise SettingError(NO_INDICATOR)
     return np.array([0.0 if kind is ColumnKind.INDICATOR else 0.5 for kind in kinds])

@@ -22,8 +22,9 @@ from dppca.common.kernel.documents.amounts import round_up
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.release import sensitivity_shape
-from dppca.common.kernel.privacy.sensitivity import BoxShape
+from dppca.common.kernel.privacy.sensitivity import BoxShape, MissingBoxShape
 from dppca.common.kernel.schema import Schema
+from dppca.common.papers.base.party_tables import NO_INDICATOR
 from dppca.common.papers.ppca.latent_rows import DRAWN
 from dppca.common.papers.ppca.unit_interval import unit_interval_l1
 
@@ -65,12 +66,15 @@ def published_guarantee(
 ) -> Guarantee:
     """Guarantee of the paper's noise on rows of a schema.
 
-    Raise `SettingError` if the schema scales rows into the unit ball.
+    Raise `SettingError` if the schema scales rows into the unit ball, or has ``missing:
+    indicator``.
     """
     shape, p = sensitivity_shape(schema), schema.layout.n_columns
     k = check_rows_per_person(schema.max_rows_per_person)
     if not isinstance(shape, BoxShape):
         raise SettingError("the schema scales rows into the unit ball: give bounds instead")
+    if isinstance(shape, MissingBoxShape):
+        raise SettingError(NO_INDICATOR)
     change = unit_interval_l1(shape, both_triangles=both_triangles)
     entries = "all entries" if both_triangles else "one triangle"
     drawn = latents == DRAWN

@@ -33,7 +33,8 @@ class Entry:
     ``unknown`` is an extra label for values that are missing or not listed. ``note`` is the meaning
     of the column, and ``unit`` what its numbers count. ``one_hot`` are the columns that stand for
     the labels, in their order; empty if a column holds the labels. ``missing`` are codes that mean
-    missing; None for those of the dictionary.
+    missing; None for those of the dictionary. ``nullable`` is True if the dictionary says
+    that a number may be missing.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Entry:
     unit: str = ""
     one_hot: tuple[str, ...] = ()
     missing: Codes | None = None
+    nullable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,6 +152,8 @@ def _attribute(entry: Entry, choices: Choices) -> Iterator[str]:
         yield f"      {_field('upper', entry.upper, 'a public bound; what is above counts as it')}"
         if entry.kind is EntryType.INTEGER:
             yield "      integer: true"
+        if (entry.nullable or entry.missing) and entry.kind is not EntryType.DATE:
+            yield "      missing: indicator"
     if choices.histograms and entry.kind is not EntryType.LABEL and len(entry.labels) != 2:
         yield "      histogram: true"
 

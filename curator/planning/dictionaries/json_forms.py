@@ -125,7 +125,8 @@ def _frictionless(
     if known is None:
         return Omission(name, FREE_TEXT if kind == "string" else "a type that a study has not")
     lower, upper = (_bound(known, rules, side) for side in ("Minimum", "Maximum"))
-    return Entry(name, known, lower, upper, note=note, unit=_word(field.get("unit")), missing=own)
+    nullable, unit = rules.get("required") is False, _word(field.get("unit"))
+    return Entry(name, known, lower, upper, note=note, unit=unit, missing=own, nullable=nullable)
 
 
 def _field_labels(field: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -47,6 +47,7 @@ _REDCAP = {  # the header of the file, and the names of its API
     "Text Validation Max": "text_validation_max",
     "Identifier?": "identifier",
     "Field Annotation": "field_annotation",
+    "Branching Logic (Show field only if...)": "branching_logic",
 }
 _TWO = {"yesno": ("No", "Yes"), "truefalse": ("False", "True")}
 
@@ -119,10 +120,10 @@ def _read_own(rows: _Rows) -> Iterator[Entry | Omission | OneHotColumn]:
                 )
                 raise SettingError(f"line {number} of the data dictionary: {side} must be {wanted}")
         unknown = row.get("unknown") or None
-        if unknown is not None and kind is not EntryType.LABEL:
+        if unknown is not None and kind in (EntryType.DATE, EntryType.ORDINAL):
             raise SettingError(
-                f"line {number} of the data dictionary: unknown is of columns of type label; for a "
-                "number add `missing: level` to the study, with `histogram: true`"
+                f"line {number} of the data dictionary: unknown is of numbers, which may be "
+                "missing, and of columns of type label; a study has no missing dates or levels"
             )
         yield Entry(
             name,
@@ -134,6 +135,7 @@ def _read_own(rows: _Rows) -> Iterator[Entry | Omission | OneHotColumn]:
             note=row.get("description", ""),
             missing=read_codes(row["missing_values"]) if row.get("missing_values") else None,
             unit=row.get("unit", ""),
+            nullable=unknown is not None,
         )
 
 
@@ -169,7 +171,9 @@ def _read_redcap(rows: _Rows) -> Iterator[Entry | Omission]:
 
 
 def _as_annotated(column: Entry | Omission, row: Mapping[str, str]) -> Entry | Omission:
-    """Return a field without the project's codes for missing, if its annotation turns them off."""
+    """Return a field that may be missing, or without codes for it, as its row says."""
+    if isinstance(column, Entry) and row.get("branching_logic"):  # not asked of everybody
+        column = replace(column, nullable=True)
     off = "@NOMISSING" in row.get("field_annotation", "").upper()
     return replace(column, missing=()) if off and isinstance(column, Entry) else column
 

@@ -272,7 +272,7 @@ def _propensity_features(
 ) -> tuple[NDArray[np.float64], bool]:
     layout = schema.layout
     # An indicator follows from the others of its categorical.
-    first = {start for start, stop in layout.groups if stop - start > 1}
+    first = {start for start, _ in layout.groups if layout.kinds[start] is ColumnKind.INDICATOR}
     columns = [i for i in range(layout.n_columns) if i not in first]
     main = rows[:, columns] / float(1 << layout.resolution_bits)
     group = [layout.attribute_of[i] for i in columns]

@@ -319,7 +319,8 @@ def test_no_pair_of_rows_of_a_schema_exceeds_its_sensitivity(data: st.DataObject
             if own := data.draw(st.sets(st.sampled_from([-1, 0, 3, 5]), max_size=4)):
                 fields["spikes"] = sorted(own)
             if data.draw(st.booleans()):
-                fields["missing"] = "level"
+                asked = ["level"] if "products" in fields else ["level", "indicator"]
+                fields["missing"] = data.draw(st.sampled_from(asked))
     names = [*(f"x{i}" for i in range(len(numerics))), "flag"]
     settings = {
         "sum_weight": data.draw(st.sampled_from([0.5, 1, 2])),

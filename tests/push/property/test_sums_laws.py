@@ -64,7 +64,8 @@ def tables(draw: st.DrawFn) -> tuple[Schema, list[np.ndarray]]:
                 if own := draw(spikes(**bounds)):
                     shape |= {"spikes": own}
                 if draw(st.booleans()):
-                    shape |= {"missing": "level"}
+                    asked = ["level"] if "products" in shape else ["level", "indicator"]
+                    shape |= {"missing": draw(st.sampled_from(asked))}
             attributes.append({"name": name, "type": "numeric", **bounds, **shape})
             listed = draw(st.lists(values, min_size=n_rows, max_size=n_rows))
             columns.append(np.array(listed))

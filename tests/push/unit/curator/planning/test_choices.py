@@ -116,9 +116,9 @@ def test_a_choice_without_what_a_tree_splits_by_is_not_offered() -> None:
 
 def test_bins_in_products_are_offered_for_numerics_that_have_bins() -> None:
     attributes = [dict(each) for each in ATTRIBUTES]
-    attributes[4].update(histogram=True, bins=20)
+    attributes[4].update(histogram=True, bins=20, missing="indicator")
     compared = _compared(_study(attributes))
-    attributes[4].update(histogram=False, products="bins")
+    attributes[4].update(histogram=False, products="bins", missing="level")
     written_out = _study(attributes)
     choice = compared["products: bins, age"]
     assert choice.digest == written_out.table.digest

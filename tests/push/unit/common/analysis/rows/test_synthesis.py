@@ -298,11 +298,19 @@ def test_rows_by_thresholds_have_values_in_the_bins_that_enter_products(
 
 @pytest.mark.parametrize("decoder", list(DecodingMethod))
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+@pytest.mark.parametrize(
+    "asked",
+    [{"missing": "level", "histogram": True}, {"missing": "indicator"}],
+    ids=["level", "indicator"],
+)
 def test_rows_have_the_released_share_of_missing_values_whatever_the_decoder(
-    decoder: DecodingMethod, share: float, monkeypatch: pytest.MonkeyPatch
+    asked: dict[str, Any],
+    decoder: DecodingMethod,
+    share: float,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """False alarms: none, as seeds are fixed; the bound is five standard deviations and 0.005."""
-    lab = {"type": "numeric", "lower": 0, "upper": 10, "missing": "level", "histogram": True}
+    lab = {"type": "numeric", "lower": 0, "upper": 10, **asked}
     ill = binary_of("ill", ["no", "yes"])
     study = make_study([{"name": "lab", **lab}, ill], epsilon="1000")
     rng, n_rows = np.random.default_rng(5), 20_000

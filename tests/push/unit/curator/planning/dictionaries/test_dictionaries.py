@@ -161,7 +161,7 @@ def test_a_spreadsheets_semicolons_and_line_ends_do_not_matter(tmp_path: Path) -
     [
         ("name,type\nage,number\nbmi,number\nage,number\n", "columns 1 and 3"),
         ("name,type,lower,lower\nage,number,1,2\n", "has a column twice"),
-        ("name,type,unknown\nage,number,NA\n", "missing: level"),
+        ("name,type,unknown\nborn,date,NA\n", "a study has no missing dates"),
         ("name;type;lower\nbmi;number;10,5\n", "a number such as 10.5"),
         ("name,type\nalter,Größe\n".encode("latin-1"), "save the dictionary as CSV in UTF-8"),
         (OWN.encode("utf-16"), "save the dictionary as CSV in UTF-8"),
@@ -174,6 +174,40 @@ def test_a_fault_of_a_dictionary_says_what_to_do(
 ) -> None:
     with pytest.raises(SettingError, match=said):
         read(tmp_path, content)
+
+
+_CONDITION = "Branching Logic (Show field only if...)"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "name,type,lower,upper,unknown\nbmi,number,10,60,NA\nage,integer,0,99,\n",
+        "Variable / Field Name,Field Type,Text Validation Type OR Show Slider Number,"
+        f"Text Validation Min,Text Validation Max,{_CONDITION}\n"
+        "bmi,text,number,10,60,[weighed] = '1'\nage,text,integer,0,99,\n",
+        json.dumps(
+            {
+                "fields": [
+                    {
+                        "name": name,
+                        "type": kind,
+                        "constraints": {"minimum": low, "maximum": high, "required": required},
+                    }
+                    for name, kind, low, high, required in [
+                        ("bmi", "number", 10, 60, False),
+                        ("age", "integer", 0, 99, True),
+                    ]
+                ]
+            }
+        ),
+    ],
+    ids=["our own", "REDCap", "Frictionless"],
+)
+def test_a_number_that_may_be_missing_gets_an_indicator(tmp_path: Path, content: str) -> None:
+    choices = Choices(name="s", owners=("a",), epsilon="1", rows_per_person=1)
+    table = study_from_yaml(draft_study(read(tmp_path, content), choices, source="d")).table
+    assert table.column_names == ("bmi is missing", "bmi", "age")
 
 
 def test_an_ordinal_of_two_labels_is_a_binary(tmp_path: Path) -> None:
