@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     __version__: str
+    from dppca.common.analysis.estimates.face import estimates
     from dppca.common.analysis.estimators.base.cautions import (
         NoiseWarning,
         PrivacyWarning,
@@ -74,6 +75,7 @@ __all__ = [
     "calibrate",
     "decode",
     "encode",
+    "estimates",
     "plan",
     "read_result",
     "simulate",
@@ -97,6 +99,7 @@ _ELSEWHERE = {
     "calibrate": "dppca.common.kernel.privacy.release",
     "decode": "dppca.common.kernel.schema.frames",
     "encode": "dppca.common.kernel.schema.frames",
+    "estimates": "dppca.common.analysis.estimates.face",
     "plan": "dppca.curator.planning.notebook",
     "read_result": "dppca.common.verification.components",
     "simulate": "dppca.deploy.simulation.notebook",

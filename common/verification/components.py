@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dppca.common.analysis.loadings import MOST_LOADINGS, KeptComponent, Loading, largest_loadings
 from dppca.common.analysis.nothing_found import nothing_found
 from dppca.common.kernel.attestation.parties import KnownParties
-from dppca.common.kernel.attestation.results import Result
+from dppca.common.kernel.attestation.results import Published, Result
 from dppca.common.kernel.attestation.signatures import UNVOUCHED, UNVOUCHED_WHY, VouchingAuthority
 from dppca.common.kernel.attestation.verify import verify_result_file
 from dppca.common.kernel.documents.names import one_line
@@ -61,6 +61,8 @@ class Components:
         What was asked for, with the schema that codes rows.
     receipt
         What the curator signed; None in a simulation, which signs nothing.
+    released
+        Study and result, for `dppca.estimates`.
     vouched_by
         Authority that certified all parties; None where none was given: then nobody vouches.
     """
@@ -74,6 +76,7 @@ class Components:
     n_rows: int
     study: Study
     receipt: Mapping[str, Any] | None
+    released: Published = field(repr=False)
     vouched_by: VouchingAuthority | None = None
 
     @classmethod
@@ -271,4 +274,5 @@ def make_components(result: Result, study: Study, receipt: Mapping[str, Any] | N
         n_rows=result.header.n_rows,
         study=study,
         receipt=receipt,
+        released=Published(study, result),
     )

@@ -134,8 +134,10 @@ class Simulation:
     target
         Attribute that the classifiers of ``utility`` predict.
     refined
-        Second study, which continues the first; None without one. ``decoded`` and ``guarantee`` are
-        then of both.
+        Second study, which continues the first; None without one. ``decoded``, ``guarantee`` and
+        ``released`` are then of both.
+    released
+        Study and result, for `dppca.estimates`.
     """
 
     components: Components
@@ -152,6 +154,7 @@ class Simulation:
     alarms: tuple[str, ...]
     target: str | None
     refined: Study | None
+    released: Published
     _tried_on: str
     _spectrum: NDArray[np.float64]
     _values: tuple[tuple[ValueCounts, ...], tuple[ValueCounts, ...]]
@@ -435,6 +438,7 @@ def simulate(
             own.study, own.calibration, first=rounds[0] if len(rounds) > 1 else None
         ),
         refined=rounds[1].study if len(rounds) > 1 else None,
+        released=Published(rounds[-1].study, last),
         decoded=table_for(find_library(next(iter(owners.values()))), tables[Form.DECODED]),
         synthesis=_summarise(result.header.shares[0].owner, drawn[Form.DECODED]),
         coded=coded,

@@ -76,6 +76,8 @@ class NoiseLaw(ABC):
         True if several owners can make it together.
     unit_deviation
         Standard deviation of continuous noise of width 1.
+    unit_excess
+        Excess kurtosis of continuous noise; 0 for the normal law.
     """
 
     name: ClassVar[str]
@@ -84,6 +86,7 @@ class NoiseLaw(ABC):
     needs_delta: ClassVar[bool]
     makes_shares: ClassVar[bool] = False
     unit_deviation: ClassVar[float]
+    unit_excess: ClassVar[float]
 
     @classmethod
     @abstractmethod
@@ -211,6 +214,7 @@ class LaplaceLaw(NoiseLaw):
     needs_delta: ClassVar[bool] = False
     makes_shares: ClassVar[bool] = True
     unit_deviation: ClassVar[float] = sqrt(2)
+    unit_excess: ClassVar[float] = 3.0
 
     scale: int
 
@@ -340,6 +344,7 @@ class GaussianLaw(NoiseLaw):
     needs_delta: ClassVar[bool] = True
     makes_shares: ClassVar[bool] = True
     unit_deviation: ClassVar[float] = 1.0
+    unit_excess: ClassVar[float] = 0.0
 
     variance: int
 

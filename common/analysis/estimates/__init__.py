@@ -1,0 +1,1 @@
+"""Estimates with honest intervals, from what a study has released: see `face`."""

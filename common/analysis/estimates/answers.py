@@ -1,0 +1,272 @@
+"""Answers: estimates with their intervals, or why there is none, in the words of statsmodels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+
+from dppca.common.analysis.estimates.intervals import Interval
+from dppca.common.analysis.estimates.noise import Array
+from dppca.common.analysis.estimates.release import ReleasedMoments
+from dppca.common.kernel.documents.amounts import decimal_text
+from dppca.common.kernel.errors import SettingError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEAST = 4.0
+"""Least strength of a denominator, of a coefficient, of a correlation's variances."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why an estimate is not given, and what would be enough."""
+
+    reason: Annotated[str, "what is too weak, in words"]
+    subject: Annotated[str, "the attribute or label that is"]
+    strength: Annotated[float | None, "its size over the standard deviation of its noise"]
+    least: Annotated[float, "the strength that is needed"]
+    rows: Annotated[int | None, "rows of all owners at which it would be reached"]
+    epsilon: Annotated[Decimal | None, "epsilon of each owner at which it would be reached"]
+    remedies: Annotated[tuple[str, ...], "what merging or leaving out would give, in words"] = ()
+
+    @property
+    def text(self) -> str:
+        """All of it in one line."""
+        ways = [
+            *([] if self.rows is None else [f"{self.rows} rows"]),
+            *([] if self.epsilon is None else [f"epsilon {decimal_text(self.epsilon)}"]),
+        ]
+        enough = f"; about {' or '.join(ways)} would be enough" if ways else ""
+        shown = (
+            ""
+            if self.strength is None
+            else f" (strength {self.strength:.1f}, {self.least:g} needed)"
+        )
+        return ". ".join([f"not estimable: {self.reason}{shown}{enough}", *self.remedies])
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One number with its law; or a refusal, and then nothing else.
+
+    ``noise_share`` is the share of its variance that is noise; the rest is sampling.
+    """
+
+    name: str
+    estimate: float | None = None
+    law: Interval | None = None
+    bse: float | None = None
+    noise_share: float | None = None
+    refused: Refusal | None = None
+
+    @property
+    def pvalue(self) -> float | None:
+        """Two-sided p-value of no effect, where that is a question."""
+        return None if self.law is None else self.law.pvalue
+
+    def conf_int(self, alpha: float = 0.05) -> tuple[float, float] | None:
+        """Return the interval that misses the truth with probability ``alpha``."""
+        return None if self.law is None else self.law.interval(alpha)
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateDocument:
+    """An estimate, or its refusal: the others are null then."""
+
+    name: Annotated[str, "what is estimated"]
+    estimate: Annotated[float | None, "the number"]
+    bse: Annotated[float | None, "standard error, noise and sampling together"]
+    low: Annotated[float | None, "lower end of the interval; null if there is none"]
+    high: Annotated[float | None, "upper end of the interval; null if there is none"]
+    pvalue: Annotated[float | None, "two-sided p-value of no effect, adjusted if asked"]
+    noise: Annotated[float | None, "share of the variance that is noise"]
+    sampling: Annotated[float | None, "share of the variance that is sampling"]
+    refusal: Annotated[Refusal | None, "why there is no estimate"]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerDocument:
+    """Answer to one question of a released result."""
+
+    title: Annotated[str, "the question"]
+    scope: Annotated[str, "what the intervals are about"]
+    rows: Annotated[int, "rows of all owners"]
+    owners: Annotated[int, "owners that took part"]
+    epsilon: Annotated[str, "epsilon of the release; the answer costs nothing more"]
+    delta: Annotated[str, "delta of the release"]
+    relation: Annotated[str, "relation of neighbouring tables"]
+    alpha: Annotated[float, "probability that an interval misses the truth"]
+    adjustment: Annotated[str | None, "adjustment for several estimates at once"]
+    assumptions: Annotated[tuple[str, ...], "what the intervals rest on, in words"]
+    estimates: Annotated[tuple[EstimateDocument, ...], "the numbers"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Estimates that answer one question; ``len(answer.names)`` is k.
+
+    Attributes
+    ----------
+    title
+        The question.
+    estimates
+        k numbers or refusals.
+    moments
+        What they are computed from.
+    scope
+        What the intervals are about, in words.
+    assumptions
+        What they rest on, in words.
+    alpha, adjustment
+        Probability that an interval misses the truth, and ``bonferroni``, ``holm`` or None.
+    """
+
+    title: str
+    estimates: tuple[Estimate, ...]
+    moments: ReleasedMoments
+    scope: str
+    assumptions: tuple[str, ...]
+    alpha: float = 0.05
+    adjustment: Literal["bonferroni", "holm"] | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What is estimated."""
+        return tuple(each.name for each in self.estimates)
+
+    @property
+    def params(self) -> Array:
+        """Estimates, shape (k,); NaN where refused."""
+        return _floats(each.estimate for each in self.estimates)
+
+    @property
+    def bse(self) -> Array:
+        """Standard errors, shape (k,); NaN where refused."""
+        return _floats(each.bse for each in self.estimates)
+
+    @property
+    def pvalues(self) -> Array:
+        """Two-sided p-values, shape (k,), adjusted as asked; NaN where there is none."""
+        values = _floats(each.pvalue for each in self.estimates)
+        tests = int(np.isfinite(values).sum())
+        if self.adjustment == "bonferroni":
+            return np.minimum(values * tests, 1)
+        if self.adjustment == "holm":
+            order = np.argsort(values)  # NaN come last
+            steps = values[order] * np.maximum(tests - np.arange(len(values)), 1)
+            values[order] = np.minimum(np.fmax.accumulate(steps), 1)
+        return values
+
+    def conf_int(self, alpha: float | None = None) -> Array:
+        """Return the intervals, shape (k, 2); NaN where there is none.
+
+        They miss the truth with probability ``alpha`` each or, with an adjustment, any of them.
+        """
+        level = self.alpha if alpha is None else alpha
+        if self.adjustment is not None:  # Holm's has no intervals of its own
+            level /= max(1, sum(each.refused is None for each in self.estimates))
+        ends = [each.conf_int(level) or (np.nan, np.nan) for each in self.estimates]
+        return np.array(ends, dtype=np.float64).reshape(-1, 2)
+
+    def adjusted(self, method: Literal["bonferroni", "holm"]) -> Answer:
+        """Return the answer for all estimates at once: Bonferroni's intervals, either's tests."""
+        if method not in ("bonferroni", "holm"):
+            raise SettingError(f"{method} is no adjustment; take bonferroni or holm")
+        return replace(self, adjustment=method)
+
+    def document(self) -> AnswerDocument:
+        """Return all values, for JSON."""
+        rows = []
+        for each, *numbers in zip(self.estimates, *self._columns, strict=True):
+            estimate, bse, low, high, pvalue = map(_value, numbers)
+            noise = each.noise_share
+            sampling = None if noise is None else 1 - noise
+            rows.append(
+                EstimateDocument(
+                    each.name, estimate, bse, low, high, pvalue, noise, sampling, each.refused
+                )
+            )
+        moments = self.moments
+        return AnswerDocument(
+            title=self.title,
+            scope=self.scope,
+            rows=moments.n_rows,
+            owners=moments.n_owners,
+            epsilon=moments.epsilon,
+            delta=moments.delta,
+            relation=moments.relation,
+            alpha=self.alpha,
+            adjustment=self.adjustment,
+            assumptions=self.assumptions,
+            estimates=tuple(rows),
+        )
+
+    def summary(self) -> str:
+        """Return the answer as text for people."""
+        moments = self.moments
+        about = (
+            f"{moments.n_rows} rows of {moments.n_owners} owners, epsilon {moments.epsilon}, "
+            f"delta {moments.delta}, {moments.relation}; nothing more is charged"
+        )
+        adjusted = "" if self.adjustment is None else f", {self.adjustment}"
+        head = (
+            "",
+            "estimate",
+            "bse",
+            f"[{self.alpha / 2:g}",
+            f"{1 - self.alpha / 2:g}]",
+            "p",
+            "noise",
+        )
+        rows = [head]
+        for each, *numbers in zip(self.estimates, *self._columns, strict=True):
+            if each.refused is None:
+                share = "" if each.noise_share is None else f"{each.noise_share:.0%}"
+                rows.append(
+                    (each.name, *("" if np.isnan(n) else f"{n:.4g}" for n in numbers), share)
+                )
+        widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+        table = [
+            "  ".join(
+                [
+                    row[0].ljust(widths[0]),
+                    *(t.rjust(w) for t, w in zip(row[1:], widths[1:], strict=True)),
+                ]
+            ).rstrip()
+            for row in (rows if len(rows) > 1 else [])
+        ]
+        refused = [f"{each.name}: {each.refused.text}" for each in self.estimates if each.refused]
+        return "\n".join(
+            [f"{self.title}, {self.scope}{adjusted}", about, *table, *refused, *self.assumptions]
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a ``pandas.DataFrame``, a row for each estimate; NaN where refused."""
+        import pandas as pd
+
+        names = ("estimate", "bse", "low", "high", "pvalue")
+        frame = pd.DataFrame(dict(zip(names, self._columns, strict=True)), index=list(self.names))
+        frame["noise"] = _floats(each.noise_share for each in self.estimates)
+        frame["refused"] = [None if e.refused is None else e.refused.text for e in self.estimates]
+        return frame
+
+    def __repr__(self) -> str:
+        """The summary."""
+        return self.summary()
+
+    @property
+    def _columns(self) -> Sequence[Array]:
+        return [self.params, self.bse, *self.conf_int().T, self.pvalues]
+
+
+def _floats(values: Iterable[float | None]) -> Array:
+    return np.array([np.nan if each is None else each for each in values], dtype=np.float64)
+
+
+def _value(number: float) -> float | None:
+    return float(number) if np.isfinite(number) else None

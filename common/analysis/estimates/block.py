@@ -1,0 +1,145 @@
+"""Reconciled moments of some columns, with their noise in the parts of equation (2) of `noise`."""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from dppca.common.analysis.estimates.noise import Array, MomentNoise, Noise
+
+_ROUNDING = 1e-9
+
+
+class Block:
+    """Reconciled moments of (1, some columns), and their noise; b counts the one, too.
+
+    Gradients are symmetric as `form` makes them, shape (k, b, b); columns belong to whole
+    attributes.
+    """
+
+    def __init__(self, noise: MomentNoise, attributes: Sequence[int], reconciled: Array) -> None:
+        columns = np.r_[0, np.flatnonzero(np.isin(noise.attribute, attributes))]
+        self.columns, self._entry = columns, noise.entry
+        self.matrix = reconciled[np.ix_(columns, columns)]
+        self._of, self._noise = noise.attribute[columns], noise
+        self._label, self._numeric = noise.label[columns], noise.numeric[columns]
+        same = self._of[:, None] == self._of
+        self._q = np.where(self._label, 1 / noise.n_labels[columns], 0.0)
+        self._centre = np.eye(len(columns)) - same * self._q
+        self._apart = ~same & (self._of >= 0) & (self._of[:, None] >= 0)
+        self._omega = noise.weights(self._of, self._of)
+        precision = noise.precision[columns]
+        self._mean_variance = np.divide(
+            1, precision, out=np.zeros(len(columns)), where=precision > 0
+        )
+
+    def place(self, column: int) -> int:
+        """Return the place in the block of a column of the coded row, which counts from 0."""
+        return int(np.searchsorted(self.columns, column + 1))
+
+    def unit(self, place: int) -> Array:
+        """Return the unit vector of a place, shape (b,); 0 is the one."""
+        unit = np.zeros(len(self.columns))
+        unit[place] = 1
+        return unit
+
+    def value(self, u: Array, v: Array) -> float:
+        """Return ``u' G v``."""
+        return float(u @ self.matrix @ v)
+
+    def _parts(self, gradients: Array) -> tuple[Array, Array, Array]:
+        """Gradients by nu, Z and the squares of numerics of equation (2)."""
+        between = gradients * self._apart
+        own = np.diagonal(gradients, axis1=1, axis2=2)
+        by_mean = gradients[:, 0] + own * self._label + between @ self._q
+        by_mean[:, 0] = 0
+        return by_mean @ self._centre, self._centre @ between @ self._centre, own * self._numeric
+
+    def noise(self, gradients: Array) -> Noise:
+        """Return the noise of functionals of the reconciled moments, by gradients (k, b, b)."""
+        by_mean, between, squares = self._parts(gradients)
+        by_mean = by_mean * self._mean_variance  # as (1) weighs what each mean is made of
+        crossed = by_mean[:, :, None] * self._q
+        crossed = (crossed + np.swapaxes(crossed, 1, 2)) * self._apart * self._omega
+        upper = np.triu_indices(len(self.columns), 1)
+        inside = (between / self._omega + crossed)[:, *upper]
+        elsewhere, copies = self._elsewhere
+        parts = [by_mean * self._noise.sum_weight, inside, squares, by_mean * elsewhere]
+        contributions = self._entry.deviation * np.concatenate(parts, axis=1)
+        copied = np.ones(contributions.shape[1])
+        copied[-len(copies) :] = copies
+        return Noise(contributions, copied, np.full_like(copied, self._entry.excess))
+
+    @cached_property
+    def _elsewhere(self) -> tuple[Array, Array]:
+        """What each mean has of products with other attributes, as copies of one entry: (b,) each.
+
+        They have the sums of squares and of fourth powers of those entries.
+        """
+        second, fourth = (
+            each[self.columns] for each in (self._noise.precision, self._noise.fourth)
+        )
+        second = second - self._noise.sum_weight**2
+        for a in np.unique(self._of[self._label]):
+            own = np.flatnonzero(self._of == a)
+            pull, q = np.where(self._of != a, self._omega[:, own[0]] ** 2, 0), self._q[own[0]]
+            second, fourth = second - pull * q, fourth - pull**2 * q**3
+        some = second > _ROUNDING
+        root = np.sqrt(np.divide(fourth, second, out=np.zeros_like(second), where=some).clip(0))
+        return root, np.divide(second, root**2, out=np.ones_like(second), where=some & (root > 0))
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        """Draw the noise that reconciliation leaves, shape (size, b, b), symmetric."""
+        b = len(self.columns)
+        upper = np.triu(np.ones((b, b)))
+        z = self._entry.draw(size * b * b, rng).reshape(size, b, b) * (upper / self._omega)
+        squares = np.diagonal(z, axis1=1, axis2=2) * self._numeric
+        nu = self._entry.draw(size * b, rng).reshape(size, b) * np.sqrt(self._mean_variance)
+        nu[:, 0] = 0
+        nu = nu @ self._centre
+        crossed = nu[:, :, None] * self._q
+        z = (z + np.swapaxes(z, 1, 2)) * self._apart
+        drawn = (
+            self._centre @ z @ self._centre + (crossed + np.swapaxes(crossed, 1, 2)) * self._apart
+        )
+        places = np.arange(b)
+        drawn[:, places, places] = squares + nu * self._label
+        drawn[:, 0] = drawn[:, :, 0] = nu
+        return np.asarray(drawn)
+
+    def variances_between(self, left: Array, right: Array) -> Array:
+        """Variances of the noise of ``u' G v`` for all u and v, shape (len(left), len(right)).
+
+        ``left`` and ``right`` hold vectors as rows, shapes (l, b) and (r, b). It takes time for
+        vectors, where `noise` takes it for a matrix of each pair.
+        """
+        x, y, starts = (
+            left @ self._centre,
+            right @ self._centre,
+            np.unique(self._of, return_index=True),
+        )
+        attributes, firsts = starts[0][1:], starts[1][1:]
+        xx, yy = (np.add.reduceat(each**2, firsts, axis=1) for each in (x, y))
+        xy = np.add.reduceat(x[:, None] * y, firsts, axis=2)
+        target = np.isin(attributes, self._noise.layout.targets)
+        light = 1 / float(self._noise.layout.target_weight) ** 2 if target.any() else 1.0
+
+        def pairs(f: Array, g: Array, h: Array) -> Array:
+            """Sum over pairs of attributes of ``f_a g_b + f_b g_a + 2 h_a h_b``."""
+            crossed = np.outer(f.sum(1), g.sum(1)) - f @ g.T
+            return np.asarray(crossed + h.sum(2) ** 2 - (h**2).sum(2))
+
+        between = light * pairs(xx, yy, xy)
+        if light < 1:
+            between += (1 - light) * pairs(xx[:, ~target], yy[:, ~target], xy[:, :, ~target])
+        means = [np.add.reduceat(each * self._q, firsts, axis=1) for each in (left, right)]
+        own = np.repeat(np.arange(len(firsts)), np.diff(np.r_[firsts, len(self.columns)]))
+        # A column's product with each other attribute's labels moves with the column's mean.
+        u, v = left[:, 1:], right[:, 1:]
+        rest = [each.sum(1, keepdims=True) - each[:, own] for each in means]
+        by_mean = u[:, None] * (right[:, :1] + rest[1]) + v * (left[:, :1] + rest[0])[:, None]
+        by_mean += (u * self._label[1:])[:, None] * v
+        by_mean = by_mean @ self._centre[1:, 1:]
+        squares = (u * self._numeric[1:]) ** 2 @ v.T**2
+        total = between + by_mean**2 @ self._mean_variance[1:] + squares
+        return np.asarray(self._entry.deviation**2 * total)

@@ -1,0 +1,268 @@
+"""The questions that a released result answers, any number of them, at no further cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from dppca.common.analysis.estimates.answers import Answer, Estimate
+from dppca.common.analysis.estimates.components import estimate_components
+from dppca.common.analysis.estimates.correlations import estimate_correlation
+from dppca.common.analysis.estimates.independence import estimate_independence
+from dppca.common.analysis.estimates.means import (
+    estimate_bounds,
+    estimate_difference,
+    estimate_group,
+    estimate_mean,
+    estimate_shares,
+)
+from dppca.common.analysis.estimates.regression import estimate_ols
+from dppca.common.analysis.estimates.release import ReleasedMoments, released_moments
+from dppca.common.analysis.estimates.scope import Scope
+from dppca.common.analysis.estimates.tables import estimate_cells, estimate_ratio
+from dppca.common.analysis.estimates.variables import Variable
+from dppca.common.kernel.attestation.results import Published
+from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.schema import ColumnKind
+
+Variance = Literal["constant", "bound", "sandwich"]
+_POPULATION = Scope()
+_COMMON_VARIANCE = "The outcome's variance is the same in each group."
+_OLS = {
+    "constant": "Rows vary around the line by the same variance everywhere (constant variance).",
+    "bound": "A share's variance is taken to be the most it can be, 1/4.",
+    "sandwich": "How rows vary around the line is taken from rows of the fitted field.",
+}
+
+
+class Released(Protocol):
+    """Whatever has a released result, such as `dppca.Components` or `dppca.Simulation`."""
+
+    @property
+    def released(self) -> Published:
+        """Study and result."""
+
+
+def estimates(
+    result: Released | Published, *, these_rows: bool = False, population: int | None = None
+) -> Estimates:
+    """Answer questions from a released result, with intervals that count its noise.
+
+    This is post-processing: any number of answers costs no privacy.
+
+    Parameters
+    ----------
+    result
+        From `dppca.read_result` or `dppca.simulate`.
+    these_rows
+        Intervals are for the rows themselves, with the noise alone; by default for the population
+        that they are a random sample of.
+    population
+        Number of its members, if that is finite and known.
+
+    Raises
+    ------
+    SettingError
+        The population is smaller than the rows.
+    """
+    published = result if isinstance(result, Published) else result.released
+    moments, scope = released_moments(published), Scope(these_rows, population)
+    scope.check(moments.n_rows)
+    return Estimates(moments, scope)
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Answers from one release; labels are named ``attribute=label``.
+
+    Each method returns an `Answer`; `SettingError` says what the study did not release.
+    """
+
+    moments: ReleasedMoments
+    scope: Scope = _POPULATION
+
+    def mean(self, y: str, by: str | None = None) -> Answer:
+        """Estimate the mean of a number, or its means where ``by`` has each of its labels."""
+        place, label = self.moments.names.find(y)
+        kind = self.moments.names.kind(place)
+        if label is None and kind is not ColumnKind.NUMERIC and self._is_numeric(place):
+            if by is not None:
+                raise SettingError(f"{y} enters products by its bins: ask for their shares by {by}")
+            return self._answer(
+                f"mean of {y}", [estimate_bounds(self.moments, self.scope, place)], place
+            )
+        variable = self.moments.names.variable(y)
+        if by is not None:
+            return self._grouped(variable, by)
+        if variable.label is not None:
+            return self.proportion(y)
+        found = [estimate_mean(self.moments, self.scope, variable)]
+        return self._answer(f"mean of {y}", found, place)
+
+    def proportion(self, y: str, by: str | None = None) -> Answer:
+        """Estimate the share of ``attribute=label``, or of each label of an attribute."""
+        place, label = self.moments.names.find(y)
+        labels = self.moments.names.labels[place]
+        if labels is None:
+            raise SettingError(f"{y} has no labels and no cells: ask for its mean")
+        if by is not None:
+            return self._grouped(self.moments.names.variable(y), by)
+        codes = range(len(labels)) if label is None else [label]
+        found = estimate_shares(self.moments, self.scope, place, codes)
+        return self._answer(f"shares of {y}", found, place)
+
+    def difference(self, y: str, by: str, labels: Sequence[str] | None = None) -> Answer:
+        """Estimate a mean, or a share, where ``by`` has the first label less where the second.
+
+        ``labels`` may be left out for a binary: its second less its first.
+        """
+        variable, place = self.moments.names.variable(y), self.moments.names.attribute(by)
+        known = self.moments.names.labels[place] or ()
+        if labels is None and len(known) == 2:
+            labels = known[::-1]
+        if labels is None or len(labels) != 2 or labels[0] == labels[1]:
+            raise SettingError(f"give two labels of {by}: {', '.join(known)}")
+        first, second = (self.moments.names.label(place, each) for each in labels)
+        found = estimate_difference(self.moments, self.scope, variable, place, (first, second))
+        assumed = () if variable.label is not None else (_COMMON_VARIANCE,)
+        return self._answer(f"difference of {y}", [found], variable.attribute, place, more=assumed)
+
+    def table(self, row: str, column: str) -> Answer:
+        """Estimate the share of the rows in each cell of the table of two attributes."""
+        places = [self.moments.names.attribute(each) for each in (row, column)]
+        if places[0] == places[1]:
+            raise SettingError("a table needs two different attributes")
+        found = estimate_cells(self.moments, self.scope, *places)
+        return self._answer(f"table of {row} and {column}", found, *places)
+
+    def independence(self, row: str, column: str) -> Answer:
+        """Test whether two attributes are independent (Monte Carlo), and estimate Cramer's V."""
+        places = [self.moments.names.attribute(each) for each in (row, column)]
+        found = estimate_independence(self.moments, self.scope, *places)
+        return self._answer(f"independence of {row} and {column}", found, *places)
+
+    def odds_ratio(self, x: str, y: str, against: str | None = None) -> Answer:
+        """Estimate the odds ratio of label y, where label x beside all others, or one of them."""
+        return self._ratio(x, y, against, odds=True)
+
+    def relative_risk(self, x: str, y: str, against: str | None = None) -> Answer:
+        """Estimate the relative risk of label y, as `odds_ratio`."""
+        return self._ratio(x, y, against, odds=False)
+
+    def correlation(self, *names: str) -> Answer:
+        """Estimate the correlation of each pair of numbers or labels."""
+        variables = [self.moments.names.variable(each) for each in names]
+        if len(variables) < 2:
+            raise SettingError("name two numbers or labels")
+        pairs = [(a, b) for i, a in enumerate(variables) for b in variables[i + 1 :]]
+        found = [estimate_correlation(self.moments, self.scope, *pair) for pair in pairs]
+        normal = () if self.scope.these_rows else ("Sampling is normal theory.",)
+        places = [each.attribute for each in variables]
+        return self._answer("correlation", found, *places, more=normal)
+
+    def ols(
+        self,
+        y: str,
+        x: Sequence[str],
+        *,
+        variance: Variance | None = None,
+        reference: Mapping[str, str] | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> Answer:
+        """Fit a linear regression; a coefficient that the noise hides is refused.
+
+        Parameters
+        ----------
+        y
+            A number, or a label.
+        x
+            Numbers, labels, and attributes whose labels all enter but one.
+        variance
+            How rows vary: ``constant``, for a label by default ``bound`` (at most 1/4), or
+            ``sandwich``, which fits the field and takes seconds.
+        reference
+            The label that is left out, by attribute; by default the largest.
+        progress
+            Called with the finished share of the field's fit.
+        """
+        outcome = self.moments.names.variable(y)
+        regressors = [one for each in x for one in self._regressors(each, reference or {})]
+        chosen = variance or ("constant" if outcome.label is None else "bound")
+        if chosen not in _OLS:
+            raise SettingError(f"{chosen} is no variance; take constant, bound or sandwich")
+        if chosen != "constant" and outcome.label is None:
+            raise SettingError(f"{chosen} is for a label; of {y}, constant variance is known alone")
+        found = estimate_ols(self.moments, self.scope, outcome, regressors, chosen, progress)
+        assumed = () if self.scope.these_rows else (_OLS[chosen],)
+        places = [outcome.attribute, *(each.attribute for each in regressors)]
+        return self._answer(f"regression of {y}", found, *places, more=assumed)
+
+    def components(self, count: int | None = None) -> Answer:
+        """Estimate eigenvalues, shares, loadings and the angle of the first components.
+
+        ``count`` is the study's by default. Sampling is normal theory; angles are for these rows.
+        """
+        published = self.moments.published
+        if published is None or not published.result.header.count:
+            raise SettingError("there are no released components")
+        header = published.result.header
+        found = estimate_components(
+            self.moments, self.scope, count or header.count, header.noise_edge
+        )
+        normal = () if self.scope.these_rows else ("Sampling is normal theory.",)
+        return self._answer("components", found, more=normal)
+
+    def _regressors(self, name: str, reference: Mapping[str, str]) -> list[Variable]:
+        names = self.moments.names
+        place, label = names.find(name)
+        if label is not None or names.kind(place) is not ColumnKind.INDICATOR:
+            return [names.variable(name)]
+        size = len(names.labels[place] or ())
+        if name in reference:
+            left_out = names.label(place, reference[name])
+        else:
+            masks = [{place: row} for row in np.eye(size, dtype=bool)]
+            left_out = int(np.argmax(self.moments.shares(masks).values))
+        return [names.indicator(place, code) for code in range(size) if code != left_out]
+
+    def _ratio(self, x: str, y: str, against: str | None, *, odds: bool) -> Answer:
+        (row, label), (column, outcome) = (self.moments.names.find(each) for each in (x, y))
+        if label is None or outcome is None:
+            raise SettingError("name two labels, such as sex=female and ill=yes")
+        other = None if against is None else self.moments.names.label(row, against)
+        found = estimate_ratio(
+            *(self.moments, self.scope, (row, label), (column, outcome)), against=other, odds=odds
+        )
+        return self._answer("odds ratio" if odds else "relative risk", [found], row, column)
+
+    def _grouped(self, variable: Variable, by: str) -> Answer:
+        place = self.moments.names.attribute(by)
+        labels = self.moments.names.labels[place] or ()
+        found = [
+            estimate_group(self.moments, self.scope, variable, place, code)
+            for code in range(len(labels))
+        ]
+        numeric = variable.label is None and not self.scope.these_rows
+        assumed = (_COMMON_VARIANCE,) if numeric else ()
+        title = f"{variable.name} by {by}"
+        return self._answer(title, found, variable.attribute, place, more=assumed)
+
+    def _is_numeric(self, place: int) -> bool:
+        return (
+            self.moments.study.table.attributes[place].name
+            in self.moments.study.table.products_of_bins
+        )
+
+    def _answer(
+        self, title: str, found: Sequence[Estimate], *places: int, more: tuple[str, ...] = ()
+    ) -> Answer:
+        meanings = tuple(self.moments.names.meaning(each) for each in dict.fromkeys(places))
+        told = meanings and (
+            *(f"{each}." for each in meanings),
+            "How many rows this concerns is not released, and not in the intervals.",
+        )
+        assumed = (*self.scope.sentences(self.moments), *more, *told)
+        return Answer(title, tuple(found), self.moments, self.scope.text, assumed)

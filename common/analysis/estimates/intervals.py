@@ -1,0 +1,167 @@
+"""Intervals at any level, from estimates and their variances.
+
+A sum of m Laplace noises is not normal. With its excess kurtosis K, times the squared share that
+noise has of the variance, the quantile is ``z + K (z^3 - 3 z) / 24``, at least z (Cornish and
+Fisher).
+
+A ratio A / B has Fieller's set: all r with ``(A - r B)^2 <= z^2 Var(A - r B)``. Logarithms of noisy
+cells cover too rarely, because a release would be chosen by having positive cells. For a
+correlation, Fisher's z.
+
+Source: E. C. Fieller, Some problems in interval estimation, JRSS B 16 (1954) 175-185.
+"""
+
+from dataclasses import dataclass
+from math import atanh, inf, isfinite, nan, sqrt, tanh
+from typing import Protocol
+
+import numpy as np
+
+from dppca.common.analysis.estimates.noise import Array
+
+
+class Interval(Protocol):
+    """Law of an estimate."""
+
+    def interval(self, alpha: float) -> tuple[float, float]:
+        """Return the ends of the interval that misses the truth with probability ``alpha``."""
+
+    @property
+    def pvalue(self) -> float | None:
+        """Two-sided p-value of no effect; None where there is no such question."""
+
+
+def quantile(alpha: float, *, df: float = inf, excess: float = 0.0) -> float:
+    """Two-sided quantile: of t, or of the normal law, moved by the excess kurtosis."""
+    from scipy.special import ndtri, stdtrit
+
+    z = float(-ndtri(alpha / 2) if not isfinite(df) else stdtrit(df, 1 - alpha / 2))
+    return z + max(0.0, excess * (z**3 - 3 * z) / 24)
+
+
+def tail(distance: float, *, df: float = inf, excess: float = 0.0) -> float:
+    """Return the probability beyond both ends: the inverse of `quantile`; distance >= 0."""
+    from scipy.optimize import brentq
+    from scipy.special import ndtr, stdtr
+
+    z = distance
+    if excess and distance**2 > 3:
+        z = brentq(lambda z: z + excess * (z**3 - 3 * z) / 24 - distance, sqrt(3), distance)
+    return float(2 * (ndtr(-z) if not isfinite(df) else stdtr(df, -z)))
+
+
+@dataclass(frozen=True, slots=True)
+class Normal:
+    """``estimate ± z se``, cut at what is possible; the p-value is of ``null``, if it is given."""
+
+    estimate: float
+    se: float
+    excess: float = 0.0
+    df: float = inf
+    lowest: float = -inf
+    highest: float = inf
+    null: float | None = None
+
+    def interval(self, alpha: float) -> tuple[float, float]:
+        """Return the ends."""
+        half = quantile(alpha, df=self.df, excess=self.excess) * self.se
+        low, high = self.estimate - half, self.estimate + half
+        return min(max(low, self.lowest), self.highest), max(min(high, self.highest), self.lowest)
+
+    @property
+    def pvalue(self) -> float | None:
+        """P-value of ``null``."""
+        if self.null is None or not self.se:
+            return None
+        return tail(abs(self.estimate - self.null) / self.se, df=self.df, excess=self.excess)
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """Fieller's set of A / B, of numbers (A, B) with their covariance (2, 2)."""
+
+    numbers: Array
+    covariance: Array
+    excess: float = 0.0
+    df: float = inf
+    lowest: float = 0.0
+    highest: float = inf
+    null: float | None = None
+
+    def interval(self, alpha: float) -> tuple[float, float]:
+        """Return the ends; all that is possible if the set has none."""
+        (above, below), v = self.numbers, self.covariance
+        square = quantile(alpha, df=self.df, excess=self.excess) ** 2
+        a, b, c = (
+            below**2 - square * v[1, 1],
+            above * below - square * v[0, 1],
+            above**2 - square * v[0, 0],
+        )
+        if a <= 0:
+            return self.lowest, self.highest
+        root = sqrt(max(b * b - a * c, 0.0))
+        low, high = (b - root) / a, (b + root) / a
+        return max(low, self.lowest), max(min(high, self.highest), self.lowest)
+
+    @property
+    def se(self) -> float:
+        """Standard error to first order."""
+        form = np.array([1.0, -self.numbers[0] / self.numbers[1]])
+        return float(np.sqrt(max(form @ self.covariance @ form, 0.0)) / abs(self.numbers[1]))
+
+    @property
+    def pvalue(self) -> float | None:
+        """P-value of ``null``."""
+        if self.null is None:
+            return None
+        form = np.array([1.0, -self.null])
+        se = float(np.sqrt(form @ self.covariance @ form))
+        return tail(abs(float(form @ self.numbers)) / se, df=self.df, excess=self.excess)
+
+
+@dataclass(frozen=True, slots=True)
+class FisherZ:
+    """A correlation; ``se`` is that of its inverse hyperbolic tangent."""
+
+    estimate: float
+    se: float
+    excess: float = 0.0
+
+    def interval(self, alpha: float) -> tuple[float, float]:
+        """Return the ends."""
+        half, middle = quantile(alpha, excess=self.excess) * self.se, atanh(self.estimate)
+        return tanh(middle - half), tanh(middle + half)
+
+    @property
+    def pvalue(self) -> float | None:
+        """P-value of no correlation."""
+        return tail(abs(atanh(self.estimate)) / self.se, excess=self.excess) if self.se else None
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Quantiles of simulated numbers, shape (draws,), none for a test alone; and its p-value."""
+
+    draws: Array
+    pvalue: float | None = None
+
+    def interval(self, alpha: float) -> tuple[float, float]:
+        """Return the ends; NaN without draws."""
+        if not len(self.draws):
+            return nan, nan
+        low, high = np.quantile(self.draws, [alpha / 2, 1 - alpha / 2])
+        return float(low), float(high)
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A number that is only known to lie between two estimates, each with its standard error."""
+
+    ends: tuple[float, float]
+    errors: tuple[float, float]
+    pvalue: None = None
+
+    def interval(self, alpha: float) -> tuple[float, float]:
+        """Return the ends, outwards."""
+        z = quantile(alpha)
+        return self.ends[0] - z * self.errors[0], self.ends[1] + z * self.errors[1]

@@ -1,0 +1,240 @@
+"""Means, shares, and their differences between groups.
+
+The sampling variance of a mean is s^2 / n from the moments, of a share p (1 - p) / n. The mean of a
+group is a ratio, E[y 1_g] / P(g): Fieller's set. Its rows vary around it by the variance within all
+groups, taken to be the same in each; of a binary y it is exact.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+
+from dppca.common.analysis.estimates.answers import LEAST, Estimate
+from dppca.common.analysis.estimates.intervals import Between, Normal, Ratio
+from dppca.common.analysis.estimates.noise import form
+from dppca.common.analysis.estimates.release import Linear, ReleasedMoments, combine
+from dppca.common.analysis.estimates.scope import Scope, too_weak
+from dppca.common.analysis.estimates.variables import Variable
+from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.schema import Numeric
+from dppca.common.kernel.schema.cells import Cells, encode_numeric
+
+_SHARE = Variable("share", 0, 0, 0)
+
+
+def estimate_mean(moments: ReleasedMoments, scope: Scope, y: Variable) -> Estimate:
+    """Estimate the mean of a number."""
+    block = moments.block([y.attribute])
+    one, coded = block.unit(0), y.coded(block)
+    found = [Linear(np.array([block.value(one, coded)]), block.noise(form(one, coded)[None]))]
+    found += _from_histogram(moments, y.attribute)
+    mean = combine(found)
+    n = moments.n_rows
+    spread = max(block.value(coded, coded) - mean.values[0] ** 2, 0.0) * n / max(n - 1, 1)
+    return normal(
+        y.name,
+        mean,
+        spread / scope.rows(moments),
+        y,
+        df=inf if scope.these_rows else n - 1,
+    )
+
+
+def normal(
+    name: str,
+    found: Linear,
+    sampling: float,
+    y: Variable,
+    *,
+    df: float = inf,
+    null: float | None = None,
+) -> Estimate:
+    """Estimate ``offset + factor`` times one number, with its interval cut at the bounds."""
+    noise = float(found.noise.variance[0])
+    total, factor = noise + sampling, abs(y.factor)
+    share = noise / total if total else 0.0
+    value, se = y.offset + y.factor * float(found.values[0]), factor * total**0.5
+    excess = float(found.noise.kurtosis[0]) * share**2
+    law = Normal(value, se, excess, df, y.lower, y.upper, null)
+    return Estimate(name, value, law, se, share)
+
+
+def estimate_bounds(moments: ReleasedMoments, scope: Scope, attribute: int) -> Estimate:
+    """Estimate where the mean of a numeric with ``products: bins`` lies: its ends have noise."""
+    name, cells = (
+        moments.study.table.attributes[attribute].name,
+        moments.study.table.cells[attribute],
+    )
+    assert cells is not None  # noqa: S101 - bins need bounds
+    if cells.missing:
+        raise SettingError(f"{name}: rows without a value have no place in a mean; ask for shares")
+    size, n = cells.n_cells, scope.rows(moments)
+    shares = moments.shares([{attribute: np.arange(size) == code} for code in range(size)])
+    first, last = cells.ends
+    ends = [np.r_[each, cells.spikes] for each in (first, last)]
+    p = np.clip(shares.values, 0, 1)
+    found = shares.combine(np.array(ends))
+    sampling = [(p @ each**2 - (p @ each) ** 2) / n for each in ends]
+    low, high = np.sqrt(found.noise.variance + np.array(sampling))
+    law = Between((float(found.values[0]), float(found.values[1])), (float(low), float(high)))
+    return Estimate(f"{name}, between the ends of its bins", law=law)
+
+
+def estimate_shares(
+    moments: ReleasedMoments, scope: Scope, attribute: int, codes: Sequence[int]
+) -> list[Estimate]:
+    """Estimate the shares of the rows with labels of an attribute."""
+    labels, name = (
+        moments.names.labels[attribute] or (),
+        moments.names.schema.attributes[attribute].name,
+    )
+    events = [{attribute: np.arange(len(labels)) == code} for code in codes]
+    found, n = moments.shares(events), scope.rows(moments)
+    return [
+        share_of(f"{name}={labels[code]}", found.combine(row[None]), n)
+        for code, row in zip(codes, np.eye(len(codes)), strict=True)
+    ]
+
+
+def share_of(name: str, found: Linear, rows: float) -> Estimate:
+    """Estimate one share of ``rows`` independent rows."""
+    p = min(max(float(found.values[0]), 0.0), 1.0)
+    return normal(name, found, p * (1 - p) / rows, _SHARE)
+
+
+def estimate_group(
+    moments: ReleasedMoments, scope: Scope, y: Variable, by: int, code: int
+) -> Estimate:
+    """Estimate the mean of y, or its share, where an attribute has a label: by Fieller's set."""
+    found, name = (
+        group_sums(moments, y, by, [code]),
+        f"{y.name} where {group_name(moments, by, code)}",
+    )
+    above, below = (float(each) for each in found.values)
+    noise = found.noise.covariance
+    refused = too_weak(
+        *(moments, group_name(moments, by, code), "the noise hides how many rows are in the group"),
+        size=below,
+        noise=noise[1, 1],
+    )
+    if refused is not None:
+        return Estimate(name, refused=refused)
+    ratio, n = above / below, scope.rows(moments)
+    spread = min(max(ratio, 0.0), 1.0) * (1 - min(max(ratio, 0.0), 1.0))
+    if y.label is None:
+        spread = variance_within(moments, y, by)
+    covariance = noise + np.array([[spread * max(below, 0) / n, 0], [0, 0]])
+    form = np.array([[1.0, -ratio]])
+    against = found.noise.combine(form)
+    total = float((form @ covariance @ form.T)[0, 0])
+    share = float(against.variance[0]) / total if total else 0.0
+    scale = np.array([[y.factor, y.offset], [0, 1]])  # from A / B to offset + factor A / B
+    law = Ratio(
+        scale @ found.values,
+        scale @ covariance @ scale.T,
+        float(against.kurtosis[0]) * share**2,
+        lowest=y.lower,
+        highest=y.upper,
+    )
+    return Estimate(name, y.offset + y.factor * ratio, law, law.se, share)
+
+
+def estimate_difference(
+    moments: ReleasedMoments, scope: Scope, y: Variable, by: int, codes: tuple[int, int]
+) -> Estimate:
+    """Estimate the mean of y, or its share, in the first group less that in the second."""
+    groups = [group_name(moments, by, code) for code in codes]
+    name = f"{y.name}: {groups[0]} less {groups[1]}"
+    found = group_sums(moments, y, by, codes)
+    ratios, noise = found.values[::2] / found.values[1::2], found.noise.variance
+    for group, size, variance in zip(groups, found.values[1::2], noise[1::2], strict=True):
+        refused = too_weak(
+            *(moments, group, "the noise hides how many rows are in the group"),
+            size=float(size),
+            noise=float(variance),
+        )
+        if refused is not None:
+            return Estimate(name, refused=refused)
+    shares = found.values[1::2]
+    weights = np.ravel(
+        [[s / b, -s * r / b] for s, r, b in zip((1, -1), ratios, shares, strict=True)]
+    )
+    difference = Linear(np.array([ratios[0] - ratios[1]]), found.noise.combine(weights[None]))
+    if y.label is None:
+        spread = np.full(2, variance_within(moments, y, by))
+    else:
+        clipped = np.clip(ratios, 0, 1)
+        spread = clipped * (1 - clipped)
+    sampling = float((spread / shares).sum()) / scope.rows(moments)
+    labels = len(moments.names.labels[by] or ())
+    df = inf if scope.these_rows or y.label is not None else moments.n_rows - labels
+    limit = abs(y.factor)
+    scaled = replace(y, offset=0.0, lower=-limit, upper=limit)
+    return normal(name, difference, sampling, scaled, df=df, null=0.0)
+
+
+def group_name(moments: ReleasedMoments, by: int, code: int) -> str:
+    """Return ``attribute=label``."""
+    return f"{moments.names.schema.attributes[by].name}={(moments.names.labels[by] or ())[code]}"
+
+
+def group_sums(moments: ReleasedMoments, y: Variable, by: int, codes: Sequence[int]) -> Linear:
+    """Return E[y 1_g] and P(g) of each group, in turn; y is coded."""
+    if y.attribute == by:
+        raise SettingError(f"{y.name} cannot be compared by its own labels")
+    size = len(moments.names.labels[by] or ())
+    masks = [np.arange(size) == code for code in codes]
+    if y.label is not None:
+        own = np.arange(len(moments.names.labels[y.attribute] or ())) == y.label
+        both = [
+            {by: mask, y.attribute: each} for mask in masks for each in (own, np.ones_like(own))
+        ]
+        return moments.shares(both)
+    block = moments.block([y.attribute, by])
+    vectors = [moments.names.vector(block, by, mask) for mask in masks]
+    if vectors[0] is None:
+        raise SettingError(
+            f"study {moments.study.name} released no products of {y.name} with the cells of "
+            f"{moments.names.schema.attributes[by].name}"
+        )
+    left = np.repeat(np.array(vectors), 2, axis=0)
+    right = np.tile([y.coded(block), block.unit(0)], (len(codes), 1))
+    values = np.einsum("ki,ij,kj->k", left, block.matrix, right)
+    return Linear(values, block.noise(form(left, right)))
+
+
+def variance_within(moments: ReleasedMoments, y: Variable, by: int) -> float:
+    """Return the variance of a coded number within all groups, at least 0.
+
+    Groups whose share the noise hides count as if they had the mean of all.
+    """
+    labels = range(len(moments.names.labels[by] or ()))
+    found = group_sums(moments, y, by, labels)
+    sums, shares = found.values[::2], found.values[1::2]
+    clear = shares > LEAST * np.sqrt(found.noise.variance[1::2])
+    block = moments.block([y.attribute])
+    mean = block.value(block.unit(0), y.coded(block))
+    between = (shares[clear] * (sums[clear] / shares[clear] - mean) ** 2).sum()
+    total = block.value(y.coded(block), y.coded(block)) - mean**2
+    freedom = max(moments.n_rows - len(labels), 1)
+    return float(max(total - between, 0.0)) * moments.n_rows / freedom
+
+
+def _from_histogram(moments: ReleasedMoments, attribute: int) -> list[Linear]:
+    """Return the mean that a histogram gives, if each of its cells is one value."""
+    each, cells = moments.study.table.attributes[attribute], moments.study.table.cells[attribute]
+    counted = [own for own in moments.counts if own.attributes == (attribute,)]
+    if not counted or not isinstance(each, Numeric) or cells is None or not _single_values(cells):
+        return []
+    unit = 2**moments.study.table.resolution_bits
+    codes = np.arange(cells.n_cells, dtype=np.int32)
+    coordinates = encode_numeric(each, cells.values(codes), unit) / unit
+    events = [{attribute: codes == code} for code in codes]
+    return [own.find(events).combine(coordinates[None]) for own in counted]
+
+
+def _single_values(cells: Cells) -> bool:
+    first, last = cells.ends
+    return cells.integer and bool(np.all(first == last))

@@ -1,0 +1,190 @@
+"""Noise of released moments: what public identities leave of it, and how it enters an estimate.
+
+G, shape (p + 1, p + 1), is the matrix of mean products of (1, coded row); columns count from 1. An
+entry that was sent has independent noise of variance s^2 over its squared weight: w for a sum,
+omega for a product with a target, 1 otherwise. A binary's square and products inside of one
+attribute are public; an indicator's square is its sum. The K labels of a categorical, and the
+cells of a numeric with ``products: bins``, add up to one in every row, so their sums add up to 1
+and their products with any other column j to the sum of j. Generalised least squares onto all of
+these identities at once has a closed form::
+
+    mean_j = (w^2 m_j + sum_c omega_jc^2 t_jc / K_c) / W_j                                      (1)
+    W_j = w^2 + sum_c omega_jc^2 / K_c
+    labels of one attribute: mean_k += (1 - sum of means) / K
+    j beside labels of c: G_jk += (mean_j - t_jc) / K_c
+    tables: T += row gap / L + column gap / K - sum of the row gaps / (K L)
+
+with m_j the released sum and t_jc the sum of G_jk over the labels k of c. What is left of the noise
+has independent parts: nu_j of each mean, variance s^2 / W_j, centred inside of an attribute; the
+square of each numeric; and, between attributes a and b, ::
+
+    M_a Z M_b + nu_a q_b' + q_a nu_b'                                                           (2)
+
+with M = I - 1 1'/K and q = 1/K (a scalar: M = 1, q = 0), and Z of variance s^2 / omega^2. (The sums
+t_jc share entries only with sums of the other attribute's labels, by a constant that centring
+removes.) So the covariance of any two functionals of the reconciled G is exact, from the columns
+that they use alone.
+
+Sums of m Laplace noises are not normal: a functional with contributions c_e of the entries has an
+excess kurtosis of ``(3 / m) sum c_e^4 / (sum c_e^2)^2``.
+
+Source: least squares onto consistent counts, Hay et al. (2010), "Boosting the accuracy of
+differentially private histograms through consistency"; (1) and (2) are derived for this project.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.kernel.privacy.laws import NoiseLaw
+from dppca.common.kernel.schema.layout import ColumnKind, Layout
+
+Array = NDArray[np.float64]
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class EntryNoise:
+    """Noise of one entry of weight 1, as a share of the rows.
+
+    ``deviation`` is its standard deviation s, 0 without noise; ``mechanisms`` the number of noises
+    of ``law`` in the pool, any number above 0.
+    """
+
+    deviation: float
+    law: type[NoiseLaw]
+    mechanisms: float
+
+    @property
+    def excess(self) -> float:
+        """Excess kurtosis of the noise of one entry."""
+        return self.law.unit_excess / self.mechanisms
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        """Draw noises of one entry, shape (size,); for simulations, they protect nothing."""
+        unit = self.law.unit_deviation * np.sqrt(self.mechanisms)
+        drawn: Array = self.law.standard_sum(self.mechanisms, size, rng) * (self.deviation / unit)
+        return drawn
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Noise of k numbers, linear in independent noises of variance 1.
+
+    ``contributions`` has shape (k, m): each of the ``copies`` (m,) of a noise contributes as much;
+    ``excess`` (m,) is its excess kurtosis.
+    """
+
+    contributions: Array
+    copies: Array
+    excess: Array
+
+    @cached_property
+    def covariance(self) -> Array:
+        """Covariance, shape (k, k)."""
+        covariance: Array = (self.contributions * self.copies) @ self.contributions.T
+        return covariance
+
+    @cached_property
+    def variance(self) -> Array:
+        """Variances, shape (k,)."""
+        variance: Array = self.contributions**2 @ self.copies
+        return variance
+
+    @cached_property
+    def kurtosis(self) -> Array:
+        """Excess kurtosis of each number, shape (k,); 0 where there is no noise."""
+        fourth = self.contributions**4 @ (self.copies * self.excess)
+        square = self.variance**2
+        return np.divide(fourth, square, out=np.zeros_like(square), where=square > 0)
+
+    def combine(self, weights: Array) -> Noise:
+        """Return the noise of linear combinations; ``weights`` has shape (r, k)."""
+        return Noise(weights @ self.contributions, self.copies, self.excess)
+
+    def beside(self, other: Noise) -> Noise:
+        """Return the noise of the sums with k numbers of independent noise."""
+        return Noise(
+            np.concatenate([self.contributions, other.contributions], axis=1),
+            np.concatenate([self.copies, other.copies]),
+            np.concatenate([self.excess, other.excess]),
+        )
+
+
+def form(u: Array, v: Array) -> Array:
+    """Return the gradient of ``u' G v``, symmetric: for i < j the derivative by the entry G_ij.
+
+    ``u`` and ``v`` have shape (..., b); the result has shape (..., b, b).
+    """
+    product = u[..., :, None] * v[..., None, :]
+    gradient = product + np.swapaxes(product, -1, -2)
+    places = np.arange(gradient.shape[-1])
+    gradient[..., places, places] /= 2
+    return gradient
+
+
+class MomentNoise:
+    """The law of the noise of the moments of a layout, and their reconciliation."""
+
+    def __init__(self, layout: Layout, entry: EntryNoise) -> None:
+        self.layout, self.entry = layout, entry
+        self.attribute = np.r_[-1, layout.attribute_of]
+        kinds = np.array(["", *(str(kind.value) for kind in layout.kinds)])
+        self.label = kinds == ColumnKind.INDICATOR
+        self.numeric = kinds == ColumnKind.NUMERIC
+        sizes = np.bincount(layout.attribute_of)
+        self.n_labels = np.where(self.label, sizes[self.attribute], 1)
+        self.sum_weight = (
+            layout.scaled_weight / 2**layout.resolution_bits if layout.with_sums else 0.0
+        )
+        self._categoricals = np.unique(self.attribute[self.label])
+        self._sizes = sizes[self._categoricals].astype(np.float64)
+
+    def weights(self, one: NDArray[np.int64], other: NDArray[np.int64]) -> Array:
+        """Weights omega of products of attributes, shape (len(one), len(other))."""
+        target = np.isin(one, self.layout.targets)[:, None] | np.isin(other, self.layout.targets)
+        return np.where(target, float(self.layout.target_weight), 1.0)
+
+    @cached_property
+    def _pull(self) -> Array:
+        """``omega^2`` of each column beside each categorical, shape (p + 1, c); 0 inside of one."""
+        apart = self.attribute[:, None] != self._categoricals
+        pull: Array = apart * self.weights(self.attribute, self._categoricals) ** 2
+        return pull
+
+    @cached_property
+    def precision(self) -> Array:
+        """W of equation (1), in units of ``s^-2``, shape (p + 1,)."""
+        precision: Array = self.sum_weight**2 + self._pull @ (1 / self._sizes)
+        return precision
+
+    @cached_property
+    def fourth(self) -> Array:
+        """Sum over categoricals of ``omega^4 / K^3``, for fourth powers; shape (p + 1,)."""
+        fourth: Array = self._pull**2 @ self._sizes**-3.0
+        return fourth
+
+    def reconcile(self, matrix: Array) -> Array:
+        """Project released moments, shape (p + 1, p + 1), onto the identities; a new array."""
+        if not len(self._categoricals):
+            return matrix.copy()
+        members = (self.attribute[:, None] == self._categoricals).astype(np.float64)
+        sums = matrix @ members
+        mean = self.sum_weight**2 * matrix[0] + (self._pull * sums) @ (1 / self._sizes)
+        mean /= self.precision
+        mean += members @ ((1 - mean @ members) / self._sizes)
+        gaps = np.where(self._pull > 0, mean[:, None] - sums, 0.0)
+        spread = (gaps / self._sizes) @ members.T  # of column j over the labels k of another
+        both = members / self._sizes
+        out = matrix + spread + spread.T - both @ (members[1:].T @ gaps[1:]) @ both.T
+        for a in self._categoricals:  # products of two labels are public
+            inside = np.flatnonzero(self.attribute == a)
+            out[np.ix_(inside, inside)] = 0
+            out[inside, inside] = mean[inside]
+        mean[0] = 1
+        out[0] = out[:, 0] = mean
+        return np.asarray(out)

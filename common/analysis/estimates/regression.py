@@ -1,0 +1,225 @@
+"""Linear regression by ordinary least squares, from second moments.
+
+With A the moments of (1, x), b those with y, and theta = (-beta, 1): ``beta = A^-1 b``, whose noise
+is ``A^-1 E theta`` to first order, with an exact covariance. The rows' part is
+``sigma^2 (X'X)^-1`` with constant variance, for a binary outcome at most ``(X'X)^-1 / 4``, as
+p (1 - p) <= 1/4; or, for a binary outcome, the sandwich ``(X'X)^-1 X' diag(e^2) X (X'X)^-1`` of
+rows that are drawn from the fitted field.
+
+The strength of a coefficient is the variance of its regressor that the others leave,
+R_j = 1 / (A^-1)_jj, over the standard deviation of the noise of that. A fit whose A is not positive
+definite, or that has a strength below 2 (where Fieller's set has no end), is refused, and a
+coefficient below 4.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf, sqrt
+
+import numpy as np
+
+from dppca.common.analysis.estimates.answers import LEAST, Estimate, Refusal
+from dppca.common.analysis.estimates.block import Block
+from dppca.common.analysis.estimates.intervals import Normal
+from dppca.common.analysis.estimates.noise import Array, form
+from dppca.common.analysis.estimates.release import ReleasedMoments
+from dppca.common.analysis.estimates.scope import Scope, too_weak
+from dppca.common.analysis.estimates.variables import Variable
+from dppca.common.analysis.rows.synthesis import DecodingMethod, synthesize
+from dppca.common.kernel.documents.messages import Form
+from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.schema.frames import encode
+
+LEAST_FIT = 2.0
+"""Strength below which a regressor takes the whole fit with it."""
+_FIELD_ROWS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Design:
+    """Moments of (1, regressors): A, shape (k + 1, k + 1), of vectors in a block (k + 1, b)."""
+
+    block: Block
+    vectors: Array
+    normal: Array
+    inverse: Array | None
+
+    @property
+    def strengths(self) -> Array:
+        """Strength of each regressor, shape (k,); 0 if A is not positive definite."""
+        if self.inverse is None:
+            return np.zeros(len(self.vectors) - 1)
+        own = np.diag(self.inverse)[1:]
+        left = (self.inverse[1:] / own[:, None]) @ self.vectors
+        noise = np.sqrt(self.block.noise(form(left, left)).variance)
+        return np.asarray(np.divide(1 / own, noise, out=np.full(len(own), inf), where=noise > 0))
+
+
+def _design(block: Block, regressors: Sequence[Variable]) -> _Design:
+    vectors = np.array([block.unit(0), *(each.coded(block) for each in regressors)])
+    normal = vectors @ block.matrix @ vectors.T
+    definite = np.linalg.eigvalsh(normal)[0] > 0
+    return _Design(block, vectors, normal, np.linalg.inv(normal) if definite else None)
+
+
+def estimate_ols(
+    moments: ReleasedMoments,
+    scope: Scope,
+    y: Variable,
+    regressors: Sequence[Variable],
+    variance: str,
+    progress: Callable[[float], None] | None,
+) -> list[Estimate]:
+    """Estimate the coefficients of ``const`` and the regressors, in their own units."""
+    _check(y, regressors)
+    block = moments.block([y.attribute, *(each.attribute for each in regressors)])
+    design, names = _design(block, regressors), ["const", *(each.name for each in regressors)]
+    refusals = _refusals(moments, block, regressors, design)
+    if design.inverse is None or all(refusals):
+        return [Estimate(name, refused=refusals[0]) for name in names]
+    n, inverse = moments.n_rows, design.inverse
+    b = inverse @ design.vectors @ block.matrix @ y.coded(block)
+    rest = y.coded(block) - b @ design.vectors
+    noise = block.noise(form(inverse @ design.vectors, rest))
+    freedom = max(n - len(names), 1)
+    if variance == "sandwich":
+        rows = _sandwich(moments, y, regressors, progress)
+    elif variance == "bound":
+        rows = inverse / 4
+    else:
+        rows = inverse * max(block.value(rest, rest), 0.0) * n / freedom
+    factors = np.array([y.factor, *(y.factor / each.factor for each in regressors)])
+    units = np.diag(factors)
+    units[0, 1:] = -factors[1:] * [each.offset for each in regressors]
+    values, found = units @ b, noise.combine(units)
+    values[0] += y.offset
+    sampling = np.diag(units @ rows @ units.T) / scope.rows(moments)
+    df = freedom if variance == "constant" and not scope.these_rows else inf
+    answers = []
+    for j, (name, refused) in enumerate(zip(names, [None, *refusals], strict=True)):
+        if refused is not None:
+            answers.append(Estimate(name, refused=refused))
+            continue
+        total = float(found.variance[j] + sampling[j])
+        share = float(found.variance[j]) / total if total else 0.0
+        excess = float(found.kurtosis[j]) * share**2
+        law = Normal(float(values[j]), sqrt(total), excess, df, null=0.0)
+        answers.append(Estimate(name, float(values[j]), law, sqrt(total), share))
+    return answers
+
+
+def _check(y: Variable, regressors: Sequence[Variable]) -> None:
+    names = [each.name for each in regressors]
+    twice = {name for name in names if names.count(name) > 1}
+    if not names or twice:
+        raise SettingError(
+            f"regressors must differ: {', '.join(sorted(twice))}" if twice else "name a regressor"
+        )
+    if y.attribute in [each.attribute for each in regressors]:
+        raise SettingError(f"{y.name} is of an attribute that is among its own regressors")
+
+
+def _refusals(
+    moments: ReleasedMoments, block: Block, regressors: Sequence[Variable], design: _Design
+) -> list[Refusal | None]:
+    """Return a refusal for each regressor, the same for all where the fit is refused."""
+    strengths = design.strengths
+    if design.inverse is None:
+        weakest, size, noise = _weakest_direction(design)
+        if not noise:
+            raise SettingError("the regressors determine each other: leave one out")
+        name = regressors[weakest].name
+        reason = f"with the noise, {name} is no longer independent of the other regressors"
+        return [
+            too_weak(
+                *(moments, name, reason),
+                size=size,
+                noise=noise,
+                remedies=_remedies(block, regressors, weakest),
+            )
+        ] * len(regressors)
+    weakest, least = int(np.argmin(strengths)), float(strengths.min())
+    if least >= LEAST:
+        return [None] * len(regressors)
+    chosen = [weakest] if least < LEAST_FIT else np.flatnonzero(strengths < LEAST)
+    told = dict[int, Refusal | None]()
+    for j in map(int, chosen):
+        name = regressors[j].name
+        told[j] = too_weak(
+            *(moments, name, f"the noise hides what the other regressors leave of {name}"),
+            size=float(strengths[j]),
+            noise=1.0,
+            remedies=_remedies(block, regressors, j),
+        )
+    if least < LEAST_FIT:
+        return [told[weakest]] * len(regressors)
+    return [told.get(j) for j in range(len(regressors))]
+
+
+def _weakest_direction(design: _Design) -> tuple[int, float, float]:
+    """Return the regressor with most of the lowest direction, and variance and noise of that."""
+    scale = np.sqrt(np.abs(np.diag(design.normal)))
+    values, directions = np.linalg.eigh(design.normal / np.outer(scale, scale))
+    lowest = (directions[:, 0] / scale) @ design.vectors
+    noise = float(design.block.noise(form(lowest, lowest)[None]).variance[0])
+    return int(np.argmax(np.abs(directions[1:, 0]))), float(values[0]), noise
+
+
+def _remedies(block: Block, regressors: Sequence[Variable], weakest: int) -> tuple[str, ...]:
+    """Say what merging the smallest label of a regressor, or leaving it out, would give."""
+    attribute, found = regressors[weakest].attribute, []
+    labels = [each for each in regressors if each.attribute == attribute]
+    if len(labels) > 1:
+        smallest = min(labels, key=lambda each: block.value(block.unit(0), each.coded(block)))
+        rest = [each for each in regressors if each is not smallest]
+        found.append(f"{smallest.name} merged with the reference: {_weakest(block, rest)}")
+    rest = [each for each in regressors if each.attribute != attribute]
+    if rest:
+        name = (
+            regressors[weakest].name if len(labels) == 1 else " and ".join(e.name for e in labels)
+        )
+        found.append(f"Without {name}: {_weakest(block, rest)}")
+    return tuple(found)
+
+
+def _weakest(block: Block, regressors: Sequence[Variable]) -> str:
+    design = _design(block, regressors)
+    if design.inverse is None:
+        return "still not estimable"
+    strengths = design.strengths
+    weakest = int(np.argmin(strengths))
+    return f"weakest {regressors[weakest].name}, strength {strengths[weakest]:.1f}"
+
+
+def _sandwich(
+    moments: ReleasedMoments,
+    y: Variable,
+    regressors: Sequence[Variable],
+    progress: Callable[[float], None] | None,
+) -> Array:
+    """Return n times the sandwich covariance of coded coefficients, from rows of the field."""
+    if moments.published is None:
+        raise SettingError("a forecast has no rows: take the bound, or constant variance")
+    result, study = moments.published.result, moments.published.study
+    drawn = synthesize(
+        result,
+        study,
+        Form.DECODED,
+        n_rows=_FIELD_ROWS,
+        rng=np.random.default_rng(moments.seed),
+        progress=progress,
+    )
+    if drawn.method is not DecodingMethod.FIELD:
+        raise SettingError("no field could be fitted to this release: take the bound")
+    coded = np.concatenate([encode(batch, study.table) for batch in drawn.batches()])
+    x = np.column_stack([np.ones(len(coded)), *(_of_rows(each, coded) for each in regressors)])
+    outcome = _of_rows(y, coded)
+    bread = np.linalg.pinv(x.T @ x / len(x))
+    residual = outcome - x @ (bread @ (x.T @ outcome) / len(x))
+    middle = (x * residual[:, None] ** 2).T @ x / len(x)
+    return np.asarray(bread @ middle @ bread)
+
+
+def _of_rows(variable: Variable, coded: Array) -> Array:
+    values: Array = variable.sign * coded[:, variable.column] + variable.shift
+    return values

@@ -1,0 +1,85 @@
+"""What intervals are about: the rows themselves, or the population that they are a sample of.
+
+Owners are strata; taking their rows as one sample errs on the wide side. The owners are no sample
+of owners. With several rows of a person, at most k, the sampling variance is at most k times that
+of independent rows (Cauchy-Schwarz over each person's rows).
+"""
+
+from dataclasses import dataclass
+from math import inf
+
+from dppca.common.analysis.estimates.answers import Refusal
+from dppca.common.analysis.estimates.release import ReleasedMoments
+from dppca.common.kernel.errors import SettingError
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Rows or population.
+
+    ``these_rows`` leaves sampling out; ``population`` is its number of members N, if it is finite
+    and known: sampling variances are then multiplied by ``1 - n/N``.
+    """
+
+    these_rows: bool = False
+    population: int | None = None
+
+    def check(self, n_rows: int) -> None:
+        """Raise `SettingError` if the population is smaller than the rows."""
+        if self.population is None:
+            return
+        if self.these_rows:
+            raise SettingError("a population has no meaning for these rows alone")
+        if self.population < n_rows:
+            raise SettingError(
+                f"a population of {self.population} is smaller than its sample of {n_rows} rows"
+            )
+
+    def rows(self, moments: ReleasedMoments) -> float:
+        """Return how many independent rows of an endless population would vary as much."""
+        if self.these_rows:
+            return inf
+        left = 1.0 if self.population is None else 1 - moments.n_rows / self.population
+        return moments.n_rows / (moments.study.max_rows_per_person * left) if left else inf
+
+    @property
+    def text(self) -> str:
+        """What intervals are about."""
+        if self.these_rows:
+            return "for these rows"
+        of = "" if self.population is None else f" of {self.population}"
+        return f"for the population{of} that the rows are a sample of"
+
+    def sentences(self, moments: ReleasedMoments) -> tuple[str, ...]:
+        """Return what intervals rest on."""
+        most = moments.study.max_rows_per_person
+        if self.these_rows:
+            return ("The noise alone is in the intervals.",)
+        told = ["The owners' rows are a random sample; the owners are not a sample of owners."]
+        if most > 1:
+            told.append(
+                f"One person may have {most} rows, so sampling variances are multiplied by {most}."
+            )
+        return tuple(told)
+
+
+def too_weak(
+    moments: ReleasedMoments,
+    subject: str,
+    reason: str,
+    *,
+    size: float,
+    noise: float,
+    sampling: float = 0.0,
+    least: float = 4.0,
+    remedies: tuple[str, ...] = (),
+) -> Refusal | None:
+    """Refuse a size below ``least`` deviations, from the variances of its noise and sampling."""
+    variance = noise + sampling
+    if size > 0 and size**2 >= least**2 * variance:
+        return None
+    strength = size / variance**0.5 if variance else 0.0
+    rows = epsilon = None
+    if variance:  # a size below one deviation is unknown: what one deviation would need
+        rows, epsilon = moments.needed(max(size, variance**0.5) / least, noise, sampling)
+    return Refusal(reason, subject, strength, least, rows, epsilon, remedies)

@@ -1,0 +1,162 @@
+"""What an estimate is about: numbers, and labels as indicators, by the names of a schema."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.analysis.estimates.block import Block
+from dppca.common.analysis.estimates.noise import Array
+from dppca.common.kernel.documents.names import nearest_name
+from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.schema import ColumnKind, Numeric, Schema
+from dppca.common.kernel.schema.attributes import Date, Ordinal, Score, list_labels
+
+Codes = NDArray[np.bool_]
+"""Which labels, or cells, of an attribute are meant, shape (K,)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A number, or the indicator of a label, linear in a column: ``offset + factor * coded``.
+
+    ``coded`` is ``sign * column + shift``; ``label`` is the code of an indicator, else None.
+    """
+
+    name: str
+    attribute: int
+    label: int | None
+    column: int
+    sign: float = 1.0
+    shift: float = 0.0
+    offset: float = 0.0
+    factor: float = 1.0
+    lower: float = 0.0
+    upper: float = 1.0
+
+    def coded(self, block: Block) -> Array:
+        """Return the vector of ``coded`` in a block, shape (b,)."""
+        return self.sign * block.unit(block.place(self.column)) + self.shift * block.unit(0)
+
+
+class Names:
+    """Attributes, labels and variables of a schema by their names."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema, self._layout = schema, schema.layout
+
+    @cached_property
+    def labels(self) -> tuple[tuple[str, ...] | None, ...]:
+        """Labels of each attribute, or names of a numeric's cells; None for unit-ball rows."""
+        return tuple(
+            list_labels(each) or (None if cells is None else cells.names)
+            for each, cells in zip(self.schema.attributes, self.schema.cells, strict=True)
+        )
+
+    def attribute(self, name: str) -> int:
+        """Return the index of an attribute; `SettingError` if there is none."""
+        try:
+            return self.schema.find_index(name)
+        except KeyError:
+            raise self._unknown(name) from None
+
+    def label(self, attribute: int, label: str) -> int:
+        """Return the code of a label; `SettingError` if the attribute has none such."""
+        labels, name = self.labels[attribute] or (), self.schema.attributes[attribute].name
+        if label not in labels:
+            raise SettingError(f"{name} has no label {label}; it has: {', '.join(labels)}")
+        return labels.index(label)
+
+    def find(self, name: str) -> tuple[int, int | None]:
+        """Return attribute and code of ``attribute`` or ``attribute=label``."""
+        for place, each in enumerate(self.schema.attributes):
+            if each.name == name:
+                return place, None
+        for place, (each, labels) in enumerate(
+            zip(self.schema.attributes, self.labels, strict=True)
+        ):
+            for code, label in enumerate(labels or ()):
+                if f"{each.name}={label}" == name:
+                    return place, code
+        raise self._unknown(name)
+
+    def variable(self, name: str) -> Variable:
+        """Return the variable of ``age``, ``sex`` (a binary: its second label) or ``sex=Male``."""
+        attribute, label = self.find(name)
+        kind = self.kind(attribute)
+        if kind is ColumnKind.BINARY and label is None:
+            label = 1
+        if label is not None:
+            return self.indicator(attribute, label)
+        if kind is ColumnKind.INDICATOR:
+            labels = ", ".join(f"{name}={each}" for each in (self.labels[attribute] or ())[:3])
+            raise SettingError(f"{name} is not a number: name one label, such as {labels}")
+        return self._number(attribute)
+
+    def indicator(self, attribute: int, label: int) -> Variable:
+        """Return the indicator of a label; `SettingError` if products do not have it."""
+        name = f"{self.schema.attributes[attribute].name}={(self.labels[attribute] or ())[label]}"
+        first, kind = self._layout.groups[attribute][0], self.kind(attribute)
+        if kind is ColumnKind.NUMERIC:
+            raise SettingError(f"{name}: this study released no products with its cells")
+        if kind is ColumnKind.INDICATOR:
+            return Variable(name, attribute, label, first + label)
+        return Variable(name, attribute, label, first, sign=2.0 * label - 1, shift=0.5)
+
+    def kind(self, attribute: int) -> ColumnKind:
+        """Return the kind of an attribute's columns."""
+        return self._layout.attribute_kinds[attribute]
+
+    def vector(self, block: Block, attribute: int, codes: Codes) -> Array | None:
+        """Return the vector of an event, one of some labels; None if products do not have it."""
+        if self.kind(attribute) is ColumnKind.NUMERIC:
+            return None
+        each = [self.indicator(attribute, int(code)).coded(block) for code in np.flatnonzero(codes)]
+        return np.sum(each, axis=0) if each else np.zeros(len(block.columns))
+
+    def meaning(self, attribute: int) -> str:
+        """Return the sentence that says what values of an attribute an estimate is about."""
+        each = self.schema.attributes[attribute]
+        if not isinstance(each, Numeric):
+            label = each.labels[each.missing_code]
+            return f"{each.name}: unknown and missing labels count as {label}"
+        if each.scale is not None:
+            return f"{each.name}: of rows scaled into the unit ball, a missing value at its centre"
+        lower, upper = (each.format_value(bound) for bound in each.bounds)
+        what = f"{each.name}: below {lower} counts as {lower}, above {upper} as {upper}, "
+        what += f"a missing value as {each.format_value(each.middle)}"
+        if isinstance(each, Date):
+            what += "; in days since 1970-01-01"
+        elif isinstance(each, Ordinal):
+            what += "; in places of its labels, from 0"
+        elif each.score is Score.LOG:
+            what += "; in coordinates of its logarithmic scale, from -0.5 to 0.5"
+        return what
+
+    def _number(self, attribute: int) -> Variable:
+        each, column = self.schema.attributes[attribute], self._layout.groups[attribute][0]
+        assert isinstance(each, Numeric)  # noqa: S101 - others have labels
+        if each.centre is not None and each.scale is not None:
+            ends = (each.centre - each.scale, each.centre + each.scale)
+            return Variable(
+                each.name, attribute, None, column, 1.0, 0.0, each.centre, each.scale, *ends
+            )
+        if each.score is Score.LOG:
+            return Variable(each.name, attribute, None, column, lower=-0.5, upper=0.5)
+        lower, upper = each.bounds
+        middle, width = lower + (upper - lower) / 2, upper - lower
+        return Variable(each.name, attribute, None, column, 1.0, 0.0, middle, width, lower, upper)
+
+    def _unknown(self, name: str) -> SettingError:
+        names = [each.name for each in self.schema.attributes]
+        every = [
+            f"{attribute}={label}"
+            for attribute, labels in zip(names, self.labels, strict=True)
+            for label in labels or ()
+        ]
+        near = nearest_name(name, [*names, *every])
+        meant = "" if near is None else f"; {near} may be meant"
+        return SettingError(f"the study has no attribute or label {name}{meant}")
