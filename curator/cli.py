@@ -17,6 +17,8 @@ from dppca.common.shell.console import FILE, FOLDER, CommandGroup, emit, prints,
 from dppca.common.shell.packages import require_package
 from dppca.common.verification.command import verification_options
 from dppca.common.verification.command import verify as verify_and_print
+from dppca.common.verification.estimation import estimate as estimate_and_print
+from dppca.common.verification.estimation import estimate_options
 from dppca.curator.commands.backup import backup, restore
 from dppca.curator.commands.certificates import pki
 from dppca.curator.commands.options import connection_with, credentials_option
@@ -231,7 +233,25 @@ def verify(**given: Any) -> int:
     return verify_and_print(**given)
 
 
-for _each in (pki, serve, health, plan, study, page, refusals, owner, verify, backup, restore):
+@click.command()
+@estimate_options
+@prints("dppca.common.analysis.estimates.answers:AnswerDocument")
+def estimate(**given: Any) -> int:
+    """Answer a question from a RESULT file, with an interval that counts its noise.
+
+    `dppca-owner estimate --help` lists the questions; this is the same command. It needs no curator
+    that runs, and no credentials.
+
+    \b
+    Example:
+      dppca-curator estimate nltcs.npz share outside --ca authority/ca.pem
+    """
+    return estimate_and_print(**given)
+
+
+for _each in (pki, serve, health, plan, study, page, refusals, owner, verify, estimate):
+    cli.add_command(_each)
+for _each in (backup, restore):
     cli.add_command(_each)
 
 

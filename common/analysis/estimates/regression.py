@@ -33,6 +33,7 @@ from dppca.common.kernel.schema.frames import encode
 LEAST_FIT = 2.0
 """Strength below which a regressor takes the whole fit with it."""
 _FIELD_ROWS = 60_000
+_ROUNDING = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,8 @@ class _Design:
 def _design(block: Block, regressors: Sequence[Variable]) -> _Design:
     vectors = np.array([block.unit(0), *(each.coded(block) for each in regressors)])
     normal = vectors @ block.matrix @ vectors.T
-    definite = np.linalg.eigvalsh(normal)[0] > 0
+    scale = np.sqrt(np.abs(np.diag(normal)))
+    definite = np.linalg.eigvalsh(normal / np.outer(scale, scale))[0] > _ROUNDING
     return _Design(block, vectors, normal, np.linalg.inv(normal) if definite else None)
 
 
@@ -126,7 +128,7 @@ def _refusals(
     strengths = design.strengths
     if design.inverse is None:
         weakest, size, noise = _weakest_direction(design)
-        if not noise:
+        if noise <= _ROUNDING**2:
             raise SettingError("the regressors determine each other: leave one out")
         name = regressors[weakest].name
         reason = f"with the noise, {name} is no longer independent of the other regressors"

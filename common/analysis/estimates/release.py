@@ -123,8 +123,8 @@ class ReleasedMoments:
     def block(self, attributes: Sequence[int]) -> Block:
         """Return the moments of some attributes; `SettingError` if there are none."""
         if self.matrix is None or not self.study.table.layout.with_sums:
-            without = "sums" if self.matrix is not None else "sums and products"
-            raise SettingError(f"study {self.study.name} released no {without} to compute this of")
+            without = "no sums" if self.matrix is not None else "neither sums nor products"
+            raise SettingError(f"study {self.study.name} released {without} to compute this of")
         return Block(self.noise, attributes, self.matrix)
 
     def shares(self, events: Sequence[Event]) -> Linear:

@@ -1,0 +1,220 @@
+"""Estimates equal those of statsmodels and scipy where a release has no noise."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from numpy.testing import assert_allclose
+from numpy.typing import NDArray
+from scipy import stats
+from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
+from statsmodels.stats.weightstats import DescrStatsW
+
+from dppca import estimates
+from dppca.common.analysis.estimates.face import Estimates
+from dppca.common.analysis.estimates.scope import Scope
+from dppca.common.kernel.attestation.results import Published
+from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.moments.moments import compute_moments
+from tests.support.coverage import PEOPLE, Cell, Releases, coded_people, without_noise
+from tests.support.pooling import pooled_result
+from tests.support.studies import make_study, numeric_of
+
+ROWS = 2_000
+STUDY = Cell("gaussian", "owner", 3, "3").study(PEOPLE)
+CODED = coded_people(STUDY)[:ROWS]
+GRID = 2**STUDY.table.resolution_bits
+
+
+@pytest.fixture(scope="module")
+def asked() -> Estimates:
+    """A release without noise."""
+    sums = compute_moments(CODED, STUDY.table.layout)
+    result = replace(
+        pooled_result(STUDY, np.array_split(CODED, 3), seed=1), pooled=sums.packed, mean=None
+    )
+    return without_noise(estimates(Published(STUDY, result)))
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    """The rows, as they are coded."""
+    columns = CODED / GRID
+    labels = {name: columns[:, 3 + place] + 0.5 for place, name in enumerate(("sex", "ill"))}
+    return pd.DataFrame(
+        {
+            "age": 50 + 100 * columns[:, 0],
+            "years": 10 + 20 * columns[:, 1],
+            "score": 50 + 100 * columns[:, 2],
+            **labels,
+            "region": columns[:, 5:9].argmax(1),
+            "job": columns[:, 9:].argmax(1),
+        }
+    )
+
+
+def _equal(found: object, expected: object) -> None:
+    assert_allclose(np.asarray(found, float), np.asarray(expected, float), rtol=1e-9, atol=1e-12)
+
+
+def test_a_mean_is_that_of_statsmodels(asked: Estimates, frame: pd.DataFrame) -> None:
+    found, other = asked.mean("score"), DescrStatsW(frame.score)
+    _equal([found.params[0], found.bse[0]], [other.mean, other.std_mean])
+    _equal(found.conf_int()[0], other.tconfint_mean())
+    _equal(found.conf_int(0.01)[0], other.tconfint_mean(0.01))
+
+
+def test_shares_are_those_of_statsmodels(asked: Estimates, frame: pd.DataFrame) -> None:
+    found = asked.proportion("region")
+    counts = np.bincount(frame.region)
+    _equal(found.params, counts / ROWS)
+    _equal(found.conf_int().T, proportion_confint(counts, ROWS, method="normal"))
+    cells = asked.table("sex", "region").params.reshape(2, 4)
+    _equal(cells, pd.crosstab(frame.sex, frame.region, normalize=True))
+
+
+def test_a_difference_of_means_is_that_of_scipy(asked: Estimates, frame: pd.DataFrame) -> None:
+    men, women = (frame.score[frame.sex == value] for value in (1, 0))
+    other = stats.ttest_ind(men, women)
+    found = asked.difference("score", "sex")
+    _equal(found.params, men.mean() - women.mean())
+    _equal(found.conf_int()[0], other.confidence_interval())
+    _equal(found.pvalues[0], other.pvalue)
+    means = asked.mean("score", by="sex")
+    _equal(means.params, [women.mean(), men.mean()])
+
+
+def test_a_risk_difference_is_that_of_statsmodels(asked: Estimates, frame: pd.DataFrame) -> None:
+    groups = [frame.ill[frame.region == code] for code in (1, 0)]
+    counts = [(each.sum(), len(each)) for each in groups]
+    found = asked.difference("ill", "region", ["east", "north"])
+    _equal(found.params, groups[0].mean() - groups[1].mean())
+    _equal(found.conf_int()[0], confint_proportions_2indep(*counts[0], *counts[1], method="wald"))
+
+
+def test_ratios_are_those_of_statsmodels_with_another_interval(
+    asked: Estimates, frame: pd.DataFrame
+) -> None:
+    other = sm.stats.Table2x2(pd.crosstab(1 - frame.sex, 1 - frame.ill).to_numpy())
+    found = asked.odds_ratio("sex=m", "ill=yes")
+    _equal(found.params, other.oddsratio)
+    _equal(found.bse, other.oddsratio * other.log_oddsratio_se)
+    assert_allclose(found.conf_int()[0], other.oddsratio_confint(), rtol=0.05)
+    risk = asked.relative_risk("sex=m", "ill=yes")
+    _equal(risk.params, other.riskratio)
+    _equal(risk.bse, other.riskratio * other.log_riskratio_se)
+
+
+def test_a_correlation_is_that_of_scipy(asked: Estimates, frame: pd.DataFrame) -> None:
+    other = stats.pearsonr(frame.age, frame.score)
+    found = asked.correlation("age", "score")
+    _equal(found.params, other.statistic)
+    _equal(found.conf_int()[0], other.confidence_interval())
+
+
+def _fit(y: NDArray[np.float64], x: NDArray[np.float64]) -> object:
+    return sm.OLS(y, sm.add_constant(x)).fit()
+
+
+@pytest.mark.parametrize(("outcome", "variance"), [("score", None), ("ill", "constant")])
+def test_a_regression_is_that_of_statsmodels(
+    asked: Estimates, frame: pd.DataFrame, outcome: str, variance: None
+) -> None:
+    dummies = [(frame.region == code).to_numpy(float) for code in (1, 2, 3)]
+    other = _fit(frame[outcome].to_numpy(), np.column_stack([frame.age, frame.sex, *dummies]))
+    found = asked.ols(outcome, ["age", "sex", "region"], variance=variance)
+    names = ("const", "age", "sex=m", "region=east", "region=south", "region=west")
+    assert found.names == names
+    _equal(found.params, other.params)
+    _equal(found.bse, other.bse)
+    _equal(found.conf_int(), other.conf_int())
+    _equal(found.pvalues, other.pvalues)
+
+
+def test_a_label_as_outcome_has_at_most_the_variance_of_a_quarter(asked: Estimates) -> None:
+    bound, constant = (asked.ols("ill", ["age"], variance=each) for each in (None, "constant"))
+    _equal(bound.params, constant.params)
+    assert (bound.bse > constant.bse).all()
+    with pytest.raises(SettingError, match="constant variance is known alone"):
+        asked.ols("score", ["age"], variance="sandwich")
+
+
+def test_a_population_that_is_the_rows_has_no_sampling(asked: Estimates) -> None:
+    whole = replace(asked, scope=Scope(population=ROWS))
+    assert whole.mean("score").bse[0] == 0
+    half = replace(asked, scope=Scope(population=2 * ROWS))
+    _equal(half.mean("score").bse, asked.mean("score").bse * np.sqrt(0.5))
+    _equal(replace(asked, scope=Scope(True)).ols("score", ["age"]).bse, [0, 0])
+    with pytest.raises(SettingError, match="smaller than its sample"):
+        Scope(population=ROWS - 1).check(ROWS)
+
+
+def test_several_rows_of_a_person_widen_sampling(asked: Estimates) -> None:
+    schema = STUDY.table.model_copy(update={"max_rows_per_person": 4})
+    moments = replace(asked.moments, study=STUDY.model_copy(update={"table": schema}))
+    more = replace(asked, moments=moments).mean("score")
+    _equal(more.bse, 2 * asked.mean("score").bse)
+    assert any("4 rows" in each for each in more.assumptions)
+
+
+def test_several_estimates_are_adjusted_on_request(asked: Estimates) -> None:
+    found = asked.ols("score", ["age", "sex", "region"])
+    _equal(found.adjusted("bonferroni").conf_int(), found.conf_int(0.05 / 6))
+    holm, plain = found.adjusted("holm").pvalues, found.pvalues
+    order = np.argsort(plain)
+    _equal(holm[order], np.minimum(np.maximum.accumulate(plain[order] * np.arange(6, 0, -1)), 1))
+    with pytest.raises(SettingError, match="no adjustment"):
+        found.adjusted("scheffe")  # type: ignore[arg-type]
+
+
+def test_an_answer_is_a_frame_a_text_and_a_document() -> None:
+    releases = Releases(STUDY, CODED, rows=ROWS)
+    _, noised = next(releases.draw(1))
+    answer = Estimates(releases.moments(noised, n_rows=ROWS), Scope()).mean("age", by="region")
+    frame, document = answer.to_frame(), answer.document()
+    assert list(frame.index) == list(answer.names) == [each.name for each in document.estimates]
+    for row, each in zip(frame.itertuples(), document.estimates, strict=True):
+        assert (each.refusal is None) == np.isfinite(row.estimate)
+        assert each.name in answer.summary()
+        if each.refusal is None:
+            assert each.low is not None
+            assert each.noise is not None
+            assert each.sampling == pytest.approx(1 - each.noise)
+
+
+@pytest.mark.parametrize(
+    ("ask", "why"),
+    [
+        (lambda e: e.mean("aeg"), "age may be meant"),
+        (lambda e: e.mean("region"), "name one label"),
+        (lambda e: e.proportion("sex=x"), "no attribute or label"),
+        (lambda e: e.difference("age", "region"), "give two labels"),
+        (lambda e: e.difference("sex", "sex"), "by its own labels"),
+        (lambda e: e.table("sex", "sex"), "two different"),
+        (lambda e: e.odds_ratio("sex", "ill=yes"), "name two labels"),
+        (lambda e: e.ols("age", ["age"]), "among its own regressors"),
+        (lambda e: e.ols("age", ["sex", "sex"]), "must differ"),
+        (lambda e: e.ols("age", ["sex=f", "sex=m"]), "determine each other"),
+        (lambda e: e.correlation("age"), "name two"),
+    ],
+)
+def test_a_question_without_an_answer_says_why(asked: Estimates, ask: object, why: str) -> None:
+    with pytest.raises(SettingError, match=why):
+        ask(asked)  # type: ignore[operator]
+
+
+def test_what_a_study_has_not_released_is_refused_by_a_sentence() -> None:
+    study = make_study(
+        [
+            numeric_of("x", None, None, centre=0, scale=1),
+            numeric_of("y", None, None, centre=0, scale=1),
+        ],
+        row_norm={"include_sums": False},
+    )
+    rows = np.random.default_rng(0).integers(-300, 300, (500, 2)).astype(np.int32)
+    asked = estimates(Published(study, pooled_result(study, [rows], seed=2)))
+    with pytest.raises(SettingError, match="released no sums"):
+        asked.mean("x")
+    assert "eigenvalue 1" in asked.components(1).names
