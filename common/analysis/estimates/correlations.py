@@ -1,6 +1,6 @@
-"""Correlations, with Fisher's z: ``se^2 = 1 / (n - 3) + noise / (1 - r^2)^2``.
+"""Correlations r = c / s, of a covariance and the root s of two variances.
 
-The first part is normal theory, an assumption; the noise is exact to first order.
+Sampling is Fisher's ``1 / (n - 3)``, normal theory; the noise of c and s is exact to first order.
 """
 
 from math import sqrt
@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 
 from dppca.common.analysis.estimates.answers import Estimate
-from dppca.common.analysis.estimates.intervals import FisherZ
+from dppca.common.analysis.estimates.intervals import Correlation
 from dppca.common.analysis.estimates.noise import form
 from dppca.common.analysis.estimates.release import ReleasedMoments
 from dppca.common.analysis.estimates.scope import Scope, too_weak
@@ -48,10 +48,8 @@ def estimate_correlation(
             noise=float(noise.variance[0]),
         )
         return Estimate(name, refused=refused)
-    weights = np.array([[1 / root, -r / 2 / variances[0], -r / 2 / variances[1]]])
+    weights = np.array([[1 / root, 0, 0], [0, 0.5 / variances[0], 0.5 / variances[1]]])
     found, n = noise.combine(weights), scope.rows(moments)
-    by_noise, by_rows = float(found.variance[0]) / (1 - r * r) ** 2, 1 / max(n - 3, 1)
-    total = by_noise + by_rows
-    share = by_noise / total if total else 0.0
-    law = FisherZ(r, sqrt(total), float(found.kurtosis[0]) * share**2)
-    return Estimate(name, r, law, (1 - r * r) * sqrt(total), share)
+    excess = float(found.combine(np.array([[1.0, -r]])).kurtosis[0])
+    law = Correlation(r, found.covariance, 1 / max(n - 3, 1), excess)
+    return Estimate(name, r, law, law.se, law.noise_share)

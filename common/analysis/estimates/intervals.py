@@ -5,19 +5,20 @@ noise has of the variance, the quantile is ``z + K (z^3 - 3 z) / 24``, at least 
 Fisher).
 
 A ratio A / B has Fieller's set: all r with ``(A - r B)^2 <= z^2 Var(A - r B)``. Logarithms of noisy
-cells cover too rarely, because a release would be chosen by having positive cells. For a
-correlation, Fisher's z.
+cells cover too rarely, because a release would be chosen by having positive cells.
 
 Source: E. C. Fieller, Some problems in interval estimation, JRSS B 16 (1954) 175-185.
 """
 
 from dataclasses import dataclass
-from math import atanh, inf, isfinite, nan, sqrt, tanh
+from math import atanh, inf, isfinite, nan, sqrt
 from typing import Protocol
 
 import numpy as np
 
 from dppca.common.analysis.estimates.noise import Array
+
+_EDGE = 1e-12
 
 
 class Interval(Protocol):
@@ -120,22 +121,64 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True)
-class FisherZ:
-    """A correlation; ``se`` is that of its inverse hyperbolic tangent."""
+class Correlation:
+    """A correlation r = c / s: all rho that the noise of ``c - rho s`` and Fisher's z allow.
+
+    ``noise`` is the covariance of c / s and s / s, shape (2, 2); ``sampling`` is ``1 / (n - 3)``, 0
+    for these rows. Without noise it is Fisher's interval; without sampling it is Fieller's, which
+    covers where the variance of a strong relation is hardly above its noise and the delta method's
+    does not (.82 for .95 at r = .7 and a strength of 4).
+    """
 
     estimate: float
-    se: float
+    noise: Array
+    sampling: float
     excess: float = 0.0
+
+    def _variance(self, rho: float) -> tuple[float, float]:
+        weights = np.array([1.0, -rho])
+        return float(weights @ self.noise @ weights), (1 - rho * rho) ** 2 * self.sampling
+
+    @property
+    def noise_share(self) -> float:
+        """Share of the variance that is noise."""
+        noise, sampling = self._variance(self.estimate)
+        return noise / (noise + sampling) if noise + sampling else 0.0
+
+    @property
+    def se(self) -> float:
+        """Standard error to first order."""
+        return sqrt(sum(self._variance(self.estimate)))
+
+    def _distance(self, rho: float) -> float:
+        straight, share = self.estimate - rho, self.noise_share
+        if abs(rho) >= 1:
+            return share * straight
+        bent = (1 - rho * rho) * (atanh(self.estimate) - atanh(rho))
+        return share * straight + (1 - share) * bent
 
     def interval(self, alpha: float) -> tuple[float, float]:
         """Return the ends."""
-        half, middle = quantile(alpha, excess=self.excess) * self.se, atanh(self.estimate)
-        return tanh(middle - half), tanh(middle + half)
+        from scipy.optimize import brentq
+
+        z = quantile(alpha, excess=self.excess * self.noise_share**2)
+
+        def beyond(rho: float) -> float:
+            return abs(self._distance(rho)) - z * sqrt(sum(self._variance(rho)))
+
+        ends = [
+            end if beyond(end) <= 0 else float(brentq(beyond, self.estimate, end, xtol=1e-14))
+            for end in (-1 + _EDGE, 1 - _EDGE)
+            if self.se
+        ] or [self.estimate, self.estimate]
+        return ends[0], ends[1]
 
     @property
     def pvalue(self) -> float | None:
         """P-value of no correlation."""
-        return tail(abs(atanh(self.estimate)) / self.se, excess=self.excess) if self.se else None
+        error = sqrt(sum(self._variance(0.0)))
+        excess = self.excess * self.noise_share**2
+        return tail(abs(self._distance(0.0)) / error, excess=excess) if error else None
 
 
 @dataclass(frozen=True, slots=True)
