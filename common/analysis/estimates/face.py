@@ -19,7 +19,7 @@ from dppca.common.analysis.estimates.means import (
     estimate_mean,
     estimate_shares,
 )
-from dppca.common.analysis.estimates.regression import estimate_ols
+from dppca.common.analysis.estimates.regression import design, estimate_ols
 from dppca.common.analysis.estimates.release import ReleasedMoments, released_moments
 from dppca.common.analysis.estimates.scope import Scope
 from dppca.common.analysis.estimates.tables import estimate_cells, estimate_ratio
@@ -199,6 +199,15 @@ class Estimates:
         assumed = () if self.scope.these_rows else (_OLS[chosen],)
         places = [outcome.attribute, *(each.attribute for each in regressors)]
         return self._answer(f"regression of {y}", found, *places, more=assumed)
+
+    def strengths(
+        self, x: Sequence[str], *, reference: Mapping[str, str] | None = None
+    ) -> dict[str, float]:
+        """Return how far each regressor of `ols` is above its noise, by name; 4 is enough."""
+        regressors = [one for each in x for one in self._regressors(each, reference or {})]
+        block = self.moments.block([each.attribute for each in regressors])
+        found = design(block, regressors).strengths
+        return {each.name: float(s) for each, s in zip(regressors, found, strict=True)}
 
     def components(self, count: int | None = None) -> Answer:
         """Estimate eigenvalues, shares, loadings and the angle of the first components.

@@ -37,8 +37,11 @@ _ROUNDING = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
-class _Design:
-    """Moments of (1, regressors): A, shape (k + 1, k + 1), of vectors in a block (k + 1, b)."""
+class Design:
+    """Moments of (1, regressors): A, shape (k + 1, k + 1), of vectors in a block (k + 1, b).
+
+    ``inverse`` is None where A is not positive definite.
+    """
 
     block: Block
     vectors: Array
@@ -56,12 +59,13 @@ class _Design:
         return np.asarray(np.divide(1 / own, noise, out=np.full(len(own), inf), where=noise > 0))
 
 
-def _design(block: Block, regressors: Sequence[Variable]) -> _Design:
+def design(block: Block, regressors: Sequence[Variable]) -> Design:
+    """Return the moments of regressors."""
     vectors = np.array([block.unit(0), *(each.coded(block) for each in regressors)])
     normal = vectors @ block.matrix @ vectors.T
     scale = np.sqrt(np.abs(np.diag(normal)))
     definite = np.linalg.eigvalsh(normal / np.outer(scale, scale))[0] > _ROUNDING
-    return _Design(block, vectors, normal, np.linalg.inv(normal) if definite else None)
+    return Design(block, vectors, normal, np.linalg.inv(normal) if definite else None)
 
 
 def estimate_ols(
@@ -75,14 +79,14 @@ def estimate_ols(
     """Estimate the coefficients of ``const`` and the regressors, in their own units."""
     _check(y, regressors)
     block = moments.block([y.attribute, *(each.attribute for each in regressors)])
-    design, names = _design(block, regressors), ["const", *(each.name for each in regressors)]
-    refusals = _refusals(moments, block, regressors, design)
-    if design.inverse is None or all(refusals):
+    made, names = design(block, regressors), ["const", *(each.name for each in regressors)]
+    refusals = _refusals(moments, block, regressors, made)
+    if made.inverse is None or all(refusals):
         return [Estimate(name, refused=refusals[0]) for name in names]
-    n, inverse = moments.n_rows, design.inverse
-    b = inverse @ design.vectors @ block.matrix @ y.coded(block)
-    rest = y.coded(block) - b @ design.vectors
-    noise = block.noise(form(inverse @ design.vectors, rest))
+    n, inverse = moments.n_rows, made.inverse
+    b = inverse @ made.vectors @ block.matrix @ y.coded(block)
+    rest = y.coded(block) - b @ made.vectors
+    noise = block.noise(form(inverse @ made.vectors, rest))
     freedom = max(n - len(names), 1)
     if variance == "sandwich":
         rows = _sandwich(moments, y, regressors, progress)
@@ -122,12 +126,12 @@ def _check(y: Variable, regressors: Sequence[Variable]) -> None:
 
 
 def _refusals(
-    moments: ReleasedMoments, block: Block, regressors: Sequence[Variable], design: _Design
+    moments: ReleasedMoments, block: Block, regressors: Sequence[Variable], made: Design
 ) -> list[Refusal | None]:
     """Return a refusal for each regressor, the same for all where the fit is refused."""
-    strengths = design.strengths
-    if design.inverse is None:
-        weakest, size, noise = _weakest_direction(design)
+    strengths = made.strengths
+    if made.inverse is None:
+        weakest, size, noise = _weakest_direction(made)
         if noise <= _ROUNDING**2:
             raise SettingError("the regressors determine each other: leave one out")
         name = regressors[weakest].name
@@ -158,12 +162,12 @@ def _refusals(
     return [told.get(j) for j in range(len(regressors))]
 
 
-def _weakest_direction(design: _Design) -> tuple[int, float, float]:
+def _weakest_direction(made: Design) -> tuple[int, float, float]:
     """Return the regressor with most of the lowest direction, and variance and noise of that."""
-    scale = np.sqrt(np.abs(np.diag(design.normal)))
-    values, directions = np.linalg.eigh(design.normal / np.outer(scale, scale))
-    lowest = (directions[:, 0] / scale) @ design.vectors
-    noise = float(design.block.noise(form(lowest, lowest)[None]).variance[0])
+    scale = np.sqrt(np.abs(np.diag(made.normal)))
+    values, directions = np.linalg.eigh(made.normal / np.outer(scale, scale))
+    lowest = (directions[:, 0] / scale) @ made.vectors
+    noise = float(made.block.noise(form(lowest, lowest)[None]).variance[0])
     return int(np.argmax(np.abs(directions[1:, 0]))), float(values[0]), noise
 
 
@@ -185,10 +189,10 @@ def _remedies(block: Block, regressors: Sequence[Variable], weakest: int) -> tup
 
 
 def _weakest(block: Block, regressors: Sequence[Variable]) -> str:
-    design = _design(block, regressors)
-    if design.inverse is None:
+    made = design(block, regressors)
+    if made.inverse is None:
         return "still not estimable"
-    strengths = design.strengths
+    strengths = made.strengths
     weakest = int(np.argmin(strengths))
     return f"weakest {regressors[weakest].name}, strength {strengths[weakest]:.1f}"
 

@@ -55,8 +55,8 @@ class Dense:
         self.i, self.j = np.nonzero(np.triu(deviation))
         self.variance = deviation[self.i, self.j] ** 2
         self.tied = np.array([kind == ColumnKind.INDICATOR for kind in kinds])
-        where = {pair: place for place, pair in enumerate(zip(self.i, self.j, strict=True))}
-        where |= {(j, i): place for (i, j), place in where.items()}
+        where = np.zeros_like(deviation, dtype=int)
+        where[self.i, self.j] = where[self.j, self.i] = np.arange(len(self.i))
         rows, right = [], []
         for own in np.unique(attribute[self.tied]):
             labels = np.flatnonzero(attribute == own)

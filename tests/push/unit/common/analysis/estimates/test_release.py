@@ -1,0 +1,134 @@
+"""Counts of histograms, tables and trees join the moments, with the law of their noise."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from numpy.typing import NDArray
+
+from dppca import estimates
+from dppca.common.analysis.estimates.face import Estimates
+from dppca.common.analysis.estimates.release import expected_moments
+from dppca.common.kernel.attestation.results import Published
+from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.moments.moments import Moments, compute_moments
+from dppca.common.kernel.privacy.release import calibrate
+from dppca.common.kernel.schema import Column, encode, find_cells
+from dppca.common.kernel.study import Study
+from tests.support.coverage import without_noise
+from tests.support.pooling import pooled_result
+from tests.support.studies import binary_of, categorical_of, make_study, numeric_of
+
+FALSE_ALARMS = 0.0  # all noise has a seed
+TREE = [{"by": "visits", "at_most": 2}, {}, {}]
+STUDY = make_study(
+    [
+        numeric_of("age", 0, 100, bins=4, products="bins"),
+        numeric_of("visits", 0, 5, integer=True, histogram=True),
+        numeric_of("weight", 40, 120, histogram=True),
+        binary_of("sex", ["f", "m"]),
+        categorical_of("plan", ["a", "b", "c"]),
+    ],
+    owners=["one", "two"],
+    epsilon="2",
+    tables=[
+        {"table": ["sex", "plan"]},
+        {"table": ["visits", "plan"]},
+        {"tree": TREE, "target": "plan"},
+    ],
+)
+N = 4_000
+
+
+def _rows() -> list[Column]:
+    rng = np.random.default_rng(3)
+    sex, plan = rng.integers(0, 2, N), rng.choice(3, N, p=[0.5, 0.3, 0.2])
+    visits = np.minimum(rng.poisson(1 + plan), 5).astype(float)
+    labels = [each.astype(np.int32) for each in (sex, plan)]
+    return [100 * rng.beta(2, 3, N), visits, rng.normal(75, 10, N).clip(40, 120), *labels]
+
+
+ROWS = _rows()
+
+
+def _moments(study: Study, rows: list[Column]) -> Moments:
+    cells = find_cells(study.table, rows)
+    return compute_moments(encode(study.table, rows), study.table.layout, cells)
+
+
+def _asked(seed: int) -> Estimates:
+    halves = [_moments(STUDY, [column[part::2] for column in ROWS]) for part in range(2)]
+    return estimates(Published(STUDY, pooled_result(STUDY, halves, seed=seed)), these_rows=True)
+
+
+@pytest.fixture(scope="module")
+def exact() -> Estimates:
+    packed = _moments(STUDY, ROWS).packed
+    noised = pooled_result(STUDY, [_moments(STUDY, ROWS), _moments(STUDY, ROWS)], seed=1)
+    shares = tuple(replace(each, n_rows=N // 2) for each in noised.header.shares)
+    header = replace(noised.header, shares=shares)
+    result = replace(noised, header=header, pooled=packed)
+    return without_noise(estimates(Published(STUDY, result), these_rows=True))
+
+
+def _shares(codes: NDArray[np.int32], size: int) -> NDArray[np.float64]:
+    return np.bincount(codes, minlength=size) / N
+
+
+def test_counts_and_moments_say_the_same_without_noise(exact: Estimates) -> None:
+    _, visits, weight, sex, plan = (np.asarray(column) for column in ROWS)
+    assert_allclose(exact.proportion("plan").params, _shares(plan, 3), atol=1e-12)
+    assert_allclose(exact.proportion("visits").params, _shares(visits.astype(int), 6), atol=1e-12)
+    joint = np.array([[((sex == i) & (plan == j)).mean() for j in range(3)] for i in range(2)])
+    assert_allclose(exact.table("sex", "plan").params, joint.ravel(), atol=1e-12)
+    counted = [((visits == i) & (plan == j)).mean() for i in range(6) for j in range(3)]
+    assert_allclose(exact.table("visits", "plan").params, counted, atol=1e-12)
+    assert_allclose(exact.mean("visits").params, visits.mean(), atol=3e-3)  # on the grid
+    assert_allclose(exact.mean("weight").params, weight.mean(), atol=3e-2)
+
+
+def test_a_mean_of_bins_lies_between_their_ends(exact: Estimates) -> None:
+    answer = exact.mean("age")
+    low, high = answer.conf_int()[0]
+    assert low < np.asarray(ROWS[0]).mean() < high
+    assert high - low == pytest.approx(25, rel=1e-6)
+    assert np.isnan(answer.params[0])
+
+
+def test_the_noise_of_combined_sources_is_the_one_that_is_said(exact: Estimates) -> None:
+    """The spread over 80 releases, of a share, a cell, a mean of counted values, a difference."""
+    questions = [
+        lambda e: e.proportion("plan=b"),
+        lambda e: e.table("sex", "plan"),
+        lambda e: e.table("visits", "plan"),
+        lambda e: e.mean("visits"),
+        lambda e: e.difference("plan=b", "sex"),
+    ]
+    asked = [_asked(seed) for seed in range(80)]
+    for ask in questions:
+        found = np.array([ask(each).params for each in asked])
+        errors = found - ask(exact).params
+        said = ask(asked[0]).bse
+        assert_allclose(np.sqrt((errors**2).mean(axis=0)), said, rtol=0.35)
+
+
+def test_each_further_source_lessens_the_noise() -> None:
+    asked = _asked(1)
+    alone = replace(asked, moments=replace(asked.moments, counts=()))
+    for ask in (lambda e: e.proportion("plan"), lambda e: e.table("sex", "plan")):
+        assert (ask(asked).bse < ask(alone).bse).all()
+    with pytest.raises(SettingError, match="did not count rows by visits"):
+        alone.table("visits", "plan")
+
+
+def test_tables_have_tests_of_independence(exact: Estimates) -> None:
+    asked = _asked(2)
+    assert asked.independence("visits", "plan").pvalues[0] == pytest.approx(0.001)
+    assert asked.independence("sex", "plan").pvalues[0] > 0.01
+
+
+def test_a_forecast_has_the_standard_errors_of_a_release() -> None:
+    expected = Estimates(expected_moments(STUDY, calibrate(STUDY), [N // 2] * 2), _asked(1).scope)
+    for ask in (lambda e: e.proportion("plan"), lambda e: e.mean("weight")):
+        assert_allclose(ask(expected).bse, ask(_asked(1)).bse, rtol=1e-9)
