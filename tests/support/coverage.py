@@ -110,11 +110,16 @@ class Releases:
         sums = compute_moments(self.population, self.study.table.layout)
         return self.truth(sums.packed, n_rows=sums.n_rows)
 
-    def draw(self, count: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Yield exact and noised sums of samples."""
+    def draw(
+        self, count: int, *, apart: Sequence[Sequence[int]] = ()
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Yield exact and noised sums of samples; columns ``apart`` are of other rows each."""
         rng, entropy = np.random.default_rng(self.seed), SeededEntropy(self.seed)
         for _ in range(count):
             sample = self.population[rng.integers(0, len(self.population), self.rows)]
+            for columns in apart:
+                others = rng.integers(0, len(self.population), self.rows)
+                sample[:, columns] = self.population[np.ix_(others, columns)]
             exact = compute_moments(sample, self.study.table.layout).packed
             noised = exact
             for _ in self.study.owners:
