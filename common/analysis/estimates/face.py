@@ -15,7 +15,7 @@ from dppca.common.analysis.estimates.independence import estimate_independence
 from dppca.common.analysis.estimates.means import (
     estimate_bounds,
     estimate_difference,
-    estimate_group,
+    estimate_groups,
     estimate_mean,
     estimate_shares,
 )
@@ -249,11 +249,7 @@ class Estimates:
 
     def _grouped(self, variable: Variable, by: str) -> Answer:
         place = self.moments.names.attribute(by)
-        labels = self.moments.names.labels[place] or ()
-        found = [
-            estimate_group(self.moments, self.scope, variable, place, code)
-            for code in range(len(labels))
-        ]
+        found = estimate_groups(self.moments, self.scope, variable, place)
         numeric = variable.label is None and not self.scope.these_rows
         assumed = (_COMMON_VARIANCE,) if numeric else ()
         title = f"{variable.name} by {by}"

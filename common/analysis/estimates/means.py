@@ -104,10 +104,16 @@ def share_of(name: str, found: Linear, rows: float) -> Estimate:
     return normal(name, found, p * (1 - p) / rows, _SHARE)
 
 
-def estimate_group(
-    moments: ReleasedMoments, scope: Scope, y: Variable, by: int, code: int
+def estimate_groups(moments: ReleasedMoments, scope: Scope, y: Variable, by: int) -> list[Estimate]:
+    """Estimate the mean of y, or its share, where an attribute has each label: Fieller's sets."""
+    within = variance_within(moments, y, by) if y.label is None else 0.0
+    codes = range(len(moments.names.labels[by] or ()))
+    return [_estimate_group(moments, scope, y, by, code, within) for code in codes]
+
+
+def _estimate_group(
+    moments: ReleasedMoments, scope: Scope, y: Variable, by: int, code: int, within: float
 ) -> Estimate:
-    """Estimate the mean of y, or its share, where an attribute has a label: by Fieller's set."""
     found, name = (
         group_sums(moments, y, by, [code]),
         f"{y.name} where {group_name(moments, by, code)}",
@@ -122,9 +128,8 @@ def estimate_group(
     if refused is not None:
         return Estimate(name, refused=refused)
     ratio, n = above / below, scope.rows(moments)
-    spread = min(max(ratio, 0.0), 1.0) * (1 - min(max(ratio, 0.0), 1.0))
-    if y.label is None:
-        spread = variance_within(moments, y, by)
+    clipped = min(max(ratio, 0.0), 1.0)
+    spread = within if y.label is None else clipped * (1 - clipped)
     covariance = noise + np.array([[spread * max(below, 0) / n, 0], [0, 0]])
     form = np.array([[1.0, -ratio]])
     against = found.noise.combine(form)
