@@ -237,7 +237,7 @@ def verify(**given: Any) -> int:
 @estimate_options
 @prints("dppca.common.analysis.estimates.answers:AnswerDocument")
 def estimate(**given: Any) -> int:
-    """Answer a question from a RESULT file, with an interval that counts its noise.
+    """Answer a question from a result, with an honest interval.
 
     `dppca-owner estimate --help` lists the questions; this is the same command. It needs no curator
     that runs, and no credentials.

@@ -15,7 +15,7 @@ from dppca.common.verification.estimation import estimate, estimate_options
 @prints("dppca.common.analysis.estimates.answers:AnswerDocument")
 @click.pass_obj
 def command(folder: Path, /, ca: Path | None, crl: Path | None, **given: Any) -> int:
-    """Answer a question from a RESULT file, with an interval that counts its noise.
+    """Answer a question from a result, with an honest interval.
 
     Any number of answers costs no privacy. RESULT is checked first, as `verify` does. What the
     noise hides is not estimated; the answer says what would be enough. Labels are named
