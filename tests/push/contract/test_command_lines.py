@@ -49,7 +49,8 @@ def test_every_promised_command_exists(group: str) -> None:
 
 
 _ORDER = {
-    "dppca-curator": "pki serve health plan study page refusals owner verify backup restore",
+    "dppca-curator": "pki serve health plan study page refusals owner verify estimate backup "
+    "restore",
     "dppca-curator study": "template new check assemble create list show components synthetic "
     "refine close abort",
     "dppca-curator pki": "init issue show sign list revoke",
