@@ -9,6 +9,7 @@ such as the escape sequences of a terminal, are written as escapes
 (`dppca.common.kernel.documents.names`), because a study, a curator or a data file may contain them.
 """
 
+import gc
 import io
 import json
 import logging
@@ -30,6 +31,7 @@ import click
 from dppca.common.kernel.documents.names import escaped_json, shown
 from dppca.common.kernel.documents.values import ErrorDocument, to_document
 from dppca.common.kernel.errors import DppcaError, SettingError
+from dppca.common.shell.packages import hide_packages
 from dppca.common.shell.pasting import pasted, repeat_options
 from dppca.common.shell.shutdown import run_exit_hooks
 
@@ -39,6 +41,7 @@ INTERRUPTED_EXIT_CODE = 130
 ASK_S = 2.0
 """Longest wait for another machine's names, in seconds."""
 _PROGRESS_AFTER_S = 1.0
+_ALLOCATIONS = 100_000  # of containers, before Python looks for garbage
 _WHOLE = 1000  # characters; longer than any first sentence
 
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -163,6 +166,9 @@ def run_and_end(group: click.Command) -> NoReturn:
     # Whatever other packages plug into pydantic would see all that is validated; finding them, in
     # every installed package, is a tenth of a short command.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    hide_packages()
+    # What is imported is no garbage; looking for some in it is a tenth of a short command.
+    gc.set_threshold(_ALLOCATIONS)
     try:
         run(group)
     except SystemExit as leaving:

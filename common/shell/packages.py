@@ -2,10 +2,15 @@
 
 They are the extras of ``pyproject.toml``, and this software's own wheels. A message names the
 packages themselves, because a package index may not know this software.
+
+Others, `HIDDEN`, are imported by libraries wherever they lie: pandas by pyarrow and scikit-learn,
+to know its values if they meet any; boto3 by `securesystemslib` and tornado by tenacity, to sign
+and to wait in other places. No command has a use for them, and each takes as long as a whole one.
+While they are hidden, such an import fails as where they are not installed, for which it is made.
 """
 
+import sys
 from importlib import import_module
-from importlib.util import find_spec
 from types import MappingProxyType, ModuleType
 from typing import Final
 
@@ -19,6 +24,30 @@ WHEELS: Final = MappingProxyType(
     }
 )
 """Wheels beside ``dppca`` by the packages that they add to it."""
+HIDDEN: Final = frozenset({"boto3", "pandas", "tornado"})
+
+
+class _Hiding:
+    """A finder (`importlib.abc.MetaPathFinder`) that is asked first, and finds none of them."""
+
+    def find_spec(self, fullname: str, *_: object) -> None:
+        if fullname in HIDDEN:
+            raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
+
+
+_hiding = _Hiding()
+
+
+def hide_packages() -> None:
+    """Hide `HIDDEN` in this process from now on; what is loaded stays."""
+    if _hiding not in sys.meta_path:
+        sys.meta_path.insert(0, _hiding)
+
+
+def show_packages() -> None:
+    """Let `HIDDEN` be imported again, for a library that needs one."""
+    if _hiding in sys.meta_path:
+        sys.meta_path.remove(_hiding)
 
 
 def name_wheel(package: str, purpose: str) -> str:
@@ -31,6 +60,8 @@ def name_wheel(package: str, purpose: str) -> str:
 
 def require_wheel(package: str, *, purpose: str) -> None:
     """Raise `SettingError`, which names the wheel, if a package of `WHEELS` is not installed."""
+    from importlib.util import find_spec
+
     if find_spec(package) is None:
         raise SettingError(name_wheel(package, purpose))
 

@@ -10,6 +10,7 @@ Only where a system can fork without harm (Linux), and not with ``PYTHONPATH``, 
 what lies there at the start of every process; otherwise commands are started one by one.
 """
 
+import gc
 import multiprocessing
 import os
 import subprocess
@@ -98,6 +99,7 @@ def unload() -> None:
 def _become(module: str, arguments: list[str], output: str, errors: str) -> None:
     """Be the command from here on; its `main` ends the process."""
     os.setsid()
+    gc.freeze()  # what was loaded before is no garbage, and stays shared
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     for path, number in ((output, 1), (errors, 2)):
         opened = os.open(path, flags, 0o600)

@@ -47,6 +47,7 @@ from dppca.deploy.simulation.synthesis import (
 DATA_SET = "rows"
 WAIT_S = 300
 PRELOADED = (
+    "dppca.deploy.simulation.forked",
     *(f"dppca.owner.commands.{name}" for name in ("contribute", "components", "synthesize")),
     *("dppca.owner.cli", "dppca.owner.commands.setup", "dppca.owner.commands.train"),
     *("dppca.owner.commands.predict", "dppca.owner.models.loader", "dppca.curator.daemon"),

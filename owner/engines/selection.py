@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from dppca.common.kernel.errors import SettingError
-from dppca.common.shell.packages import require_package
+from dppca.common.shell.packages import require_package, show_packages
 from dppca.owner.engines.addresses import CLUSTER, LOCAL, SPARK, require_engine
 from dppca.owner.engines.engine import Engine, LocalEngine
 
@@ -30,6 +30,7 @@ def open_engine(text: str, folder: Path) -> Iterator[Engine]:
 def _open(text: str, folder: Path) -> AbstractContextManager[Engine]:
     if text == LOCAL:
         return nullcontext(LocalEngine())
+    show_packages()
     if text == SPARK:
         return _open_declared(text)
     require_package("distributed", purpose="an engine of Dask")

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 import pyarrow as pa
 
 from dppca.common.kernel.errors import DataError
-from dppca.common.shell.packages import require_package
+from dppca.common.shell.packages import require_package, show_packages
 from dppca.owner.records.files import open_files
 from dppca.owner.records.locations import Location, Place, locate
 from dppca.owner.records.sources import Source
@@ -108,6 +108,7 @@ class LakeLocation(Location):
         Raise `DataError` if it is more than a list of files, or if a file is outside its folder, is
         listed twice, or is gone.
         """
+        show_packages()
         require_package(self.package, purpose=self.title)
         with _translated_errors(self):
             listed = self.list_files()

@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 
 from dppca.common.kernel.documents.names import is_loopback
 from dppca.common.kernel.errors import DataError, SettingError
-from dppca.common.shell.packages import require_package
+from dppca.common.shell.packages import require_package, show_packages
 from dppca.common.shell.shutdown import on_exit
 
 _LOCAL: Final = re.compile(r"local(\[[^\]]*\])?")
@@ -77,6 +77,7 @@ def open_session() -> Any:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     for name in _NOISY_LOGGERS:
         logging.getLogger(name).disabled = True
+    show_packages()
     require_package("pyspark.sql", purpose="an engine of Spark")
     from pyspark.sql import SparkSession
 
