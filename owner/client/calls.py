@@ -6,25 +6,18 @@ repeated. Nothing that arrives is trusted: a study's document must have the requ
 the one that was agreed on, a download the size and digest that were announced before it began.
 """
 
+from __future__ import annotations
+
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from io import BufferedRandom
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from dppca.common.kernel.aggregation.sum_messages import Opening, SealedSet, Vote, sealed_set_limit
-from dppca.common.kernel.aggregation.terms import Terms
-from dppca.common.kernel.attestation.contributions import (
-    AcknowledgedContribution,
-    require_acknowledged,
-    sign_release,
-    unchecked_receipt,
-)
-from dppca.common.kernel.attestation.envelopes import SignedFile
 from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.documents.messages import Form, StudyState, accounts_for
 from dppca.common.kernel.documents.names import one_line
@@ -68,12 +61,17 @@ from dppca.common.transport.hosts import DialTarget
 from dppca.common.transport.proxies import HttpProxy
 from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc
-from dppca.owner.ledger import database
-from dppca.owner.ledger.chain import History
-from dppca.owner.ledger.database import StoredRelease
-from dppca.owner.ledger.mark import ContributionRecord, CuratorView
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import find_continued, keep_study, require_same
+
+# Most calls sign, open and charge nothing: what does is imported where it is called.
+if TYPE_CHECKING:
+    from dppca.common.kernel.aggregation.sum_messages import Opening, SealedSet, Vote
+    from dppca.common.kernel.aggregation.terms import Terms
+    from dppca.common.kernel.attestation.envelopes import SignedFile
+    from dppca.owner.ledger.chain import History
+    from dppca.owner.ledger.database import StoredRelease
+    from dppca.owner.ledger.mark import ContributionRecord, CuratorView
 
 POLL_S = 10.0
 TRANSFER_TIMEOUT_S = 600.0
@@ -177,6 +175,8 @@ class CuratorClient(CuratorConnection):
 
     def held(self) -> CuratorView:
         """The curator's record of this owner's contributions and of its ledger's chain."""
+        from dppca.owner.ledger.mark import ContributionRecord, CuratorView
+
         pages = tuple(self._list_studies(self._federation.ListStudies))
         return CuratorView(
             tuple(
@@ -281,6 +281,12 @@ class CuratorClient(CuratorConnection):
         ``sent`` is called with the size of every chunk that is sent. Raise `ReceiptError` or
         `SignatureError` if the acknowledgement is invalid.
         """
+        from dppca.common.kernel.attestation.contributions import (
+            AcknowledgedContribution,
+            require_acknowledged,
+            sign_release,
+        )
+
         reservation, committed = stored.reservation, stored.commitment
         envelope = sign_release(self._name, stored.receipt, self._signer)
 
@@ -314,6 +320,8 @@ class CuratorClient(CuratorConnection):
         does not name this site as an opener, `LimitError` if the answer is larger than a set of
         this study can be, `UploadError` if it is no set under these terms.
         """
+        from dppca.common.kernel.aggregation.sum_messages import SealedSet, sealed_set_limit
+
         request = pb.DownloadSealedRequest(study_digest=bytes.fromhex(study.digest))
         limit = sealed_set_limit(terms)
 
@@ -338,6 +346,8 @@ class CuratorClient(CuratorConnection):
         `PermissionDeniedError` if it does not name this site as an opener, `ConflictError` if the
         curator has another set, vote or opening than this one.
         """
+        from dppca.common.kernel.aggregation.sum_messages import Vote
+
         content = b"" if opening is None else opening.to_bytes()
         header = pb.OpenHeader(
             study_digest=bytes.fromhex(study.digest),
@@ -482,6 +492,8 @@ def compare_ledger(site: Site, client: CuratorClient) -> CuratorView:
     may send a release in between. If the ledger is not the newest, the site is locked; the
     `ChainError` says what to do.
     """
+    from dppca.owner.ledger import database
+
     view = client.held()
     database.compare_ledger(site.ledger, view, lock=site.lock)
     return view
@@ -494,6 +506,8 @@ def require_newest_ledger(site: Site) -> None:
     `UnreachableError` or `IdentityError` if the ledger was never compared, and the curator cannot
     be asked.
     """
+    from dppca.owner.ledger import database
+
     if database.require_newest(site.ledger):
         return
     try:
@@ -536,6 +550,9 @@ def _read_study(file: Path) -> Study:
 
 
 def _held(held: pb.HeldContribution) -> ContributionRecord:
+    from dppca.common.kernel.attestation.contributions import unchecked_receipt
+    from dppca.owner.ledger.mark import ContributionRecord
+
     receipt = unchecked_receipt(held.envelope)
     return ContributionRecord(
         study=one_line(held.study),

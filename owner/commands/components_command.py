@@ -25,7 +25,7 @@ from dppca.owner.commands.options import study_argument
     help="Folder for pictures: loadings, and a biplot of synthetic rows.",
 )
 @click.option("--details", is_flag=True, help="Also print components that noise alone can make.")
-@prints("dppca.owner.render.outcomes:ComponentsDocument")
+@prints("dppca.owner.render.components:ComponentsDocument")
 @click.pass_obj
 def command(
     folder: Path,
@@ -53,7 +53,7 @@ def command(
     from dppca.common.shell.plotting import check_plotting
     from dppca.common.verification.components import kept_components
     from dppca.owner.commands.components import draw, fetch
-    from dppca.owner.render.outcomes import ComponentsDocument, components_text
+    from dppca.owner.render.components import ComponentsDocument, components_text
     from dppca.owner.site.config import load_site
     from dppca.owner.site.kept_studies import save
 

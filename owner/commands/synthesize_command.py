@@ -24,7 +24,7 @@ from dppca.owner.commands.options import study_argument
 )
 @click.option("--publish", is_flag=True, help="Send the rows to the curator too.")
 @click.option("--output", type=FOLDER, help="Folder for the files; by default the study's.")
-@prints("dppca.owner.render.outcomes:SynthesisDocument")
+@prints("dppca.owner.render.synthesis:SynthesisDocument")
 @click.pass_obj
 def command(
     folder: Path,
@@ -57,7 +57,7 @@ def command(
         provide_forms,
         publish_forms,
     )
-    from dppca.owner.render.outcomes import SynthesisDocument, synthesis_text
+    from dppca.owner.render.synthesis import SynthesisDocument, synthesis_text
     from dppca.owner.site.config import load_site
     from dppca.owner.site.kept_results import kept_result
     from dppca.owner.site.kept_studies import kept_study, make_folder

@@ -30,8 +30,7 @@ def command(folder: Path, /, ca: Path | None, crl: Path | None, **given: Any) ->
       dppca-owner verify synthetic-decoded.parquet --ca ca.pem --crl crl.pem --json
       dppca-owner verify nltcs.npz --acknowledgement acknowledgement.json --ca ca.pem
     """
-    from dppca.owner.site.config import SITE_FILE, STUDIES
-    from dppca.owner.site.kept_studies import ACKNOWLEDGEMENT
+    from dppca.owner.site import ACKNOWLEDGEMENT, SITE_FILE, STUDIES
 
     def found(path: Path) -> Path | None:
         # In a folder that is no site's, a ca.pem may have come with the file.

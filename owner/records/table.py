@@ -321,12 +321,13 @@ def moments_of_table(
     (`dppca.common.kernel.moments.threads`). One batch per worker is in memory. ``tally`` counts the
     values that coding replaces, in the same pass, without effect on the sums; ``progress`` is
     called in the calling thread after each batch, with the number of rows in it. ``workers`` is by
-    default one per core; one, with all of BLAS' threads, if the sums are too wide to be held twice.
+    default one per core, or one for a single batch; one, with all of BLAS' threads, if the sums are
+    too wide to be held twice.
     """
     wide = schema.layout.n_columns > _WIDE and choose_method(schema) is ProductMethod.DENSE
-    n_workers = workers or (1 if wide else count_cores())
     if batch_rows is None:
         batch_rows = rows_at_once(schema)
+    n_workers = workers or (1 if wide or table.n_rows <= batch_rows else count_cores())
     turn, stopped = Lock(), Event()
     added: SimpleQueue[int | None] = SimpleQueue()
 

@@ -32,7 +32,8 @@ from dppca.common.kernel.errors import (
     SettingError,
 )
 from dppca.common.kernel.study import Base64, Study, Trust
-from dppca.owner.site.config import POLICY_FILE, Site
+from dppca.owner.site import POLICY_FILE
+from dppca.owner.site.config import Site
 from dppca.owner.site.file_forms import parse_document
 from dppca.owner.site.policy import DataSet
 from dppca.owner.site.source_documents import StrictDocument

@@ -16,11 +16,9 @@ from dppca.common.kernel.durable.files import KEY, REVOKED, CredentialFolder, re
 from dppca.common.kernel.errors import SettingError
 from dppca.owner.engines.addresses import CLUSTER
 from dppca.owner.records.locations import Secret
+from dppca.owner.site import POLICY_FILE, SITE_FILE, STUDIES
 from dppca.owner.site.file_forms import SiteDocument, parse_document
 
-SITE_FILE = "site.yaml"
-POLICY_FILE = "policy.yaml"
-STUDIES = "studies"
 _MOST_NAMED = 5  # sites in a message
 
 

@@ -12,7 +12,8 @@ from typing import Literal
 from pydantic import AwareDatetime, ValidationError
 
 from dppca.common.kernel.errors import ArtefactError
-from dppca.owner.site.config import POLICY_FILE, Site
+from dppca.owner.site import POLICY_FILE
+from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import save
 from dppca.owner.site.source_documents import StrictDocument
 

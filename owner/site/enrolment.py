@@ -27,7 +27,8 @@ from dppca.common.kernel.durable.files import (
     write_file,
 )
 from dppca.common.kernel.errors import SettingError
-from dppca.owner.site.config import POLICY_FILE, SITE_FILE, Site
+from dppca.owner.site import POLICY_FILE, SITE_FILE
+from dppca.owner.site.config import Site
 from dppca.owner.site.file_forms import require_address, require_proxy
 
 _SITE_TEMPLATE = """\

@@ -19,9 +19,8 @@ from dppca.common.kernel.errors import (
     StudyError,
 )
 from dppca.common.kernel.study import Study, differences, study_from_canonical
-from dppca.owner.site.config import STUDIES, Site
-
-ACKNOWLEDGEMENT = "acknowledgement.json"
+from dppca.owner.site import ACKNOWLEDGEMENT, STUDIES
+from dppca.owner.site.config import Site
 
 
 def require_same(ours: Study, theirs: Study, *, what: str) -> None:

@@ -18,7 +18,8 @@ from dppca.common.kernel.privacy.accounting import Budget
 from dppca.owner.engines.addresses import LOCAL
 from dppca.owner.ledger.populations import Account, Population
 from dppca.owner.records.locations import Location, digest_location, find_shared_rows
-from dppca.owner.site.config import POLICY_FILE, Site
+from dppca.owner.site import POLICY_FILE
+from dppca.owner.site.config import Site
 from dppca.owner.site.file_forms import (
     AggregateDocument,
     DataSetDocument,

@@ -263,5 +263,6 @@ def _edges(attribute: Numeric, scale: Scale) -> Vector:
     if attribute.integer:
         inner = np.floor(inner) + 0.5
         inner = inner[(inner > first) & (inner < last)]
-    inner = np.unique(inner[(inner > lower) & (inner < upper)])
-    return np.array([lower, *inner, upper])
+    # np.unique imports numpy.ma, for a tenth of what all of numpy takes.
+    distinct = {*inner[(inner > lower) & (inner < upper)].tolist()}
+    return np.array([lower, *sorted(distinct), upper])

@@ -17,8 +17,8 @@ from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.study import study_from_canonical
 from dppca.common.verification.files import verify_file
 from dppca.common.verification.model_archives import open_archive
+from dppca.owner.site import ACKNOWLEDGEMENT
 from dppca.owner.site.config import Site
-from dppca.owner.site.kept_studies import ACKNOWLEDGEMENT
 
 _PAPERS = {
     "study.json": "the study's document, which the curator has too",

@@ -29,8 +29,9 @@ from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.openers import record_for
 from dppca.owner.render.faults import alarm_lines
 from dppca.owner.render.review import ContributionPreview
+from dppca.owner.site import POLICY_FILE, SITE_FILE
 from dppca.owner.site.agreement import require_digest
-from dppca.owner.site.config import POLICY_FILE, SITE_FILE, load_site
+from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_studies import kept_study
 from dppca.owner.site.policy import load_policy
 

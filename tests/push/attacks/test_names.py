@@ -30,7 +30,7 @@ from dppca.common.shell.console import emit, run
 from dppca.common.transport.status import TRAILER, from_rpc_error
 from dppca.curator.observability.log import LOGGER, configure, log_event
 from dppca.owner.cli import cli
-from dppca.owner.render.outcomes import ComponentsDocument, components_text
+from dppca.owner.render.components import ComponentsDocument, components_text
 from dppca.owner.synthesis.tables import open_writer
 from tests.support.certificates import new_authority
 from tests.support.checkout import ROOT

@@ -7,8 +7,8 @@ import pytest
 from dppca.common.kernel.privacy.labels import Label
 from dppca.owner.commands.page.artefacts import Artefact, Artefacts
 from dppca.owner.models.loader import load_model
+from dppca.owner.site import ACKNOWLEDGEMENT
 from dppca.owner.site.config import load_site
-from dppca.owner.site.kept_studies import ACKNOWLEDGEMENT
 from dppca.owner.synthesis.tables import read_metadata
 from tests.support.sites import OwnerSite, make_trained_site
 
