@@ -161,14 +161,7 @@ def run_and_end(group: click.Command) -> NoReturn:
     of gRPC and Arrow still run and cannot be joined: one of them may abort the process, and the
     exit code, which scripts use, would be lost.
     """
-    # gRPC's own lines stand beside errors of ours that say the same in words; it is loaded later.
-    os.environ.setdefault("GRPC_VERBOSITY", "none")
-    # Whatever other packages plug into pydantic would see all that is validated; finding them, in
-    # every installed package, is a tenth of a short command.
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    hide_packages()
-    # What is imported is no garbage; looking for some in it is a tenth of a short command.
-    gc.set_threshold(_ALLOCATIONS)
+    load_little()
     try:
         run(group)
     except SystemExit as leaving:
@@ -185,6 +178,18 @@ def run_and_end(group: click.Command) -> NoReturn:
             os.write(2, f"error: the answer could not be printed: {error.strerror}\n".encode())
             code = code or UNEXPECTED_EXIT_CODE
     os._exit(code)
+
+
+def load_little() -> None:
+    """Have this process import what commands need, at little cost; before anything is imported."""
+    # gRPC's own lines stand beside errors of ours that say the same in words.
+    os.environ.setdefault("GRPC_VERBOSITY", "none")
+    # Whatever other packages plug into pydantic would see all that is validated; finding them, in
+    # every installed package, is a tenth of a short command.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    hide_packages()
+    # What is imported is no garbage; looking for some in it is a tenth of a short command.
+    gc.set_threshold(_ALLOCATIONS)
 
 
 def defect_text(error: BaseException) -> str:

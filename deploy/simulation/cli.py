@@ -24,6 +24,7 @@ from dppca.common.shell.console import (
     KNOWN_FILE,
     CommandGroup,
     emit,
+    load_little,
     prints,
     progress,
     run,
@@ -377,6 +378,7 @@ def report_command(folder: Path, *, as_json: bool) -> None:
 
 def main() -> None:
     """Run the command line."""
+    load_little()
     run(cli)
 
 

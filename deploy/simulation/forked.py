@@ -1,5 +1,5 @@
-"""What the process that commands are forked from imports first: nothing is hidden in it later."""
+"""What the process that commands are forked from imports first: the rest costs less then."""
 
-from dppca.common.shell.packages import hide_packages
+from dppca.common.shell.console import load_little
 
-hide_packages()
+load_little()
