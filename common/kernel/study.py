@@ -33,7 +33,8 @@ from pydantic import (
 from dppca.common.kernel.documents.amounts import decimal_text, parse_positive
 from dppca.common.kernel.documents.faults import explain_faults
 from dppca.common.kernel.documents.names import require_party_name
-from dppca.common.kernel.documents.stated import Line, Purpose, Stated, Title
+from dppca.common.kernel.documents.stated import Stated
+from dppca.common.kernel.documents.stated_fields import Line, Purpose, Title
 from dppca.common.kernel.documents.tables import html_table
 from dppca.common.kernel.documents.values import differing_keys
 from dppca.common.kernel.documents.yaml_text import MAX_DOCUMENT_BYTES, NotYamlError, load_yaml

@@ -8,6 +8,7 @@ import click
 from dppca.common.kernel.durable.files import CA, REVOKED
 from dppca.common.shell.console import prints
 from dppca.common.verification.estimation import estimate, estimate_options
+from dppca.owner.site import SITE_FILE
 
 
 @click.command("estimate")
@@ -36,8 +37,6 @@ def command(folder: Path, /, ca: Path | None, crl: Path | None, **given: Any) ->
       dppca-owner estimate components.npz odds-ratio sex=Male "income=>50K" --json
       dppca-owner estimate components.npz ols hours age sex --ca ca.pem
     """
-    from dppca.owner.site.config import SITE_FILE
-
     if ca is None and (folder / SITE_FILE).exists() and (folder / CA).exists():
         ca = folder / CA
         crl = crl or ((folder / REVOKED) if (folder / REVOKED).exists() else None)

@@ -1,40 +1,19 @@
 """What a study is for, in the words of those who ask: nobody must take them for the software's.
 
-Such a text is one paragraph: blanks and ends of lines are one blank, and nothing in it is invisible
-(`dppca.common.kernel.documents.names`). A page shows it in a box that says whose words they are; a
-terminal, behind a bar on every line (`quoted_lines`), so that no line of it begins as a line of the
-software does.
+Such a text is one paragraph without hidden characters (`stated_fields`). A page shows it in a box
+that says whose words they are; a terminal, behind a bar on every line (`quoted_lines`), so that no
+line of it begins as a line of the software does.
 """
 
-import re
 import textwrap
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
-
-from dppca.common.kernel.documents.names import check_visible
-
 WHOSE = "In its operator's words, which no software can check"
 """Above every such text, on pages and terminals."""
-_BLANKS = re.compile(r"[ \n\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000\u3164\uffa0]+")
 _WIDTH = 76
-
-
-def _paragraph(value: object) -> object:
-    return check_visible(_BLANKS.sub(" ", value).strip()) if isinstance(value, str) else value
-
-
-Title = Annotated[str, Field(min_length=1, max_length=120), BeforeValidator(_paragraph)]
-Purpose = Annotated[str, Field(min_length=1, max_length=1000), BeforeValidator(_paragraph)]
-Line = Annotated[str, Field(min_length=1, max_length=200), BeforeValidator(_paragraph)]
-Unit = Annotated[str, Field(min_length=1, max_length=32), BeforeValidator(_paragraph)]
-MAX_DESCRIPTION = 300
-Description = Annotated[
-    str, Field(min_length=1, max_length=MAX_DESCRIPTION), BeforeValidator(_paragraph)
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ from pydantic import (
 )
 
 from dppca.common.kernel.documents.names import check_name
-from dppca.common.kernel.documents.stated import Description, Unit
+from dppca.common.kernel.documents.stated_fields import Description, Unit
 from dppca.common.kernel.documents.yaml_text import WrittenFloat
 
 MAX_LABEL_LENGTH = 256

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dppca.common.kernel.documents.names import one_line
-from dppca.common.kernel.documents.stated import MAX_DESCRIPTION
+from dppca.common.kernel.documents.stated_fields import MAX_DESCRIPTION
 from dppca.common.kernel.privacy.laws import law_for
 from dppca.curator.planning.dictionaries.dictionary import (
     Codes,

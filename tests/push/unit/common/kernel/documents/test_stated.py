@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from dppca.common.kernel.documents.stated import WHOSE, Purpose, Stated, quoted_lines
+from dppca.common.kernel.documents.stated import WHOSE, Stated, quoted_lines
+from dppca.common.kernel.documents.stated_fields import Purpose
 from dppca.common.kernel.errors import StudyError
 from dppca.common.kernel.study import study_from_canonical
 from tests.support.examples import examples

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from dppca.common.analysis.study_file import study_from_yaml
-from dppca.common.kernel.documents.stated import MAX_DESCRIPTION
+from dppca.common.kernel.documents.stated_fields import MAX_DESCRIPTION
 from dppca.common.kernel.documents.yaml_text import load_yaml
 from dppca.common.kernel.errors import SettingError, StudyError
 from dppca.common.kernel.schema.attributes import Numeric

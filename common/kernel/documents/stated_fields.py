@@ -1,0 +1,27 @@
+"""Texts of a study that say what it is for: one paragraph each, bounded, nothing in it invisible.
+
+Blanks and ends of lines are one blank (`dppca.common.kernel.documents.names` for the rest).
+"""
+
+import re
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from dppca.common.kernel.documents.names import check_visible
+
+_BLANKS = re.compile(r"[ \n\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000\u3164\uffa0]+")
+
+
+def _paragraph(value: object) -> object:
+    return check_visible(_BLANKS.sub(" ", value).strip()) if isinstance(value, str) else value
+
+
+Title = Annotated[str, Field(min_length=1, max_length=120), BeforeValidator(_paragraph)]
+Purpose = Annotated[str, Field(min_length=1, max_length=1000), BeforeValidator(_paragraph)]
+Line = Annotated[str, Field(min_length=1, max_length=200), BeforeValidator(_paragraph)]
+Unit = Annotated[str, Field(min_length=1, max_length=32), BeforeValidator(_paragraph)]
+MAX_DESCRIPTION = 300
+Description = Annotated[
+    str, Field(min_length=1, max_length=MAX_DESCRIPTION), BeforeValidator(_paragraph)
+]
