@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         PrivacyWarning,
         SpendingWarning,
     )
+    from dppca.common.analysis.rows.replicates import combine, replicates
     from dppca.common.analysis.study_file import study_from_yaml
     from dppca.common.kernel.privacy.release import calibrate
     from dppca.common.kernel.schema import Binary, Categorical, Date, Numeric, Ordinal, Schema
@@ -73,11 +74,13 @@ __all__ = [
     "UnvouchedWarning",
     "Variant",
     "calibrate",
+    "combine",
     "decode",
     "encode",
     "estimates",
     "plan",
     "read_result",
+    "replicates",
     "simulate",
     "study_from_yaml",
     "verify_file",
@@ -97,11 +100,13 @@ _ELSEWHERE = {
     "Study": "dppca.common.kernel.study",
     "UnvouchedWarning": "dppca.common.verification.files",
     "calibrate": "dppca.common.kernel.privacy.release",
+    "combine": "dppca.common.analysis.rows.replicates",
     "decode": "dppca.common.kernel.schema.frames",
     "encode": "dppca.common.kernel.schema.frames",
     "estimates": "dppca.common.analysis.estimates.face",
     "plan": "dppca.curator.planning.notebook",
     "read_result": "dppca.common.verification.components",
+    "replicates": "dppca.common.analysis.rows.replicates",
     "simulate": "dppca.deploy.simulation.notebook",
     "study_from_yaml": "dppca.common.analysis.study_file",
     "verify_file": "dppca.common.verification.files",

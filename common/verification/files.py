@@ -5,7 +5,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from dppca.common.kernel.attestation.claims import SumMechanism, describe_mechanism
+from dppca.common.kernel.attestation.claims import SumMechanism, describe_mechanism, use_text
 from dppca.common.kernel.attestation.components import VerifiedReceipt
 from dppca.common.kernel.attestation.documents import ProvedModel, Verification
 from dppca.common.kernel.attestation.envelopes import (
@@ -134,14 +134,16 @@ def _verify_kind(
         found = {"kind": checked.document["kind"], "software": software}
         return checked, checked.statement, {**found, "added_up": uploads is not None}
     if kind == _TABLE:
-        from dppca.common.kernel.attestation.tables import verify_table
+        from dppca.common.kernel.attestation.tables import replicate_in, verify_table
 
         what = "the envelope of the table"
         statement = open_envelope(read_envelope(path), Claim.ROWS, parties, what=what)
         statement.require_digest(digest_file(path))
         checked, table = verify_table(path, statement, parties)
         found = {"software": table["software"], "form": table["form"], "rows": table["n_rows"]}
-        return checked, statement, {"kind": kind, **found}
+        replicate = replicate_in(table)
+        use = {"replicate": replicate, "use": use_text(replicate)}
+        return checked, statement, {"kind": kind, **found, **use}
     from dppca.common.verification.models import verify_model
 
     what = "the envelope of the model"
@@ -176,6 +178,7 @@ def verification_text(report: Verification, *, ca: Path | None = None) -> str:
     lines += [
         *report.stated.lines(),
         f"  every byte is as {report.signed_by} signed it",
+        *([] if report.use is None else [f"  {report.use}"]),
         *_together_lines(report),
     ]
     if model is not None:

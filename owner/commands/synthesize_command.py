@@ -22,6 +22,12 @@ from dppca.owner.commands.options import study_argument
     show_default=True,
     help="The model's coordinates, rows like the data, or both.",
 )
+@click.option(
+    "--replicates",
+    "count",
+    type=click.IntRange(4, 1000),
+    help="Tables beside the decoded rows, for standard errors by dppca.combine; 10 is usual.",
+)
 @click.option("--publish", is_flag=True, help="Send the rows to the curator too.")
 @click.option("--output", type=FOLDER, help="Folder for the files; by default the study's.")
 @prints("dppca.owner.render.synthesis:SynthesisDocument")
@@ -33,6 +39,7 @@ def command(
     form_name: str,
     output: Path | None,
     *,
+    count: int | None,
     publish: bool,
     as_json: bool,
 ) -> None:
@@ -41,15 +48,19 @@ def command(
     Coded rows are the model's own coordinates and are best for analyses; decoded rows look like the
     data. Run `components` first. Rows that lie there, signed, are not drawn again but sent as they
     are. Published rows cannot be taken back or replaced. Rows of a study that continues another are
-    made of both results, and are decoded ones.
+    made of both results, and are decoded ones. Replicates stay here, as files: they are decoded
+    rows of the release with the law of its noise added once more, and cost nothing either.
 
     \b
     Example:
       dppca-owner synthesize nltcs --rows 10000
       dppca-owner synthesize nltcs --publish
+      dppca-owner synthesize nltcs --replicates 10
     """
     from dppca.common.kernel.documents.messages import Form
+    from dppca.common.kernel.errors import SettingError
     from dppca.common.kernel.privacy.labels import Label
+    from dppca.owner.commands.replicates import provide_replicates
     from dppca.owner.commands.synthesize import (
         default_rows,
         forms_at,
@@ -69,11 +80,20 @@ def command(
     result, components_sha256 = kept_result(site, study)
     n_rows = rows or default_rows(site.name, result)
     forms = possible_forms(study) if form_name == "both" else [Form(form_name)]
+    if count is not None and Form.DECODED not in forms:
+        raise SettingError("replicates belong to decoded rows: leave out --form coded")
     target = site.study_folder(study_name) if output is None else output
     make_folder(target)
     paths = forms_at(target, forms)
     tables = provide_forms(
         site, study, result, components_sha256, paths, n_rows=n_rows, publish=publish
+    )
+    replicates = (
+        []
+        if count is None
+        else provide_replicates(
+            site, study, result, components_sha256, target, count=count, n_rows=n_rows
+        )
     )
     sizes = publish_forms(site, study, tables, paths, components_sha256) if publish else {}
     last = tables[forms[-1]]
@@ -90,6 +110,7 @@ def command(
         tables=None if drawn is None else drawn.tables,
         relations=judge_result(result, study),
         forms=paths,
+        replicates=replicates,
         published=list(sizes),
         bytes=sum(sizes.values()),
         seconds=round(time.perf_counter() - started, 6),

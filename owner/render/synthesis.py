@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from dppca.common.analysis.field.tilt import TiltQuality
+from dppca.common.kernel.attestation.claims import use_text
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.privacy.labels import Label
@@ -32,6 +33,7 @@ class SynthesisDocument:
         "what the release shows of relations; null where no field can be fitted",
     ]
     forms: Annotated[dict[Form, Path], "path of the table in each form"]
+    replicates: Annotated[list[Path], "replicates that `--replicates` asked for, as files"]
     published: Annotated[list[str], "forms that were sent to the curator"]
     bytes: Annotated[int, "bytes that were sent"]
     seconds: Annotated[float, "time that the command took"]
@@ -44,6 +46,12 @@ def synthesis_text(document: SynthesisDocument) -> str:
         f"  {form}: {path}" + (" (signed before, and not drawn again)" * (form in document.kept))
         for form, path in document.forms.items()
     ]
+    if document.replicates:
+        lines.append(
+            f"  {len(document.replicates)} replicates, to be used only together, by `combine`: "
+            f"from {document.replicates[0]} on"
+        )
+    lines.append(f"Note: {use_text(None)}")
     if document.decoded_by is not None:
         lines.append(f"Decoded rows were made by: {document.decoded_by}")
     if document.tables is not None:

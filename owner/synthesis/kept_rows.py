@@ -9,10 +9,11 @@ command that was cut off leaves it there, and the next one sends it.
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from dppca.common.kernel.attestation.claims import Replicate
 from dppca.common.kernel.attestation.envelopes import (
     Claim,
     FileStatement,
@@ -42,7 +43,7 @@ class WantedRows:
     """The rows that are wanted of a table.
 
     ``components_sha256`` is the digest of the result file, ``n_rows`` the number of rows, or None
-    for any; ``ca`` is the authority's certificate (PEM).
+    for any; ``ca`` is the authority's certificate (PEM), ``replicate`` says which one is wanted.
     """
 
     study_digest: str
@@ -50,6 +51,7 @@ class WantedRows:
     form: Form
     n_rows: int | None
     ca: bytes | None
+    replicate: Replicate | None = None
 
 
 def unpublished(path: Path) -> Path:
@@ -128,5 +130,6 @@ def _fits(statement: FileStatement, wanted: WantedRows) -> bool:
     return (
         (said.get("study_digest"), said.get("form")) == (wanted.study_digest, wanted.form.value)
         and components.sha256 == wanted.components_sha256.hex()
+        and said.get("replicate") == (wanted.replicate and asdict(wanted.replicate))
         and wanted.n_rows in (None, said.get("n_rows"))
     )

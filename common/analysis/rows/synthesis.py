@@ -34,6 +34,7 @@ from dppca.common.analysis.field.tilt import Counted, TiltQuality
 from dppca.common.analysis.spectrum.noise_edge import entry_noise
 from dppca.common.analysis.spectrum.ppca import PPCAModel, fit_ppca, sample
 from dppca.common.analysis.spectrum.shrinkage import shrink
+from dppca.common.kernel.attestation.claims import Replicate
 from dppca.common.kernel.attestation.results import Published, Result
 from dppca.common.kernel.attestation.tables import make_claims
 from dppca.common.kernel.documents.messages import Form
@@ -111,6 +112,7 @@ def synthesize(
     n_rows: int,
     rng: np.random.Generator,
     shrinkage: bool = True,
+    replicate: Replicate | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> SyntheticRows:
     """Fit the law of one form of rows to a study's release, and return rows drawn from it.
@@ -130,6 +132,8 @@ def synthesize(
         (`dppca.common.analysis.spectrum.shrinkage`). Otherwise only scale all variances down to the
         released trace, which noise leaves unbiased, if dropping negative eigenvalues has raised
         them. It concerns coded rows.
+    replicate
+        Which replicate these rows are (`dppca.common.analysis.rows.replicates`), for the receipt.
     progress
         Called with the finished share of the field's fit, from 0 to 1; it never falls.
     """
@@ -156,7 +160,7 @@ def synthesize(
             result, study, coded, n_rows=n_rows, rng=of_field, progress=progress
         )
     claims = {
-        **make_receipt(result, study, calibration),
+        **make_receipt(result, study, calibration, replicate),
         "n_rows": n_rows,
         "shrinkage": shrinkage,
         "trace_scale": model.trace_scale,
@@ -181,7 +185,9 @@ def make_generator(owner: str, components_sha256: bytes, n_rows: int) -> np.rand
     return np.random.default_rng(list(hashlib.sha256(text).digest()))
 
 
-def make_receipt(result: Result, study: Study, calibration: Calibration) -> dict[str, object]:
+def make_receipt(
+    result: Result, study: Study, calibration: Calibration, replicate: Replicate | None = None
+) -> dict[str, object]:
     """Claims that let a holder of synthetic rows read and check the guarantee."""
     header, first = result.header, result.rounds(study)[0].study
     claims = make_claims(
@@ -192,6 +198,7 @@ def make_receipt(result: Result, study: Study, calibration: Calibration) -> dict
         count=header.count,
         envelope=result.envelope,
         first=None if first is study else Round(first, calibrate(first)),
+        replicate=replicate,
     )
     return {**claims, "software": SOFTWARE}
 

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 from dppca.common.kernel.documents.amounts import Whole
-from dppca.common.kernel.documents.values import differing_keys
-from dppca.common.kernel.errors import AlteredError, ReceiptError, StudyError
+from dppca.common.kernel.documents.values import DigestText, differing_keys
+from dppca.common.kernel.errors import AlteredError, ReceiptError, SettingError, StudyError
 from dppca.common.kernel.privacy.composition import ComposedGuarantee, Round, compose_guarantee
 from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.release import (
@@ -18,6 +18,12 @@ from dppca.common.kernel.privacy.release import (
 from dppca.common.kernel.privacy.sensitivity import Shape
 from dppca.common.kernel.schema.document import canonical_json
 from dppca.common.kernel.study import Study, study_from_canonical
+
+LEAST_REPLICATES, MOST_REPLICATES = 4, 1000
+_NOT_REAL = (
+    "do not compute standard errors from these rows as if they were real: use `estimate`, or "
+    "replicates"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,36 @@ class SumMechanism(ProvedMechanism):
     share_variance: Annotated[
         Whole | None, "variance of one owner's share, where it is a whole number"
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Replicate:
+    """Which replicate of a release a table is."""
+
+    number: Annotated[int, "which one, from 1"]
+    of: Annotated[int, "how many belong together, 4 at least"]
+    release: Annotated[DigestText, "SHA-256 of the result file that they were made from"]
+
+    def __post_init__(self) -> None:
+        counted = type(self.number) is int and type(self.of) is int
+        if not (counted and LEAST_REPLICATES <= self.of <= MOST_REPLICATES):
+            raise SettingError(
+                f"{self.of} replicates asked for; from {LEAST_REPLICATES} to {MOST_REPLICATES} can "
+                "be combined"
+            )
+        if not 1 <= self.number <= self.of:
+            raise SettingError(f"there is no replicate {self.number} of {self.of}")
+
+
+def use_text(replicate: Replicate | None) -> str:
+    """Return what a table's receipt says of its use; None is a table that is no replicate."""
+    if replicate is None:
+        return _NOT_REAL
+    return (
+        f"replicate {replicate.number} of {replicate.of} of release {replicate.release}; its law "
+        "of noise was added once more; no further charge; to be used only with the others, by "
+        "`combine`; not more rows"
+    )
 
 
 def describe_mechanism(study: Study, calibration: Calibration) -> ProvedMechanism:

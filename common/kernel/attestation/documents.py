@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from dppca.common.kernel.attestation.claims import ProvedGuarantee, ProvedMechanism, SumMechanism
+from dppca.common.kernel.attestation.claims import (
+    ProvedGuarantee,
+    ProvedMechanism,
+    Replicate,
+    SumMechanism,
+)
 from dppca.common.kernel.attestation.parties import MetCertificate
 from dppca.common.kernel.attestation.results import Share
 from dppca.common.kernel.attestation.signatures import VouchingAuthority
@@ -68,6 +73,8 @@ class Verification:
     ] = None
     form: Annotated[str | None, "of synthetic rows, `coded` or `decoded`; else null"] = None
     rows: Annotated[int | None, "of synthetic rows, their number; else null"] = None
+    replicate: Annotated[Replicate | None, "of a replicate, which it is; else null"] = None
+    use: Annotated[str | None, "of synthetic rows, what they are not for; else null"] = None
     model: Annotated[ProvedModel | None, "of a model, what it is; else null"] = None
     certificates: Annotated[tuple[MetCertificate, ...], "certificates whose keys signed"]
     acknowledged: Annotated[

@@ -224,6 +224,13 @@ def signing_certificate(envelope: bytes) -> bytes:
     return str(_signature(json.loads(envelope))["cert"]).encode("ascii")
 
 
+def signed_digest(envelope: bytes) -> str:
+    """Return the SHA-256 (hexadecimal) of the file of an envelope that was verified before."""
+    document = json.loads(envelope)
+    payload = json.loads(_envelope(document, _signature(document)).payload)
+    return str(payload["subject"][0]["digest"]["sha256"])
+
+
 def embed(envelope: bytes | None) -> object:
     """Return an envelope as decoded JSON, for another envelope's claims; None for none."""
     return None if envelope is None else json.loads(envelope)

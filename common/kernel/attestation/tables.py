@@ -4,6 +4,10 @@ A table's envelope holds its claims, and the envelope of the components that its
 from. The file itself holds its label and its form, as JSON under the key ``dppca`` of its metadata.
 The writer of the file signs the envelope: the owner that drew the rows, or the operator that joined
 the rows of several owners.
+
+A replicate is a table that was drawn from a release to which the law of its noise was added once
+more. Its receipt says which of how many it is, and of which release; and each receipt says what its
+rows are not for (`use_text`). Receipts of 0.1.0 say neither.
 """
 
 import json
@@ -23,9 +27,11 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from dppca.common.kernel.attestation.claims import (
+    Replicate,
     describe_federation,
     describe_mechanism,
     require_equal,
+    use_text,
 )
 from dppca.common.kernel.attestation.components import VerifiedReceipt, check_components
 from dppca.common.kernel.attestation.envelopes import FileStatement, embed, embedded
@@ -39,6 +45,7 @@ from dppca.common.kernel.errors import (
     ArtefactError,
     DppcaError,
     ReceiptError,
+    SettingError,
     SignatureError,
 )
 from dppca.common.kernel.identity.tls import Role
@@ -53,8 +60,8 @@ from dppca.common.kernel.study import Study
 
 KIND = "synthetic"
 _VERSION = 1
-_FREE = ("form", "n_rows", "shrinkage", "trace_scale", "software", "joined")
-_INSIDE = ("kind", "label", "form", "study", "study_digest")
+_FREE = ("form", "n_rows", "shrinkage", "trace_scale", "software", "joined", "use")
+_INSIDE = ("kind", "label", "form", "study", "study_digest", "replicate", "use")
 SUFFIXES = (".parquet", ".arrow", ".csv")
 
 
@@ -67,6 +74,7 @@ def make_claims(
     count: int,
     envelope: bytes | None,
     first: Round | None = None,
+    replicate: Replicate | None = None,
 ) -> dict[str, Any]:
     """Return the claims of synthetic rows that follow from the result they were drawn from.
 
@@ -74,6 +82,8 @@ def make_claims(
     ``first`` is the study that its study continues.
     """
     return {
+        **({} if replicate is None else {"replicate": asdict(replicate)}),
+        "use": use_text(replicate),
         "kind": KIND,
         "version": _VERSION,
         "label": Label.RELEASED.value,
@@ -124,6 +134,9 @@ def require_claims(document: Mapping[str, Any], parties: KnownParties) -> Verifi
         )
     envelope = embedded(document.get("components_envelope"), what="the receipt of the components")
     checked = check_components(envelope, parties)
+    replicate = replicate_in(document)
+    if replicate is not None and replicate.release != checked.statement.sha256:
+        raise ReceiptError("the receipt of the table is of a replicate of another release")
     follows = make_claims(
         checked.study,
         checked.calibration,
@@ -132,12 +145,33 @@ def require_claims(document: Mapping[str, Any], parties: KnownParties) -> Verifi
         count=checked.document["count"],
         envelope=envelope,
         first=checked.first_round,
+        replicate=replicate,
     )
+    use = follows.pop("use")
     stated = {key: value for key, value in document.items() if key not in _FREE}
     require_equal(follows, stated, what="the receipt of the table")
+    if document.get("use", use) != use:
+        raise ReceiptError("the receipt of the table states another use than its rows have")
     if "software" not in document:
         raise ReceiptError("the receipt of the table lacks the software that drew the rows")
     return checked
+
+
+def replicate_in(document: Mapping[str, Any]) -> Replicate | None:
+    """Return which replicate a table claims to be; None for no replicate.
+
+    Raise `ReceiptError` if no decoded rows of one owner can be that.
+    """
+    stated = document.get("replicate")
+    if stated is None:
+        return None
+    try:
+        found = Replicate(**stated)
+    except (TypeError, SettingError) as error:
+        raise ReceiptError("the receipt of the table states no replicate") from error
+    if document.get("form") != Form.DECODED.value or "joined" in document:
+        raise ReceiptError("a replicate has decoded rows, which are joined with no others")
+    return found
 
 
 def _check_rows(path: Path, document: Mapping[str, Any], schema: Schema) -> None:

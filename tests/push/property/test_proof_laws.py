@@ -7,12 +7,14 @@ the same run each time.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dppca.common.kernel.attestation.claims import Replicate
 from dppca.common.kernel.attestation.envelopes import (
     Claim,
     digest_file,
@@ -25,7 +27,7 @@ from dppca.common.kernel.attestation.signatures import make_signer
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.errors import AlteredError, ReceiptError, SignatureError
 from dppca.common.kernel.identity.tls import load_credentials
-from dppca.common.verification.files import verify_file
+from dppca.common.verification.files import verification_text, verify_file
 from dppca.owner.site.config import load_site
 from dppca.owner.synthesis.tables import write_released
 from tests.support.documents import require_documented
@@ -46,7 +48,8 @@ class Files:
 def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     folder = tmp_path_factory.mktemp("proof")
     proved = make_proved_site(folder)
-    assert proved.site.run("synthesize", "site-test", "--rows", "60")[0] == 0
+    told = proved.site.run("synthesize", "site-test", "--rows", "60", "--replicates", "4")
+    assert told[0] == 0
     asked = ("train", "site-test", "--target", "ill", "--method", "dp-svm", "--epsilon", "1")
     code, made = proved.site.run(*asked, "--yes")
     assert code == 0
@@ -63,12 +66,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
         "coded rows": decoded.with_name("synthetic-coded.parquet"),
         "arrow rows": arrow,
         "csv rows": csv,
+        "replicate": Path(told[1]["replicates"][2]),
         "model": Path(made["model"]),
     }
     return Files(proved, paths, folder)
 
 
-ROWS = ["decoded rows", "coded rows", "arrow rows", "csv rows"]
+ROWS = ["decoded rows", "coded rows", "arrow rows", "csv rows", "replicate"]
 KINDS = ["components", *ROWS, "model"]
 
 
@@ -152,13 +156,67 @@ def _require_unread(files: Files, kind: str, content: bytes) -> None:
 def test_signed_rows_whose_claims_lack_a_field_are_refused(
     files: Files, field: str, tmp_path: Path
 ) -> None:
-    source = files.paths["decoded rows"]
-    path = tmp_path / source.name
-    path.write_bytes(source.read_bytes())
-    claims = unchecked_predicate(read_envelope(source))
+    claims = unchecked_predicate(read_envelope(files.paths["decoded rows"]))
     del claims[field]
+    with pytest.raises((ReceiptError, AlteredError)):
+        verify_file(_sign_again(files, "decoded rows", claims, tmp_path), ca=files.proved.ca)
+
+
+def _sign_again(files: Files, kind: str, claims: dict[str, Any], folder: Path) -> Path:
+    """Write a table with other claims, signed by the site all the same."""
+    path = folder / files.paths[kind].name
+    path.write_bytes(files.paths[kind].read_bytes())
     signer = make_signer(load_credentials(load_site(files.proved.site.folder)))
     envelope = sign_statement(path.name, digest_file(path), Claim.ROWS, claims, signer)
     envelope_path(path).write_bytes(envelope)
-    with pytest.raises((ReceiptError, AlteredError)):
+    return path
+
+
+def test_each_table_says_what_it_is_not_for(files: Files) -> None:
+    said = {kind: verify_file(files.paths[kind], ca=files.proved.ca) for kind in ROWS}
+    release = digest_file(files.paths["components"])
+    assert said["replicate"].replicate == Replicate(3, 4, release)
+    text = f"replicate 3 of 4 of release {release}; its law of noise was added once more; "
+    assert text in verification_text(said["replicate"])
+    for kind in ROWS[:-1]:
+        assert said[kind].replicate is None
+        assert "do not compute standard errors from these rows" in verification_text(said[kind])
+    assert verify_file(files.paths["components"], ca=files.proved.ca).use is None
+
+
+def test_rows_of_0_1_0_say_nothing_of_their_use(files: Files, tmp_path: Path) -> None:
+    claims = unchecked_predicate(read_envelope(files.paths["decoded rows"]))
+    del claims["use"]
+    path = _sign_again(files, "decoded rows", claims, tmp_path)
+    assert verify_file(path, ca=files.proved.ca).rows == 60
+
+
+OTHER = {"number": 3, "of": 4, "release": "0" * 64}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"replicate": OTHER}, "of a replicate of another release"),
+        ({"replicate": {**OTHER, "number": 5}}, "states no replicate"),
+        ({"replicate": {**OTHER, "number": 0}}, "states no replicate"),
+        ({"replicate": {**OTHER, "of": 3}}, "states no replicate"),
+        ({"replicate": {**OTHER, "of": "4"}}, "states no replicate"),
+        ({"replicate": {**OTHER, "number": True}}, "states no replicate"),
+        ({"replicate": {**OTHER, "weight": 1}}, "states no replicate"),
+        ({"replicate": {"number": 3, "of": 4}}, "states no replicate"),
+        ({"replicate": [3, 4]}, "states no replicate"),
+        ({"replicate": "3 of 4"}, "states no replicate"),
+        ({"replicate": None}, "does not follow from the study, in: replicate"),
+        ({"use": "any"}, "states another use"),
+        ({"form": "coded"}, "a replicate has decoded rows"),
+        ({"joined": []}, "a replicate has decoded rows"),
+    ],
+)
+def test_signed_claims_of_no_replicate_of_this_release_are_refused(
+    files: Files, tmp_path: Path, changes: dict[str, Any], says: str
+) -> None:
+    claims = unchecked_predicate(read_envelope(files.paths["replicate"]))
+    path = _sign_again(files, "replicate", {**claims, **changes}, tmp_path)
+    with pytest.raises(ReceiptError, match=says):
         verify_file(path, ca=files.proved.ca)

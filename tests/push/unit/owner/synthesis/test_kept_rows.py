@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dppca.common.kernel.attestation.envelopes import envelope_path
+from dppca.common.kernel.attestation.envelopes import SUFFIX, envelope_path
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import ConflictError, UnreachableError
 from dppca.owner.commands import report, synthesize
@@ -134,6 +134,43 @@ def test_without_publication_other_signed_rows_are_not_replaced(
     assert content(site) == before
     assert draw(site, "--rows", "40", "--output", str(tmp_path / "other"))[0] == 0
     assert draw(site, "--rows", "30")[1]["kept"] == ["decoded"]
+
+
+def test_replicates_lie_beside_the_rows_and_are_neither_sent_nor_drawn_again(
+    site: OwnerSite, curator: Curator
+) -> None:
+    asked = ("--rows", "30", "--replicates", "4")
+    code, said = draw(site, *asked, "--publish")
+    assert code == 0
+    assert [Path(each).name for each in said["replicates"]] == [
+        f"replicate-{number}-of-4.parquet" for number in range(1, 5)
+    ]
+    assert set(curator.stored) == {*Form}
+    times = [Path(each).stat().st_mtime_ns for each in said["replicates"]]
+    assert draw(site, *asked)[1]["replicates"] == said["replicates"]
+    assert [Path(each).stat().st_mtime_ns for each in said["replicates"]] == times
+    for each in said["replicates"]:
+        code, verified = site.run("verify", each)
+        assert (code, verified["rows"], verified["replicate"]["of"]) == (0, 30, 4)
+
+
+def test_a_replicate_is_never_taken_for_the_rows(site: OwnerSite) -> None:
+    code, said = draw(site, "--rows", "30", "--replicates", "4", "--form", "decoded")
+    assert code == 0
+    before = content(site)
+    rows, replicate = said["forms"]["decoded"], Path(said["replicates"][0])
+    for path, other in ((Path(rows), replicate), (Path(rows + SUFFIX), envelope_path(replicate))):
+        path.write_bytes(other.read_bytes())
+    code, refused = draw(site, "--rows", "30", "--form", "decoded")
+    assert code != 0
+    assert "other rows, which were signed" in refused["error"]["message"]
+    assert content(site) != before
+
+
+def test_replicates_of_coded_rows_alone_are_refused(site: OwnerSite) -> None:
+    code, refused = draw(site, "--replicates", "4", "--form", "coded")
+    assert code != 0
+    assert "replicates belong to decoded rows" in refused["error"]["message"]
 
 
 @pytest.mark.parametrize("fault", ["changed", "no envelope", "envelope of the other form"])
