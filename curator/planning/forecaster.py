@@ -25,6 +25,8 @@ from typing import Annotated
 
 import numpy as np
 
+from dppca.common.analysis.estimates.forecast import ForecastWidth, forecast_widths
+from dppca.common.analysis.estimates.release import expected_moments
 from dppca.common.analysis.estimators.relations import least_epsilon, least_owners
 from dppca.common.analysis.forecast import ForecastSimulation, UtilityForecast
 from dppca.common.analysis.spectrum.noise_edge import entry_noise
@@ -65,6 +67,10 @@ class PlanForecast:
         float | None,
         "total variation by which noise puts two-way tables of synthetic rows off, mean over all "
         "pairs; null for unit-ball rows, a single attribute or a refused study",
+    ]
+    widths: Annotated[
+        tuple[ForecastWidth, ...],
+        "intervals that `estimate` will give, if values are spread evenly; none of a refused study",
     ]
     verdict: Annotated[Feasibility, "whether the study can work"]
     asked: Annotated[bool, "whether this is what the study asks for"]
@@ -119,13 +125,14 @@ class Forecaster:
         """Forecast at one epsilon."""
         requested = self._is_requested(epsilon)
         try:
-            scale = self._scale(epsilon)
+            calibration = self._calibration(epsilon)
         except (RangeError, StudyError):
             self._advance()
             refused = Feasibility.REFUSED
             return PlanForecast(
-                self._law.name, epsilon, self._delta, None, None, None, refused, requested
+                self._law.name, epsilon, self._delta, None, None, None, (), refused, requested
             )
+        scale = calibration.law.width
         forecast = self._forecast(scale, self._study.require_components())
         noise = entry_noise(
             self._study.table.layout,
@@ -136,13 +143,14 @@ class Forecaster:
         tables = forecast_tables(self._study.table.layout, noise)
         return PlanForecast(
             *(self._law.name, epsilon, self._delta, noise, forecast, tables),
+            forecast_widths(expected_moments(self._study, calibration, self._rows)),
             *(_judge(forecast), requested),
         )
 
     def need(self, k: int) -> PlanNeed:
         """Needs of k components at the study's epsilon."""
         try:
-            scale = self._scale(self._requested.epsilon)
+            scale = self._calibration(self._requested.epsilon).law.width
         except (RangeError, StudyError):
             return PlanNeed(self._law.name, None, None, None)
         factor = self._excess(scale, ComponentRule(count=k))
@@ -179,12 +187,11 @@ class Forecaster:
     def _is_requested(self, epsilon: Decimal) -> bool:
         return isinstance(self._requested.law, self._law) and epsilon == self._requested.epsilon
 
-    def _scale(self, epsilon: Decimal) -> float:
-        """b or sigma at an epsilon; raise `RangeError` or `StudyError` if it would be refused."""
-        calibration = self._requested
-        if not self._is_requested(epsilon):
-            calibration = calibrate(with_privacy(self._study, self._law, epsilon, self._delta))
-        return calibration.law.width
+    def _calibration(self, epsilon: Decimal) -> Calibration:
+        """Noise at an epsilon; raise `RangeError` or `StudyError` if it would be refused."""
+        if self._is_requested(epsilon):
+            return self._requested
+        return calibrate(with_privacy(self._study, self._law, epsilon, self._delta))
 
 
 def with_privacy(study: Study, law: type[NoiseLaw], epsilon: Decimal, delta: Decimal) -> Study:

@@ -28,6 +28,7 @@ def plan_text(
         *([_head(plan)] if details else []),
         _plain(plan),
         *([_table(plan, width)] if details else []),
+        _widths(plan),
         _answers(plan, details=details),
         _trusts(plan, width),
         relations_lines(plan.relations),
@@ -70,6 +71,27 @@ def _plain(plan: StudyPlan) -> list[str]:
         f"could hold; random directions, {_percent(forecast.chance)} %",
         *([_BEST_CASE] if plan.assumption.is_best_case else []),
         *([] if requested.tables is None else [_rows(requested.tables)]),
+    ]
+
+
+def _widths(plan: StudyPlan) -> list[str]:
+    """How wide intervals will be under the study's law: a column for each epsilon."""
+    requested = plan.requested
+    lines = [
+        line for line in plan.forecasts if line.mechanism == requested.mechanism and line.widths
+    ]
+    if not (lines and requested.widths):
+        return []
+    near = lines.index(requested)
+    lines = lines[max(0, near - 2) : near + 3]
+    questions = [
+        (f"  {asked.question}", *(line.widths[place].text for line in lines))
+        for place, asked in enumerate(requested.widths)
+    ]
+    names = ("  epsilon of each owner", *(decimal_text(line.epsilon) for line in lines))
+    return [
+        "Intervals of 95 % by `estimate`, if values are spread evenly over their bounds:",
+        *text_table(names, questions, width=None, right=range(1, len(names))),
     ]
 
 

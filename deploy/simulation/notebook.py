@@ -19,6 +19,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dppca.common.analysis.estimates.forecast import ForecastWidth, forecast_widths
+from dppca.common.analysis.estimates.release import released_moments
 from dppca.common.analysis.rows.synthesis import SyntheticRows, make_generator, synthesize
 from dppca.common.analysis.values import ValueCounts, count_values
 from dppca.common.kernel.attestation.results import Published, Result, result_to_bytes
@@ -189,6 +191,16 @@ class Simulation:
         """`feature_names_in_` as a tuple, the attribute's name in 0.1.0."""
         return self.components.feature_names
 
+    @property
+    def widths(self) -> tuple[ForecastWidth, ...]:
+        """Half the widths of 95 % intervals that `dppca.estimates` gives of this release."""
+        return forecast_widths(released_moments(self.released))
+
+    @property
+    def _widths_text(self) -> str:
+        found = "; ".join(f"{each.question} {each.text}" for each in self.widths)
+        return f"Intervals of 95 % by dppca.estimates: {found}"
+
     def plot_scree(self) -> Chart:
         """Plot the eigenvalues beside the noise edge, and † those without noise."""
         return scree_chart(
@@ -230,6 +242,7 @@ class Simulation:
             f"  {components.n_components_} components of {components.n_features_in_}; "
             f"they capture {self.captured_variance:.1%} of the variance that the best would †",
         ]
+        lines += [f"  {self._widths_text}"] if self.widths else []
         if self.relations is not None:
             lines.append(f"  {self.relations.summary}")
         lines.append(f"  {self.synthesis.summary}")
@@ -267,6 +280,7 @@ class Simulation:
             f"<p>The components capture {self.captured_variance:.1%} of the variance that the best "
             "possible ones would †.</p>",
         ]
+        parts += [f"<p>{html_text(self._widths_text)}</p>"] if self.widths else []
         if self.relations is not None:
             parts.append(f"<p>{html_text(self.relations.summary)}</p>")
         said = html_text(self.synthesis.summary)

@@ -53,6 +53,16 @@ def test_the_studys_own_line_stands_among_the_grids() -> None:
     assert captured == sorted(captured)
 
 
+def test_the_width_of_intervals_stands_under_each_epsilon() -> None:
+    plan = _plan(_study(), 5000, grid=[Decimal("0.1"), Decimal(10)])
+    lines = plan_text(plan).splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("Intervals of 95 %"))
+    assert lines[first + 1].split()[-3:] == ["0.1", "1", "10"]
+    ages = [line.widths[0].text for line in plan.forecasts if line.mechanism == "laplace"]
+    shown = lines[first + 2].removeprefix("  mean of age").split("±")[1:]
+    assert [f"± {each.strip()}" for each in shown] == ages
+
+
 def test_tables_are_forecast_to_be_closer_with_a_larger_epsilon_and_with_more_rows() -> None:
     found = []
     for rows in (100, 1000, 10_000):
