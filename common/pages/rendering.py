@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -23,7 +23,7 @@ from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.stated import WHOSE
 from dppca.common.kernel.durable.clock import duration_text, utc_now
 from dppca.common.kernel.privacy.receipts import SOFTWARE
-from dppca.common.shell.charts import draw_scree
+from dppca.common.shell.charts import draw_forest, draw_scree
 from dppca.common.shell.packages import require_package
 
 if TYPE_CHECKING:
@@ -127,6 +127,7 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         "lasting": duration_text,
         "lines": _lines,
         "scree": _scree,
+        "forest": _forest,
     }
     return environment
 
@@ -179,6 +180,14 @@ def _scree(values: Sequence[float], edge: float) -> Markup:
     from markupsafe import Markup
 
     return Markup(draw_scree(values, edge))  # noqa: S704
+
+
+def _forest(rows: Sequence[Mapping[str, Any]]) -> Markup:
+    """Return the intervals of estimates; their names are escaped where they are drawn."""
+    from markupsafe import Markup
+
+    drawn = [(each["name"], each["estimate"], each["low"], each["high"]) for each in rows]
+    return Markup(draw_forest(drawn))  # noqa: S704
 
 
 def _count(value: int) -> str:

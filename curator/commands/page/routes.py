@@ -12,12 +12,14 @@ from starlette.routing import Route
 
 from dppca.common.analysis.loadings import KeptComponent
 from dppca.common.kernel.attestation.documents import Verification
+from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.durable.clock import duration_text, utc_now
-from dppca.common.kernel.errors import BusyError, UnreachableError
+from dppca.common.kernel.errors import BusyError, NotReadyError, UnreachableError
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study, study_from_canonical
+from dppca.common.pages.estimate_form import csv_response, form_values
 from dppca.common.pages.guard import LocalSessionMiddleware
 from dppca.common.pages.rendering import show_state
 from dppca.common.pages.server import PageApp
@@ -54,6 +56,7 @@ class Outcome:
     nothing: str | None
     components: Sequence[KeptComponent]
     claims: Verification
+    published: Published
 
 
 class OperatorApp(PageApp):
@@ -81,6 +84,8 @@ class OperatorApp(PageApp):
             Route("/", self._index),
             Route("/refusals", self._all_refusals),
             Route("/study/{name}", self._study),
+            Route("/study/{name}/estimates", self._estimates),
+            Route("/study/{name}/estimates.csv", self._estimates_csv),
         ]
         return self.guarded(routes)
 
@@ -130,6 +135,23 @@ class OperatorApp(PageApp):
             outcome=self._outcome(study) if details.summary.state in _ENDED else None,
         )
 
+    def _estimates(self, request: Request) -> Response:
+        published = self._published(request)
+        values = form_values(published, request.query_params)
+        return self.answer("estimates.html", study=published.study, **values)
+
+    def _estimates_csv(self, request: Request) -> Response:
+        published = self._published(request)
+        return csv_response(published, request.query_params, name=published.study.name)
+
+    def _published(self, request: Request) -> Published:
+        """Return a study and its verified result; `NotReadyError` before there is one."""
+        details = self._client.show(request.path_params["name"])
+        study = study_from_canonical(details.document)
+        if details.summary.state not in _ENDED:
+            raise NotReadyError(f"study {study.name} has no result yet")
+        return self._outcome(study).published
+
     def _find_first(self, study: Study) -> Study | None:
         """Return the study that a study continues; None without one."""
         if study.continues is None:
@@ -157,6 +179,7 @@ class OperatorApp(PageApp):
                 nothing=nothing_in(result),
                 components=kept_components(result, study),
                 claims=claims,
+                published=Published(study, result),
             )
         return self._outcomes[study.digest]
 

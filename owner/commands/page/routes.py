@@ -39,6 +39,8 @@ class StewardApp(SitePages):
             Route("/study/{name}/opening", consent.opening),
             Route("/study/{name}/open", consent.open, methods=["POST"]),
             Route("/study/{name}/components", studies.components, methods=["POST"]),
+            Route("/study/{name}/estimates", studies.estimates),
+            Route("/study/{name}/estimates.csv", studies.estimates_csv),
             Route("/study/{name}/compare", files.compare, methods=["POST"]),
             Route("/study/{name}/comparison", files.comparison),
             Route("/study/{name}/file/{file}", files.file),

@@ -7,10 +7,12 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import BusyError, UnreachableError
 from dppca.common.kernel.study import Study, Trust
+from dppca.common.pages.estimate_form import csv_response, form_values
 from dppca.common.pages.guard import read_form
 from dppca.common.verification.components import kept_components, nothing_in
 from dppca.owner.client.calls import agreed_study, connect
@@ -118,6 +120,21 @@ class StudyPages:
         return self._pages.answer(
             "agreed.html", study=study, site=site, consent=consent, sent=sent, attributes=attributes
         )
+
+    def estimates(self, request: Request) -> Response:
+        """Show the answers to a question of a result, and the form that asks."""
+        published = self._published(request)
+        values = form_values(published, request.query_params)
+        return self._pages.answer("estimates.html", study=published.study, **values)
+
+    def estimates_csv(self, request: Request) -> Response:
+        """Give the same answers as a file, which may go anywhere."""
+        published = self._published(request)
+        return csv_response(published, request.query_params, name=published.study.name)
+
+    def _published(self, request: Request) -> Published:
+        study = kept_study(self._pages.site, study_name(request))
+        return Published(study, kept_result(self._pages.site, study)[0])
 
     def answer(self, request: Request) -> Response:
         """Keep the answer that the steward gives in place of contributing, or take it back."""

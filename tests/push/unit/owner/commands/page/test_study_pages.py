@@ -1,0 +1,98 @@
+"""Estimates on a site's page: asked by an address, with a table and a file of the same numbers."""
+
+import csv
+import html
+import io
+from pathlib import Path
+from urllib.parse import urlencode
+
+import numpy as np
+import pytest
+
+from dppca.common.analysis.estimates.face import estimates
+from dppca.common.kernel.attestation.results import Published
+from dppca.common.pages.guard import COOKIE
+from dppca.owner.commands.page.routes import StewardApp
+from dppca.owner.site.config import load_site
+from dppca.owner.site.kept_results import kept_result
+from tests.support.asgi import Answer, ask
+from tests.support.sites import make_trained_site
+
+
+class _Asker:
+    def __init__(self, folder: Path) -> None:
+        site, self.study = make_trained_site(folder, epsilon="100")
+        at = load_site(site.folder)
+        self.asked = estimates(Published(self.study, kept_result(at, self.study)[0]))
+        self._pages = StewardApp(at)
+        self._app = self._pages.application()
+
+    def get(self, *, file: str = "estimates", **asked: str | list[str]) -> Answer:
+        session, query = self._pages.session, urlencode(asked, doseq=True)
+        target = f"{session.place}/study/{self.study.name}/{file}?{query}"
+        return ask(self._app, target, cookie=f"{COOKIE}={session.cookie}")
+
+
+@pytest.fixture(scope="module")
+def asker(tmp_path_factory: pytest.TempPathFactory) -> _Asker:
+    return _Asker(tmp_path_factory.mktemp("asker") / "site")
+
+
+def test_the_form_has_every_attribute_and_each_label_of_a_categorical(asker: _Asker) -> None:
+    page = asker.get()
+    assert page.status == 200
+    for each in ("x0", "ill", "colour", "colour=red"):
+        assert f"<option>{each}</option>" in page.body
+    assert page.body.count('type="checkbox"') == len(asker.study.table.attributes)
+    assert "<script" not in page.body.split("<main")[1]
+
+
+@pytest.mark.parametrize(
+    ("question", "title"),
+    [
+        ({"ask": "mean", "y": "x0"}, "Mean of x0"),
+        ({"ask": "mean", "y": "x0", "x": "colour"}, "X0 by colour"),
+        ({"ask": "mean", "y": "colour"}, "Shares of colour"),
+        ({"ask": "mean", "y": "colour", "x": "ill"}, "Table of colour and ill"),
+        ({"ask": "table", "y": "colour", "x": "ill"}, "Independence of colour and ill"),
+        ({"ask": "correlation", "y": "x0", "x": ["x1", "x2"]}, "Correlation"),
+        ({"ask": "ols", "y": "x0", "x": ["x0", "ill", "colour"]}, "Regression of x0"),
+    ],
+)
+def test_each_question_has_a_forest_plot_and_a_table(
+    asker: _Asker, question: dict[str, str | list[str]], title: str
+) -> None:
+    page = asker.get(**question)
+    assert (page.status, page.body.count('role="alert"')) == (200, 0)
+    assert f"<h2>{title}, " in page.body
+    assert '<svg class="chart"' in page.body
+    assert "The same as a table" in page.body
+
+
+def test_the_file_has_the_numbers_of_the_answer(asker: _Asker) -> None:
+    answer = asker.asked.ols("x0", ["x1", "ill"])
+    file = asker.get(file="estimates.csv", ask="ols", y="x0", x=["x1", "ill"])
+    assert file.headers["content-disposition"] == 'attachment; filename="estimates-site-test.csv"'
+    rows = list(csv.DictReader(io.StringIO(file.body)))
+    assert [row["name"] for row in rows] == list(answer.names)
+    for name, expected in (("estimate", answer.params), ("low", answer.conf_int()[:, 0])):
+        np.testing.assert_allclose([float(row[name]) for row in rows], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        ({"ask": "ols", "y": "colour", "x": "x0"}, "colour is not a number"),
+        ({"ask": "ols", "y": "x0"}, "tick what it is beside"),
+        ({"ask": "table", "y": "x0", "x": "no such"}, "no attribute or label no such"),
+        ({"ask": "any", "y": "<script>"}, "no attribute or label <script>"),
+    ],
+)
+def test_a_question_without_an_answer_is_told_on_the_page(
+    asker: _Asker, question: dict[str, str | list[str]], says: str
+) -> None:
+    page = asker.get(**question)
+    assert page.status == 200
+    assert says in html.unescape(page.body.split('role="alert">')[1])
+    assert "<script>" not in page.body.split("<main")[1]
+    assert asker.get(file="estimates.csv", **question).status != 200
