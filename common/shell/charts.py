@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
-from math import ceil, floor, isfinite, log10
+from math import ceil, floor, log10
 from pathlib import Path
 
 import numpy as np
@@ -132,20 +132,20 @@ def draw_scree(values: Sequence[float], edge: float, *, noise_free: Sequence[flo
 
 
 def draw_forest(
-    rows: Sequence[tuple[str, float | None, float | None, float | None]],
+    rows: Sequence[tuple[str, float, float, float]],
 ) -> str:
     """Draw estimates with their intervals, 760 by 44 and 26 for each row: a forest plot.
 
-    A row is a name, an estimate and both ends; what is None or infinite is left out or cut.
+    A row is a name, an estimate and both ends of its interval; there is one at least.
     """
-    ends = [each for row in rows for each in row[1:] if each is not None and isfinite(each)]
-    low, high = min(ends, default=0.0), max(ends, default=1.0)
+    ends = [each for row in rows for each in row[1:]]
+    low, high = min(ends), max(ends)
     if low == high:
         low, high = low - 0.5, high + 0.5
     foot = 14 + 26 * len(rows)
 
     def place(value: float) -> float:
-        return 250 + 480 * (min(max(value, low), high) - low) / (high - low)
+        return 250 + 480 * (value - low) / (high - low)
 
     parts = [_line("axis", 250, foot, 730, foot)]
     for value in _round_numbers(low, high):
@@ -154,16 +154,15 @@ def draw_forest(
             _text(place(value), foot + 22, f"{value:.6g}", "middle"),
         ]
     if low < 0 < high:
-        parts.append(_line("other", place(0), 4, place(0), foot))
+        parts.append(_line("axis", place(0), 4, place(0), foot))
     for number, (name, estimate, least, most) in enumerate(rows):
         y = 18 + 26 * number
-        parts.append(_text(240, y + 4, _short(name), "end"))
-        if estimate is None:
-            continue
-        left, right = (low if least is None else least), (high if most is None else most)
-        told = f"{name}: {estimate:.4g}, from {left:.4g} to {right:.4g}"
-        parts.append(_bar("first", place(left), y - 1, place(right) - place(left), 2, told))
-        parts.append(f'<circle class="first" cx="{place(estimate):.1f}" cy="{y}" r="5"/>')
+        told = f"{name}: {estimate:.4g}, from {least:.4g} to {most:.4g}"
+        parts += [
+            _text(240, y + 4, _short(name), "end"),
+            _bar("first", place(least), y - 1, place(most) - place(least), 2, told),
+            f'<circle class="first" cx="{place(estimate):.1f}" cy="{y}" r="5"/>',
+        ]
     return "\n".join(parts)
 
 

@@ -1,5 +1,6 @@
 """Charts have a bar for each share, loading and eigenvalue, and their texts are told apart."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -10,6 +11,7 @@ import pytest
 from dppca.common.kernel.schema import Schema
 from dppca.common.shell.charts import (
     Chart,
+    draw_forest,
     loadings_chart,
     marginals_chart,
     scree_chart,
@@ -116,3 +118,13 @@ def test_names_are_text_and_a_chart_is_dark_where_its_reader_prefers_that(tmp_pa
     assert "\u202e" not in drawn
     assert "<b>&" in texts(chart)
     assert drawn.count("prefers-color-scheme:dark") == 1
+
+
+def test_a_forest_plot_has_each_interval_in_proportion_and_a_line_at_nothing() -> None:
+    drawn = draw_forest([("a<b", 1.0, 0.0, 2.0), ("c", -1.0, -2.0, 0.0), ("d", 0.0, -2.0, 2.0)])
+    bars = re.findall(r'<rect class="first" x="([\d.]+)" y="[\d.]+" width="([\d.]+)"', drawn)
+    assert [(float(x), float(width)) for x, width in bars] == [(490, 240), (250, 240), (250, 480)]
+    assert re.findall(r'cx="([\d.]+)"', drawn) == ["610.0", "370.0", "490.0"]
+    assert '<line class="axis" x1="490.0" y1="4.0"' in drawn
+    assert "a&lt;b: 1, from 0 to 2" in drawn
+    assert "<rect" in draw_forest([("exact", 3.0, 3.0, 3.0)])
