@@ -99,6 +99,15 @@ def test_epsilon_is_chosen_by_a_forecast_and_by_runs() -> None:
     assert "commonest class †" in page
 
 
+def test_questions_are_answered_and_replicates_widen_what_the_rows_say() -> None:
+    page = notebook_page(run_notebook(ROOT / "docs/notebooks/estimate.ipynb"))
+    tables = [re.findall(r"<tr>(.*?)</tr>", each, re.DOTALL) for each in page.split("<table")[1:]]
+    assert len(tables) == 4
+    rows = [re.findall(r"<td>(-?[\d.e-]+)</td>", row) for row in tables[-1]]
+    bse, naive = zip(*((float(row[1]), float(row[4])) for row in rows if row), strict=True)
+    assert sum(bse) > 2 * sum(naive)
+
+
 def test_three_methods_are_compared_on_a_csv_file(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", "docs/tutorial/compare_methods.py"]
     made_up = ["--rows", "600", "--runs", "2", "--output", str(tmp_path)]
