@@ -247,7 +247,7 @@ def demo(output: Path, *, replace: bool, as_json: bool) -> None:
     from dppca.deploy.simulation.experiment import ExperimentRequest
     from dppca.deploy.simulation.holdings import write_table
     from dppca.deploy.simulation.redraws import draw_again
-    from dppca.deploy.simulation.story import make_story
+    from dppca.deploy.simulation.story import ask_demo, make_story
 
     with (
         tempfile.TemporaryDirectory(prefix="dppca-demo-") as folder,
@@ -269,7 +269,8 @@ def demo(output: Path, *, replace: bool, as_json: bool) -> None:
         if not as_json:
             with terminable(), progress("drawing again", _DRAWS) as bar:
                 draws = draw_again(request, count=_DRAWS, on_draw=bar.advance, like=report.utility)
-            text = make_story(report, draws, width=terminal_width())
+            answer = ask_demo(Path(report.files["components"]))
+            text = make_story(report, draws, answer, width=terminal_width())
     emit(report, text, as_json=as_json)
 
 

@@ -1,22 +1,50 @@
 """The demo in plain words, from its report and further draws of its noise."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from textwrap import fill
 
+from dppca.common.analysis.estimates.answers import Answer
+from dppca.common.analysis.estimates.face import estimates
+from dppca.common.kernel.attestation.parties import KnownParties
 from dppca.common.kernel.documents.tables import text_table
+from dppca.common.verification.estimation import read_published
 from dppca.deploy.simulation.evaluate import Utility
 from dppca.deploy.simulation.redraws import Draw
 from dppca.deploy.simulation.run_report import SimulatedPrivacy, SimulationReport
 from dppca.deploy.simulation.runner import SimulatedOwner
 
 _WIDTH = 88
+VISITS, DEDUCTIBLE = "mdvis", "idp"
 
 
-def make_story(report: SimulationReport, draws: Sequence[Draw], *, width: int | None = None) -> str:
+def ask_demo(components: Path) -> Answer:
+    """Answer one question from the demo's result file, which is verified first."""
+    return estimates(read_published(components, KnownParties(None), first=None)).difference(
+        VISITS, DEDUCTIBLE
+    )
+
+
+def _tell(answer: Answer) -> str:
+    """Tell the difference between the two kinds of plans in a sentence."""
+    (found,), ((low, high),) = answer.estimates, answer.conf_int()
+    if found.refused is not None or found.noise_share is None:
+        return f"Visits to a physician with a deductible, less those without: {answer.summary()}"
+    return (
+        "Visits to a physician in a year with a deductible, less those without: "
+        f"{found.estimate:.2f}, and {low:.2f} to {high:.2f} at 95 %, if years are independent; "
+        f"{found.noise_share:.0%} of the variance is noise."
+    )
+
+
+def make_story(
+    report: SimulationReport, draws: Sequence[Draw], answer: Answer, *, width: int | None = None
+) -> str:
     """Tell the result to a first-time reader.
 
     ``report`` is about the demo's study; ``draws``, at least one, are from
-    `dppca.deploy.simulation.redraws.draw_again`; ``width`` is the terminal's, None without one.
+    `dppca.deploy.simulation.redraws.draw_again`; ``answer`` is `ask_demo`'s; ``width`` is the
+    terminal's, None without one.
     """
     owners, components = report.owners, report.components
     utility = report.utility
@@ -54,6 +82,8 @@ def make_story(report: SimulationReport, draws: Sequence[Draw], *, width: int | 
         "together), and the number of its rows. No row left, and no model.",
         f"WHAT IT COST, AND WHAT THAT MEANS. Each owner's ledger was charged epsilon {worst:g}, "
         f"delta {first.delta:g}: {_promise(privacy)}",
+        f"ONE QUESTION MORE, AT NO FURTHER COST. {_tell(answer)} `dppca-owner estimate "
+        f"components.npz difference {VISITS} --by {DEDUCTIBLE}` says it again.",
     ]
     table = _accuracies(report.owners, utility, draws, width=width)
     paths = {**report.plots, **report.files}

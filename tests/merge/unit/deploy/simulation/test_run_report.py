@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from dppca.common.analysis.comparison import PairSummary, TableErrors, Variation
+from dppca.common.analysis.estimates.face import Estimates
+from dppca.common.analysis.estimates.release import expected_moments
 from dppca.common.analysis.loadings import Loading
 from dppca.common.analysis.rows.synthesis import DecodingMethod
 from dppca.common.kernel.documents.tables import fit_markdown
@@ -50,6 +52,9 @@ FOUND = AttributeReport(False, "free, the first", "", {FaultKind.UNKNOWN: FaultC
 VECTORS = np.eye(demo_study().table.layout.n_columns)[[3, 1, 0, 2, 4, 5, 6]]
 
 
+ANSWER = Estimates(expected_moments(demo_study(), calibrate(demo_study()), [5384] * 3)).difference(
+    "mdvis", "idp"
+)
 PRIVACY = SimulatedPrivacy(
     mechanism="laplace",
     relation="bounded",
@@ -157,7 +162,7 @@ DRAWS = [
 def test_the_report_says_what_the_document_says_and_first_what_an_owner_would_be_told(
     report: SimulationReport, document: Any
 ) -> None:
-    text, story = make_markdown(report), " ".join(make_story(report, DRAWS).split())
+    text, story = make_markdown(report), " ".join(make_story(report, DRAWS, ANSWER).split())
     assert text.split("\n\n")[1] == "**owner-1: NOT READ: no value of &lt;age> is a number.** †"
     privacy = document["privacy"]
     assert privacy["federation"]["epsilon"] == f"{report.owners[0].epsilon:g}"
@@ -178,7 +183,12 @@ def test_the_report_says_what_the_document_says_and_first_what_an_owner_would_be
         "| `lpi`, `fmde` | 0.789 | 0.057 |",
     ):
         assert said in text
-    for said in ("owner-1 5,384, owner-2 5,384, owner-3 5,384", "charged epsilon 1, delta 0"):
+    low, high = ANSWER.conf_int()[0]
+    for said in (
+        "owner-1 5,384, owner-2 5,384, owner-3 5,384",
+        "charged epsilon 1, delta 0",
+        f"0.00, and {low:.2f} to {high:.2f} at 95 %",
+    ):
         assert said in story
     found = {"out-of-bounds": {"count": 2}, "missing": {"count": 3}}
     beyond = {"found": found, "by_rule": 5, "faults": 2, "coded_as": "the middle"}
@@ -190,7 +200,7 @@ def test_the_answer_comes_first_then_how_then_conditions(report: SimulationRepor
     text, page, story = (
         make_markdown(report),
         unescape(make_page(report)),
-        make_story(report, DRAWS),
+        make_story(report, DRAWS, ANSWER),
     )
     answer = "is right on 91.0 % of held-out real rows. Trained on real rows, it is right on 98.0 %"
     assert answer in text
@@ -243,7 +253,7 @@ def test_the_report_has_the_keys_that_were_promised(document: Any) -> None:
 def test_the_story_gives_a_range_of_draws_for_what_noise_changes_and_for_nothing_else(
     report: SimulationReport,
 ) -> None:
-    lines = make_story(report, DRAWS).splitlines()
+    lines = make_story(report, DRAWS, ANSWER).splitlines()
     start = lines.index(
         "classifier                                           this run         3 draws"
     )
