@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dppca.common.analysis.comparison import PAIR_CELLS, Variation, worst
 from dppca.common.analysis.loadings import KeptComponent
+from dppca.common.kernel.attestation.claims import use_text
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.durable.clock import utc_now
@@ -64,6 +65,7 @@ class Compared:
         return {
             "compared": self,
             "quality": quality,
+            "use": use_text(None),
             "marginals": _worst(quality.marginals),
             "pairs": _worst(quality.pairs),
             "pair_cells": PAIR_CELLS,

@@ -48,6 +48,7 @@ def test_a_report_is_a_page_at_the_site_and_charges_nothing(site: OwnerSite) -> 
     text = page.read_text()
     assert "SITE-ONLY" in text
     assert "colour: red" in text
+    assert "Do not compute standard errors from these rows" in text
     assert document["relations"]["pairs"] == 15
     assert document["relations"]["summary"] in text
     assert text.count('src="data:image/svg+xml;base64,') == 2
