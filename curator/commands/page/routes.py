@@ -19,12 +19,12 @@ from dppca.common.kernel.durable.clock import duration_text, utc_now
 from dppca.common.kernel.errors import BusyError, NotReadyError, UnreachableError
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study, study_from_canonical
-from dppca.common.pages.estimate_form import csv_response, form_values
 from dppca.common.pages.guard import LocalSessionMiddleware
 from dppca.common.pages.rendering import show_state
 from dppca.common.pages.server import PageApp
 from dppca.common.pages.study_header import study_header
 from dppca.common.verification.components import kept_components, nothing_in
+from dppca.common.verification.estimate_form import PageQuestion, csv_headers, csv_text, form_values
 from dppca.common.verification.files import verify_file
 from dppca.curator.operator.client import OperatorClient
 from dppca.curator.operator.responses import ListedStudy, OwnerStatus, StudyDetails
@@ -136,13 +136,16 @@ class OperatorApp(PageApp):
         )
 
     def _estimates(self, request: Request) -> Response:
-        published = self._published(request)
-        values = form_values(published, request.query_params)
-        return self.answer("estimates.html", study=published.study, **values)
+        published, fields = self._published(request), request.query_params.multi_items()
+        values = form_values(published, PageQuestion.read(fields))
+        return self.answer(
+            "estimates.html", study=published.study, query=request.url.query, **values
+        )
 
     def _estimates_csv(self, request: Request) -> Response:
-        published = self._published(request)
-        return csv_response(published, request.query_params, name=published.study.name)
+        published, fields = self._published(request), request.query_params.multi_items()
+        text = csv_text(published, PageQuestion.read(fields))
+        return Response(text, headers=csv_headers(published))
 
     def _published(self, request: Request) -> Published:
         """Return a study and its verified result; `NotReadyError` before there is one."""

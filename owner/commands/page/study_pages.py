@@ -12,9 +12,9 @@ from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import BusyError, UnreachableError
 from dppca.common.kernel.study import Study, Trust
-from dppca.common.pages.estimate_form import csv_response, form_values
 from dppca.common.pages.guard import read_form
 from dppca.common.verification.components import kept_components, nothing_in
+from dppca.common.verification.estimate_form import PageQuestion, csv_headers, csv_text, form_values
 from dppca.owner.client.calls import agreed_study, connect
 from dppca.owner.commands.components import fetch
 from dppca.owner.commands.page.file_pages import FilePages
@@ -123,14 +123,17 @@ class StudyPages:
 
     def estimates(self, request: Request) -> Response:
         """Show the answers to a question of a result, and the form that asks."""
-        published = self._published(request)
-        values = form_values(published, request.query_params)
-        return self._pages.answer("estimates.html", study=published.study, **values)
+        published, fields = self._published(request), request.query_params.multi_items()
+        values = form_values(published, PageQuestion.read(fields))
+        return self._pages.answer(
+            "estimates.html", study=published.study, query=request.url.query, **values
+        )
 
     def estimates_csv(self, request: Request) -> Response:
-        """Give the same answers as a file, which may go anywhere."""
-        published = self._published(request)
-        return csv_response(published, request.query_params, name=published.study.name)
+        """Give the same answers as a file."""
+        published, fields = self._published(request), request.query_params.multi_items()
+        text = csv_text(published, PageQuestion.read(fields))
+        return Response(text, headers=csv_headers(published))
 
     def _published(self, request: Request) -> Published:
         study = kept_study(self._pages.site, study_name(request))

@@ -1,4 +1,4 @@
-"""Answers of a released result on a page: a form without script, a forest plot, a table, CSV.
+"""Answers of a released result for a page: what its form shows, and the same numbers as CSV.
 
 Each answer is an address, as the form is sent by GET: it changes nothing and costs nothing.
 """
@@ -6,11 +6,8 @@ Each answer is an address, as the form is sent by GET: it changes nothing and co
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
-
-from starlette.datastructures import QueryParams
-from starlette.responses import Response
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
 from dppca.common.analysis.estimates.answers import Answer
 from dppca.common.analysis.estimates.face import Estimates, estimates
@@ -27,7 +24,42 @@ QUESTIONS = {
 }
 
 
-def form_values(published: Published, query: QueryParams) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class PageQuestion:
+    """A question in an address: one of `QUESTIONS`, what it is about, and what is ticked."""
+
+    ask: str
+    y: str
+    x: Sequence[str]
+
+    @classmethod
+    def read(cls, fields: Sequence[tuple[str, str]]) -> Self:
+        """Read the fields of an address; what is no question counts as the first."""
+        given = dict(fields)
+        ask = given.get("ask", "")
+        ticked = [value for name, value in fields if name == "x"]
+        return cls(ask if ask in QUESTIONS else "mean", given.get("y", ""), ticked)
+
+    def answers(self, published: Published) -> list[Answer]:
+        """Answer it; raise `SettingError` if the release has no answer."""
+        asked, others = estimates(published), [each for each in self.x if each != self.y]
+        if self.ask != "mean" and not others:
+            raise SettingError("tick what it is beside")
+        groups: list[str] | list[None] = others or [None]
+        answers: Mapping[str, Callable[[], list[Answer]]] = {
+            "mean": lambda: [_mean(asked, self.y, by) for by in groups],
+            "table": lambda: [
+                answer
+                for x in others
+                for answer in (asked.table(self.y, x), asked.independence(self.y, x))
+            ],
+            "correlation": lambda: [asked.correlation(self.y, *others)],
+            "ols": lambda: [asked.ols(self.y, others)],
+        }
+        return answers[self.ask]()
+
+
+def form_values(published: Published, question: PageQuestion) -> dict[str, Any]:
     """Return what the template ``estimates.html`` shows for an address."""
     names = estimates(published).moments.names
     attributes = [each.name for each in names.schema.attributes]
@@ -35,60 +67,41 @@ def form_values(published: Published, query: QueryParams) -> dict[str, Any]:
     for place, labels in enumerate(names.labels):
         if names.kind(place) is ColumnKind.INDICATOR and labels and len(labels) <= _MOST_LABELS:
             outcomes += [f"{attributes[place]}={label}" for label in labels]
-    ask, y, x = _asked(query)
     answers: list[Answer] = []
     wrong = ""
-    if y:
+    if question.y:
         try:
-            answers = _ask(published, ask, y, x)
+            answers = question.answers(published)
         except DppcaError as error:
             wrong = str(error)
     return {
         "questions": QUESTIONS,
         "outcomes": outcomes,
         "attributes": attributes,
-        "asked": {"ask": ask, "y": y, "x": x},
+        "asked": question,
         "answers": [asdict(each.document()) for each in answers],
         "wrong": wrong,
-        "query": str(query),
     }
 
 
-def csv_response(published: Published, query: QueryParams, *, name: str) -> Response:
-    """Return the answers as a CSV file; raise `SettingError` for a question without an answer."""
+def csv_headers(published: Published) -> dict[str, str]:
+    """Return the headers of the file."""
+    name = f"estimates-{published.study.name}.csv"
+    return {"content-disposition": f'attachment; filename="{name}"', "content-type": "text/csv"}
+
+
+def csv_text(published: Published, question: PageQuestion) -> str:
+    """Return the answers as CSV; raise `SettingError` for a question without an answer."""
     sink = io.StringIO()
     writer = csv.writer(sink)
-    ask, y, x = _asked(query)
     head = ("question", "name", "estimate", "bse", "low", "high", "pvalue", "noise", "refusal")
     writer.writerow(head)
-    for answer in _ask(published, ask, y, x):
+    for answer in question.answers(published):
         for each in answer.document().estimates:
             numbers = (each.estimate, each.bse, each.low, each.high, each.pvalue, each.noise)
             refusal = "" if each.refusal is None else each.refusal.text
             writer.writerow((answer.title, each.name, *numbers, refusal))
-    headers = {"content-disposition": f'attachment; filename="estimates-{name}.csv"'}
-    return Response(sink.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
-
-
-def _asked(query: QueryParams) -> tuple[str, str, list[str]]:
-    ask = query.get("ask", "mean")
-    return (ask if ask in QUESTIONS else "mean"), query.get("y", ""), query.getlist("x")
-
-
-def _ask(published: Published, ask: str, y: str, x: Sequence[str]) -> list[Answer]:
-    asked, others = estimates(published), [other for other in x if other != y]
-    if ask != "mean" and not others:
-        raise SettingError("tick what it is beside")
-    groups: list[str] | list[None] = others or [None]
-    answers: Mapping[str, Callable[[], list[Answer]]] = {
-        "mean": lambda: [_mean(asked, y, by) for by in groups],
-        "table": lambda: [
-            answer for x in others for answer in (asked.table(y, x), asked.independence(y, x))
-        ],
-        "correlation": lambda: [asked.correlation(y, *others)],
-        "ols": lambda: [asked.ols(y, others)],
-    }
-    return answers[ask]()
+    return sink.getvalue()
 
 
 def _mean(asked: Estimates, y: str, by: str | None) -> Answer:
