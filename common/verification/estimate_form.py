@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from dppca.common.analysis.estimates.answers import Answer
+from dppca.common.analysis.estimates.answers import EstimateAnswer
 from dppca.common.analysis.estimates.face import Estimates, estimates
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.errors import DppcaError, SettingError
@@ -40,13 +40,13 @@ class PageQuestion:
         ticked = [value for name, value in fields if name == "x"]
         return cls(ask if ask in QUESTIONS else "mean", given.get("y", ""), ticked)
 
-    def answers(self, published: Published) -> list[Answer]:
+    def answers(self, published: Published) -> list[EstimateAnswer]:
         """Answer it; raise `SettingError` if the release has no answer."""
         asked, others = estimates(published), [each for each in self.x if each != self.y]
         if self.ask != "mean" and not others:
             raise SettingError("tick what it is beside")
         groups: list[str] | list[None] = others or [None]
-        answers: Mapping[str, Callable[[], list[Answer]]] = {
+        answers: Mapping[str, Callable[[], list[EstimateAnswer]]] = {
             "mean": lambda: [_mean(asked, self.y, by) for by in groups],
             "table": lambda: [
                 answer
@@ -67,7 +67,7 @@ def form_values(published: Published, question: PageQuestion) -> dict[str, Any]:
     for place, labels in enumerate(names.labels):
         if names.kind(place) is ColumnKind.INDICATOR and labels and len(labels) <= _MOST_LABELS:
             outcomes += [f"{attributes[place]}={label}" for label in labels]
-    answers: list[Answer] = []
+    answers: list[EstimateAnswer] = []
     wrong = ""
     if question.y:
         try:
@@ -104,7 +104,7 @@ def csv_text(published: Published, question: PageQuestion) -> str:
     return sink.getvalue()
 
 
-def _mean(asked: Estimates, y: str, by: str | None) -> Answer:
+def _mean(asked: Estimates, y: str, by: str | None) -> EstimateAnswer:
     place, label = asked.moments.names.find(y)
     if asked.moments.names.kind(place) is not ColumnKind.INDICATOR or label is not None:
         return asked.mean(y, by)

@@ -11,13 +11,13 @@ from dppca.common.kernel.errors import ExitCode, SettingError
 from dppca.common.shell.console import FILE, emit, progress, tell
 
 if TYPE_CHECKING:
-    from dppca.common.analysis.estimates.answers import Answer
+    from dppca.common.analysis.estimates.answers import EstimateAnswer
     from dppca.common.analysis.estimates.face import Estimates
     from dppca.common.kernel.attestation.parties import KnownParties
     from dppca.common.kernel.attestation.results import Published
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_Question = Callable[["Estimates", tuple[str, ...], dict[str, Any]], "Answer"]
+_Question = Callable[["Estimates", tuple[str, ...], dict[str, Any]], "EstimateAnswer"]
 QUESTIONS: dict[str, tuple[int, int | None, _Question]] = {
     "mean": (1, 1, lambda asked, names, more: asked.mean(names[0], by=more["by"])),
     "share": (1, 1, lambda asked, names, more: asked.proportion(names[0], by=more["by"])),
@@ -142,13 +142,13 @@ def read_published(path: Path, parties: "KnownParties", *, first: Path | None) -
     return Published(checked.study, result)
 
 
-def _difference(asked: "Estimates", name: str, more: dict[str, Any]) -> "Answer":
+def _difference(asked: "Estimates", name: str, more: dict[str, Any]) -> "EstimateAnswer":
     if more["by"] is None:
         raise SettingError("a difference needs --by, the attribute of the two groups")
     return asked.difference(name, more["by"], more["labels"])
 
 
-def _ols(asked: "Estimates", names: tuple[str, ...], more: dict[str, Any]) -> "Answer":
+def _ols(asked: "Estimates", names: tuple[str, ...], more: dict[str, Any]) -> "EstimateAnswer":
     with progress("Fitting", 100) as bar:
         return asked.ols(
             names[0],

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from textwrap import fill
 
-from dppca.common.analysis.estimates.answers import Answer
+from dppca.common.analysis.estimates.answers import EstimateAnswer
 from dppca.common.analysis.estimates.face import estimates
 from dppca.common.kernel.attestation.parties import KnownParties
 from dppca.common.kernel.documents.tables import text_table
@@ -18,14 +18,14 @@ _WIDTH = 88
 VISITS, DEDUCTIBLE = "mdvis", "idp"
 
 
-def ask_demo(components: Path) -> Answer:
+def ask_demo(components: Path) -> EstimateAnswer:
     """Answer one question from the demo's result file, which is verified first."""
     return estimates(read_published(components, KnownParties(None), first=None)).difference(
         VISITS, DEDUCTIBLE
     )
 
 
-def _tell(answer: Answer) -> str:
+def _tell(answer: EstimateAnswer) -> str:
     """Tell the difference between the two kinds of plans in a sentence."""
     (found,), ((low, high),) = answer.estimates, answer.conf_int()
     if found.refused is not None or found.noise_share is None:
@@ -38,7 +38,11 @@ def _tell(answer: Answer) -> str:
 
 
 def make_story(
-    report: SimulationReport, draws: Sequence[Draw], answer: Answer, *, width: int | None = None
+    report: SimulationReport,
+    draws: Sequence[Draw],
+    answer: EstimateAnswer,
+    *,
+    width: int | None = None,
 ) -> str:
     """Tell the result to a first-time reader.
 

@@ -12,11 +12,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dppca.common.analysis.estimates.answers import Answer
+from dppca.common.analysis.estimates.answers import EstimateAnswer
 from dppca.common.analysis.estimates.face import Estimates
 from dppca.common.analysis.estimates.noise import MomentNoise
-from dppca.common.analysis.estimates.release import ReleasedMoments, expected_moments
-from dppca.common.analysis.estimates.scope import Scope
+from dppca.common.analysis.estimates.release import ReconciledMoments, expected_moments
+from dppca.common.analysis.estimates.scope import EstimateScope
 from dppca.common.kernel.moments.moments import compute_moments, unpack
 from dppca.common.kernel.privacy.mechanisms import Calibration, add_noise
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
@@ -37,7 +37,7 @@ PEOPLE: Attributes = (
     categorical_of("job", ["a", "b", "c", "d", "e", "g"]),
 )
 """Attributes of `people`."""
-Question = Callable[[Estimates], Answer]
+Question = Callable[[Estimates], EstimateAnswer]
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Releases:
         self.calibration: Calibration = calibrate(study)
         self.base = expected_moments(study, self.calibration, [rows // owners] * owners)
 
-    def moments(self, packed: NDArray[np.int64], *, n_rows: int) -> ReleasedMoments:
+    def moments(self, packed: NDArray[np.int64], *, n_rows: int) -> ReconciledMoments:
         """Return what a pooled vector of a study without counts says."""
         mean, second = unpack(packed, n_rows, self.study.table.layout)
         assert mean is not None
@@ -102,7 +102,7 @@ class Releases:
 
     def truth(self, packed: NDArray[np.int64], *, n_rows: int) -> Estimates:
         """Estimate without noise, for these rows."""
-        return without_noise(Estimates(self.moments(packed, n_rows=n_rows), Scope(True)))
+        return without_noise(Estimates(self.moments(packed, n_rows=n_rows), EstimateScope(True)))
 
     @cached_property
     def of_population(self) -> Estimates:
@@ -140,7 +140,7 @@ class Tally:
         """Share of the intervals that hold the truth."""
         return self.held / max(self.given, 1)
 
-    def add(self, answer: Answer, truth: NDArray[np.float64]) -> None:
+    def add(self, answer: EstimateAnswer, truth: NDArray[np.float64]) -> None:
         """Count an answer's intervals."""
         low, high = answer.conf_int().T
         given = ~np.isnan(low) & ~np.isnan(truth)
@@ -156,7 +156,7 @@ def tally(
     found = {name: Tally() for name in questions}
     fixed = {name: ask(releases.of_population).params for name, ask in questions.items()}
     for exact, noised in releases.draw(count):
-        asked = Estimates(releases.moments(noised, n_rows=releases.rows), Scope(these_rows))
+        asked = Estimates(releases.moments(noised, n_rows=releases.rows), EstimateScope(these_rows))
         of_rows = releases.truth(exact, n_rows=releases.rows) if these_rows else None
         for name, ask in questions.items():
             truth = fixed[name] if of_rows is None else ask(of_rows).params

@@ -11,7 +11,7 @@ import numpy as np
 
 from dppca.common.analysis.estimates.intervals import Interval
 from dppca.common.analysis.estimates.noise import Array
-from dppca.common.analysis.estimates.release import ReleasedMoments
+from dppca.common.analysis.estimates.release import ReconciledMoments
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import SettingError
 
@@ -23,7 +23,7 @@ LEAST = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class NotEstimable:
     """Why an estimate is not given, and what would be enough."""
 
     reason: Annotated[str, "what is too weak, in words"]
@@ -62,7 +62,7 @@ class Estimate:
     law: Interval | None = None
     bse: float | None = None
     noise_share: float | None = None
-    refused: Refusal | None = None
+    refused: NotEstimable | None = None
 
     @property
     def pvalue(self) -> float | None:
@@ -86,7 +86,7 @@ class EstimateDocument:
     pvalue: Annotated[float | None, "two-sided p-value of no effect, adjusted if asked"]
     noise: Annotated[float | None, "share of the variance that is noise"]
     sampling: Annotated[float | None, "share of the variance that is sampling"]
-    refusal: Annotated[Refusal | None, "why there is no estimate"]
+    refusal: Annotated[NotEstimable | None, "why there is no estimate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class AnswerDocument:
 
 
 @dataclass(frozen=True)
-class Answer:
+class EstimateAnswer:
     """Estimates that answer one question; ``len(answer.names)`` is k.
 
     Attributes
@@ -128,7 +128,7 @@ class Answer:
 
     title: str
     estimates: tuple[Estimate, ...]
-    moments: ReleasedMoments
+    moments: ReconciledMoments
     scope: str
     assumptions: tuple[str, ...]
     alpha: float = 0.05
@@ -173,7 +173,7 @@ class Answer:
         ends = [each.conf_int(level) or (np.nan, np.nan) for each in self.estimates]
         return np.array(ends, dtype=np.float64).reshape(-1, 2)
 
-    def adjusted(self, method: Literal["bonferroni", "holm"]) -> Answer:
+    def adjusted(self, method: Literal["bonferroni", "holm"]) -> EstimateAnswer:
         """Return the answer for all estimates at once: Bonferroni's intervals, either's tests."""
         if method not in ("bonferroni", "holm"):
             raise SettingError(f"{method} is no adjustment; take bonferroni or holm")

@@ -20,12 +20,12 @@ from math import sqrt
 
 import numpy as np
 
-from dppca.common.analysis.estimates.answers import Estimate, Refusal
+from dppca.common.analysis.estimates.answers import Estimate, NotEstimable
 from dppca.common.analysis.estimates.block import Block
 from dppca.common.analysis.estimates.intervals import Normal
 from dppca.common.analysis.estimates.noise import Array
-from dppca.common.analysis.estimates.release import ReleasedMoments
-from dppca.common.analysis.estimates.scope import Scope
+from dppca.common.analysis.estimates.release import ReconciledMoments
+from dppca.common.analysis.estimates.scope import EstimateScope
 from dppca.common.analysis.loadings import MOST_LOADINGS
 from dppca.common.analysis.spectrum.pca import decompose
 from dppca.common.kernel.errors import SettingError
@@ -38,7 +38,7 @@ _DRAWS = 200
 class Spectrum:
     """Eigenvectors of the released covariance, with the variances of their noise."""
 
-    def __init__(self, moments: ReleasedMoments, scope: Scope, count: int) -> None:
+    def __init__(self, moments: ReconciledMoments, scope: EstimateScope, count: int) -> None:
         table = moments.study.table
         if moments.matrix is None or moments.study.covariance is Covariance.WITHIN:
             raise SettingError(
@@ -124,7 +124,7 @@ class Spectrum:
             strength = gap / edge
             enough = self.moments.needed(max(strength, 0.25), 1.0)
             reason = f"components {k} and {k + 1} are nearer than the edge of the noise"
-            return Estimate(name, refused=Refusal(reason, name, strength, 1.0, *enough))
+            return Estimate(name, refused=NotEstimable(reason, name, strength, 1.0, *enough))
         rng = np.random.default_rng(self.moments.seed)
         deviations = np.sqrt(self.variances[k:, :k]) * np.abs(self.inverse[k:, :k])
         tangents = [
@@ -135,7 +135,7 @@ class Spectrum:
 
 
 def estimate_components(
-    moments: ReleasedMoments, scope: Scope, count: int, edge: float
+    moments: ReconciledMoments, scope: EstimateScope, count: int, edge: float
 ) -> list[Estimate]:
     """Estimate the first components; ``edge`` is the noise edge of the result."""
     spectrum, found = Spectrum(moments, scope, count), list[Estimate]()
@@ -168,8 +168,8 @@ def _named(what: str, group: range) -> str:
     return f"{what} {first}" if first == last else f"{what} {first} to {last}, together"
 
 
-def _hidden(moments: ReleasedMoments, group: range, separation: float) -> Refusal:
+def _hidden(moments: ReconciledMoments, group: range, separation: float) -> NotEstimable:
     last = group[-1] + 1
     reason = f"the noise does not separate components {last} and {last + 1}"
     enough = moments.needed(max(separation, 1.0) / LEAST_SEPARATION, 1.0)
-    return Refusal(reason, f"component {last}", separation, LEAST_SEPARATION, *enough)
+    return NotEstimable(reason, f"component {last}", separation, LEAST_SEPARATION, *enough)

@@ -10,14 +10,14 @@ import numpy as np
 from dppca.common.analysis.estimates.answers import Estimate
 from dppca.common.analysis.estimates.intervals import Correlation
 from dppca.common.analysis.estimates.noise import form
-from dppca.common.analysis.estimates.release import ReleasedMoments
-from dppca.common.analysis.estimates.scope import Scope, too_weak
+from dppca.common.analysis.estimates.release import ReconciledMoments
+from dppca.common.analysis.estimates.scope import EstimateScope, too_weak
 from dppca.common.analysis.estimates.variables import Variable
 from dppca.common.kernel.errors import SettingError
 
 
 def estimate_correlation(
-    moments: ReleasedMoments, scope: Scope, x: Variable, y: Variable
+    moments: ReconciledMoments, scope: EstimateScope, x: Variable, y: Variable
 ) -> Estimate:
     """Estimate the correlation of two numbers or indicators of different attributes."""
     if x.attribute == y.attribute:

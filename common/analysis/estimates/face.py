@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from dppca.common.analysis.estimates.answers import Answer, Estimate
+from dppca.common.analysis.estimates.answers import Estimate, EstimateAnswer
 from dppca.common.analysis.estimates.components import estimate_components
 from dppca.common.analysis.estimates.correlations import estimate_correlation
 from dppca.common.analysis.estimates.independence import estimate_independence
@@ -20,8 +20,8 @@ from dppca.common.analysis.estimates.means import (
     estimate_shares,
 )
 from dppca.common.analysis.estimates.regression import design, estimate_ols
-from dppca.common.analysis.estimates.release import ReleasedMoments, released_moments
-from dppca.common.analysis.estimates.scope import Scope
+from dppca.common.analysis.estimates.release import ReconciledMoments, released_moments
+from dppca.common.analysis.estimates.scope import EstimateScope
 from dppca.common.analysis.estimates.tables import estimate_cells, estimate_ratio
 from dppca.common.analysis.estimates.variables import Variable
 from dppca.common.kernel.attestation.results import Published
@@ -29,7 +29,7 @@ from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema import ColumnKind
 
 Variance = Literal["constant", "bound", "sandwich"]
-_POPULATION = Scope()
+_POPULATION = EstimateScope()
 _COMMON_VARIANCE = "The outcome's variance is the same in each group."
 _OLS = {
     "constant": "Rows vary around the line by the same variance everywhere (constant variance).",
@@ -38,7 +38,7 @@ _OLS = {
 }
 
 
-class Released(Protocol):
+class HasRelease(Protocol):
     """Whatever has a released result, such as `dppca.Components` or `dppca.Simulation`."""
 
     @property
@@ -47,7 +47,7 @@ class Released(Protocol):
 
 
 def estimates(
-    result: Released | Published, *, these_rows: bool = False, population: int | None = None
+    result: HasRelease | Published, *, these_rows: bool = False, population: int | None = None
 ) -> Estimates:
     """Answer questions from a released result, with intervals that count its noise.
 
@@ -69,7 +69,7 @@ def estimates(
         The population is smaller than the rows.
     """
     published = result if isinstance(result, Published) else result.released
-    moments, scope = released_moments(published), Scope(these_rows, population)
+    moments, scope = released_moments(published), EstimateScope(these_rows, population)
     scope.check(moments.n_rows)
     return Estimates(moments, scope)
 
@@ -78,13 +78,13 @@ def estimates(
 class Estimates:
     """Answers from one release; labels are named ``attribute=label``.
 
-    Each method returns an `Answer`; `SettingError` says what the study did not release.
+    Each method returns an `EstimateAnswer`; `SettingError` says what the study did not release.
     """
 
-    moments: ReleasedMoments
-    scope: Scope = _POPULATION
+    moments: ReconciledMoments
+    scope: EstimateScope = _POPULATION
 
-    def mean(self, y: str, by: str | None = None) -> Answer:
+    def mean(self, y: str, by: str | None = None) -> EstimateAnswer:
         """Estimate the mean of a number, or its means where ``by`` has each of its labels."""
         place, label = self.moments.names.find(y)
         kind = self.moments.names.kind(place)
@@ -102,7 +102,7 @@ class Estimates:
         found = [estimate_mean(self.moments, self.scope, variable)]
         return self._answer(f"mean of {y}", found, place)
 
-    def proportion(self, y: str, by: str | None = None) -> Answer:
+    def proportion(self, y: str, by: str | None = None) -> EstimateAnswer:
         """Estimate the share of ``attribute=label``, or of each label of an attribute."""
         place, label = self.moments.names.find(y)
         labels = self.moments.names.labels[place]
@@ -114,7 +114,7 @@ class Estimates:
         found = estimate_shares(self.moments, self.scope, place, codes)
         return self._answer(f"shares of {y}", found, place)
 
-    def difference(self, y: str, by: str, labels: Sequence[str] | None = None) -> Answer:
+    def difference(self, y: str, by: str, labels: Sequence[str] | None = None) -> EstimateAnswer:
         """Estimate a mean, or a share, where ``by`` has the first label less where the second.
 
         ``labels`` may be left out for a binary: its second less its first.
@@ -130,7 +130,7 @@ class Estimates:
         assumed = () if variable.label is not None else (_COMMON_VARIANCE,)
         return self._answer(f"difference of {y}", [found], variable.attribute, place, more=assumed)
 
-    def table(self, row: str, column: str) -> Answer:
+    def table(self, row: str, column: str) -> EstimateAnswer:
         """Estimate the share of the rows in each cell of the table of two attributes."""
         places = [self.moments.names.attribute(each) for each in (row, column)]
         if places[0] == places[1]:
@@ -138,21 +138,21 @@ class Estimates:
         found = estimate_cells(self.moments, self.scope, *places)
         return self._answer(f"table of {row} and {column}", found, *places)
 
-    def independence(self, row: str, column: str) -> Answer:
+    def independence(self, row: str, column: str) -> EstimateAnswer:
         """Test whether two attributes are independent (Monte Carlo), and estimate Cramer's V."""
         places = [self.moments.names.attribute(each) for each in (row, column)]
         found = estimate_independence(self.moments, self.scope, *places)
         return self._answer(f"independence of {row} and {column}", found, *places)
 
-    def odds_ratio(self, x: str, y: str, against: str | None = None) -> Answer:
+    def odds_ratio(self, x: str, y: str, against: str | None = None) -> EstimateAnswer:
         """Estimate the odds ratio of label y, where label x beside all others, or one of them."""
         return self._ratio(x, y, against, odds=True)
 
-    def relative_risk(self, x: str, y: str, against: str | None = None) -> Answer:
+    def relative_risk(self, x: str, y: str, against: str | None = None) -> EstimateAnswer:
         """Estimate the relative risk of label y, as `odds_ratio`."""
         return self._ratio(x, y, against, odds=False)
 
-    def correlation(self, *names: str) -> Answer:
+    def correlation(self, *names: str) -> EstimateAnswer:
         """Estimate the correlation of each pair of numbers or labels."""
         variables = [self.moments.names.variable(each) for each in names]
         if len(variables) < 2:
@@ -171,7 +171,7 @@ class Estimates:
         variance: Variance | None = None,
         reference: Mapping[str, str] | None = None,
         progress: Callable[[float], None] | None = None,
-    ) -> Answer:
+    ) -> EstimateAnswer:
         """Fit a linear regression; a coefficient that the noise hides is refused.
 
         Parameters
@@ -209,7 +209,7 @@ class Estimates:
         found = design(block, regressors).strengths
         return {each.name: float(s) for each, s in zip(regressors, found, strict=True)}
 
-    def components(self, count: int | None = None) -> Answer:
+    def components(self, count: int | None = None) -> EstimateAnswer:
         """Estimate eigenvalues, shares, loadings and the angle of the first components.
 
         ``count`` is the study's by default. Sampling is normal theory; angles are for these rows.
@@ -237,7 +237,7 @@ class Estimates:
             left_out = int(np.argmax(self.moments.shares(masks).values))
         return [names.indicator(place, code) for code in range(size) if code != left_out]
 
-    def _ratio(self, x: str, y: str, against: str | None, *, odds: bool) -> Answer:
+    def _ratio(self, x: str, y: str, against: str | None, *, odds: bool) -> EstimateAnswer:
         (row, label), (column, outcome) = (self.moments.names.find(each) for each in (x, y))
         if label is None or outcome is None:
             raise SettingError("name two labels, such as sex=female and ill=yes")
@@ -247,7 +247,7 @@ class Estimates:
         )
         return self._answer("odds ratio" if odds else "relative risk", [found], row, column)
 
-    def _grouped(self, variable: Variable, by: str) -> Answer:
+    def _grouped(self, variable: Variable, by: str) -> EstimateAnswer:
         place = self.moments.names.attribute(by)
         found = estimate_groups(self.moments, self.scope, variable, place)
         numeric = variable.label is None and not self.scope.these_rows
@@ -263,11 +263,11 @@ class Estimates:
 
     def _answer(
         self, title: str, found: Sequence[Estimate], *places: int, more: tuple[str, ...] = ()
-    ) -> Answer:
+    ) -> EstimateAnswer:
         meanings = tuple(self.moments.names.meaning(each) for each in dict.fromkeys(places))
         told = meanings and (
             *(f"{each}." for each in meanings),
             "How many rows this concerns is not released, and not in the intervals.",
         )
         assumed = (*self.scope.sentences(self.moments), *more, *told)
-        return Answer(title, tuple(found), self.moments, self.scope.text, assumed)
+        return EstimateAnswer(title, tuple(found), self.moments, self.scope.text, assumed)

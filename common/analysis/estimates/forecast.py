@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from math import floor, log10
 from typing import Annotated
 
-from dppca.common.analysis.estimates.answers import Answer
+from dppca.common.analysis.estimates.answers import EstimateAnswer
 from dppca.common.analysis.estimates.face import Estimates
-from dppca.common.analysis.estimates.release import ReleasedMoments
+from dppca.common.analysis.estimates.release import ReconciledMoments
 from dppca.common.analysis.estimates.variables import Names
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema.attributes import Numeric, Score
@@ -43,7 +43,7 @@ class ForecastWidth:
         return f"± {round(self.reach, digits):.{max(0, digits)}f}"
 
 
-def forecast_widths(moments: ReleasedMoments) -> tuple[ForecastWidth, ...]:
+def forecast_widths(moments: ReconciledMoments) -> tuple[ForecastWidth, ...]:
     """Return half the widths of the schema's questions, put to released or expected moments.
 
     A question that the study's release cannot answer is left out.
@@ -60,7 +60,7 @@ def forecast_widths(moments: ReleasedMoments) -> tuple[ForecastWidth, ...]:
 
 def _questions(
     names: Names,
-) -> Iterator[tuple[str, Callable[[Estimates], tuple[Answer, int]]]]:
+) -> Iterator[tuple[str, Callable[[Estimates], tuple[EstimateAnswer, int]]]]:
     """Yield what is asked, and how; an answer comes with the place of the estimate in it."""
     attributes = names.schema.attributes
     numbers = [

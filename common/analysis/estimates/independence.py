@@ -11,11 +11,11 @@ from math import inf
 
 import numpy as np
 
-from dppca.common.analysis.estimates.answers import LEAST, Estimate, Refusal
+from dppca.common.analysis.estimates.answers import LEAST, Estimate, NotEstimable
 from dppca.common.analysis.estimates.intervals import Drawn
 from dppca.common.analysis.estimates.noise import Array
-from dppca.common.analysis.estimates.release import Counts, ReleasedMoments
-from dppca.common.analysis.estimates.scope import Scope
+from dppca.common.analysis.estimates.release import Counts, ReconciledMoments
+from dppca.common.analysis.estimates.scope import EstimateScope
 from dppca.common.kernel.errors import SettingError
 
 DRAWS = 999
@@ -26,7 +26,7 @@ _NEGLIGIBLE = 1e-18
 
 
 def estimate_independence(
-    moments: ReleasedMoments, scope: Scope, row: int, column: int
+    moments: ReconciledMoments, scope: EstimateScope, row: int, column: int
 ) -> list[Estimate]:
     """Test the independence of two attributes, and estimate Cramer's V."""
     if row == column:
@@ -50,7 +50,7 @@ def estimate_independence(
 
 
 def _table(
-    moments: ReleasedMoments, row: int, column: int, rng: np.random.Generator
+    moments: ReconciledMoments, row: int, column: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Return the table (K, L) of all sources, and draws of its noise (draws, K, L)."""
     sizes = [len(moments.names.labels[each] or ()) for each in (row, column)]
@@ -107,7 +107,7 @@ def _centred(table: Array) -> Array:
     return np.asarray(table - table.sum(-1)[..., :, None] * table.sum(-2)[..., None, :])
 
 
-def _cramer(moments: ReleasedMoments, table: Array, drawn: Array, expected: Array) -> Estimate:
+def _cramer(moments: ReconciledMoments, table: Array, drawn: Array, expected: Array) -> Estimate:
     """Estimate Cramer's V; its law is that of the table with the draws' deviations once more."""
     most = min(table.shape) - 1
     deviations = _centred(drawn)
@@ -123,6 +123,6 @@ def _cramer(moments: ReleasedMoments, table: Array, drawn: Array, expected: Arra
     if noise >= MOST_NOISE:
         reason = f"the noise of Cramer's V is {noise:.2f}, and at most {MOST_NOISE:g} is shown"
         enough = moments.needed(MOST_NOISE / noise, 1.0)
-        refused = Refusal(reason, "the table", None, LEAST, *enough)
+        refused = NotEstimable(reason, "the table", None, LEAST, *enough)
         return Estimate("Cramer's V", refused=refused)
     return Estimate("Cramer's V", found, Drawn(again), noise)

@@ -78,7 +78,7 @@ class Normal:
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
+class FiellerRatio:
     """Fieller's set of A / B, of numbers (A, B) with their covariance (2, 2)."""
 
     numbers: Array

@@ -12,10 +12,10 @@ from math import inf
 import numpy as np
 
 from dppca.common.analysis.estimates.answers import LEAST, Estimate
-from dppca.common.analysis.estimates.intervals import Between, Normal, Ratio
+from dppca.common.analysis.estimates.intervals import Between, FiellerRatio, Normal
 from dppca.common.analysis.estimates.noise import form
-from dppca.common.analysis.estimates.release import Linear, ReleasedMoments, combine
-from dppca.common.analysis.estimates.scope import Scope, too_weak
+from dppca.common.analysis.estimates.release import Linear, ReconciledMoments, combine
+from dppca.common.analysis.estimates.scope import EstimateScope, too_weak
 from dppca.common.analysis.estimates.variables import Variable
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema import Numeric
@@ -24,7 +24,7 @@ from dppca.common.kernel.schema.cells import Cells, encode_numeric
 _SHARE = Variable("share", 0, 0, 0)
 
 
-def estimate_mean(moments: ReleasedMoments, scope: Scope, y: Variable) -> Estimate:
+def estimate_mean(moments: ReconciledMoments, scope: EstimateScope, y: Variable) -> Estimate:
     """Estimate the mean of a number."""
     block = moments.block([y.attribute])
     one, coded = block.unit(0), y.coded(block)
@@ -61,7 +61,7 @@ def normal(
     return Estimate(name, value, law, se, share)
 
 
-def estimate_bounds(moments: ReleasedMoments, scope: Scope, attribute: int) -> Estimate:
+def estimate_bounds(moments: ReconciledMoments, scope: EstimateScope, attribute: int) -> Estimate:
     """Estimate where the mean of a numeric with ``products: bins`` lies: its ends have noise."""
     name, cells = (
         moments.study.table.attributes[attribute].name,
@@ -83,7 +83,7 @@ def estimate_bounds(moments: ReleasedMoments, scope: Scope, attribute: int) -> E
 
 
 def estimate_shares(
-    moments: ReleasedMoments, scope: Scope, attribute: int, codes: Sequence[int]
+    moments: ReconciledMoments, scope: EstimateScope, attribute: int, codes: Sequence[int]
 ) -> list[Estimate]:
     """Estimate the shares of the rows with labels of an attribute."""
     labels, name = (
@@ -104,7 +104,9 @@ def share_of(name: str, found: Linear, rows: float) -> Estimate:
     return normal(name, found, p * (1 - p) / rows, _SHARE)
 
 
-def estimate_groups(moments: ReleasedMoments, scope: Scope, y: Variable, by: int) -> list[Estimate]:
+def estimate_groups(
+    moments: ReconciledMoments, scope: EstimateScope, y: Variable, by: int
+) -> list[Estimate]:
     """Estimate the mean of y, or its share, where an attribute has each label: Fieller's sets."""
     within = variance_within(moments, y, by) if y.label is None else 0.0
     codes = range(len(moments.names.labels[by] or ()))
@@ -112,7 +114,7 @@ def estimate_groups(moments: ReleasedMoments, scope: Scope, y: Variable, by: int
 
 
 def _estimate_group(
-    moments: ReleasedMoments, scope: Scope, y: Variable, by: int, code: int, within: float
+    moments: ReconciledMoments, scope: EstimateScope, y: Variable, by: int, code: int, within: float
 ) -> Estimate:
     found, name = (
         group_sums(moments, y, by, [code]),
@@ -136,7 +138,7 @@ def _estimate_group(
     total = float((form @ covariance @ form.T)[0, 0])
     share = float(against.variance[0]) / total if total else 0.0
     scale = np.array([[y.factor, y.offset], [0, 1]])  # from A / B to offset + factor A / B
-    law = Ratio(
+    law = FiellerRatio(
         scale @ found.values,
         scale @ covariance @ scale.T,
         float(against.kurtosis[0]) * share**2,
@@ -147,7 +149,7 @@ def _estimate_group(
 
 
 def estimate_difference(
-    moments: ReleasedMoments, scope: Scope, y: Variable, by: int, codes: tuple[int, int]
+    moments: ReconciledMoments, scope: EstimateScope, y: Variable, by: int, codes: tuple[int, int]
 ) -> Estimate:
     """Estimate the mean of y, or its share, in the first group less that in the second."""
     groups = [group_name(moments, by, code) for code in codes]
@@ -180,12 +182,12 @@ def estimate_difference(
     return normal(name, difference, sampling, scaled, df=df, null=0.0)
 
 
-def group_name(moments: ReleasedMoments, by: int, code: int) -> str:
+def group_name(moments: ReconciledMoments, by: int, code: int) -> str:
     """Return ``attribute=label``."""
     return f"{moments.names.schema.attributes[by].name}={(moments.names.labels[by] or ())[code]}"
 
 
-def group_sums(moments: ReleasedMoments, y: Variable, by: int, codes: Sequence[int]) -> Linear:
+def group_sums(moments: ReconciledMoments, y: Variable, by: int, codes: Sequence[int]) -> Linear:
     """Return E[y 1_g] and P(g) of each group, in turn; y is coded."""
     if y.attribute == by:
         raise SettingError(f"{y.name} cannot be compared by its own labels")
@@ -210,7 +212,7 @@ def group_sums(moments: ReleasedMoments, y: Variable, by: int, codes: Sequence[i
     return Linear(values, block.noise(form(left, right)))
 
 
-def variance_within(moments: ReleasedMoments, y: Variable, by: int) -> float:
+def variance_within(moments: ReconciledMoments, y: Variable, by: int) -> float:
     """Return the variance of a coded number within all groups, at least 0.
 
     Groups whose share the noise hides count as if they had the mean of all.
@@ -227,7 +229,7 @@ def variance_within(moments: ReleasedMoments, y: Variable, by: int) -> float:
     return float(max(total - between, 0.0)) * moments.n_rows / freedom
 
 
-def _from_histogram(moments: ReleasedMoments, attribute: int) -> list[Linear]:
+def _from_histogram(moments: ReconciledMoments, attribute: int) -> list[Linear]:
     """Return the mean that a histogram gives, if each of its cells is one value."""
     each, cells = moments.study.table.attributes[attribute], moments.study.table.cells[attribute]
     counted = [own for own in moments.counts if own.attributes == (attribute,)]

@@ -18,12 +18,12 @@ from math import inf, sqrt
 
 import numpy as np
 
-from dppca.common.analysis.estimates.answers import LEAST, Estimate, Refusal
+from dppca.common.analysis.estimates.answers import LEAST, Estimate, NotEstimable
 from dppca.common.analysis.estimates.block import Block
 from dppca.common.analysis.estimates.intervals import Normal
 from dppca.common.analysis.estimates.noise import Array, form
-from dppca.common.analysis.estimates.release import ReleasedMoments
-from dppca.common.analysis.estimates.scope import Scope, too_weak
+from dppca.common.analysis.estimates.release import ReconciledMoments
+from dppca.common.analysis.estimates.scope import EstimateScope, too_weak
 from dppca.common.analysis.estimates.variables import Variable
 from dppca.common.analysis.rows.synthesis import DecodingMethod, synthesize
 from dppca.common.kernel.documents.messages import Form
@@ -69,8 +69,8 @@ def design(block: Block, regressors: Sequence[Variable]) -> Design:
 
 
 def estimate_ols(
-    moments: ReleasedMoments,
-    scope: Scope,
+    moments: ReconciledMoments,
+    scope: EstimateScope,
     y: Variable,
     regressors: Sequence[Variable],
     variance: str,
@@ -126,8 +126,8 @@ def _check(y: Variable, regressors: Sequence[Variable]) -> None:
 
 
 def _refusals(
-    moments: ReleasedMoments, block: Block, regressors: Sequence[Variable], made: Design
-) -> list[Refusal | None]:
+    moments: ReconciledMoments, block: Block, regressors: Sequence[Variable], made: Design
+) -> list[NotEstimable | None]:
     """Return a refusal for each regressor, the same for all where the fit is refused."""
     strengths = made.strengths
     if made.inverse is None:
@@ -148,7 +148,7 @@ def _refusals(
     if least >= LEAST:
         return [None] * len(regressors)
     chosen = [weakest] if least < LEAST_FIT else np.flatnonzero(strengths < LEAST)
-    told = dict[int, Refusal | None]()
+    told = dict[int, NotEstimable | None]()
     for j in map(int, chosen):
         name = regressors[j].name
         told[j] = too_weak(
@@ -198,7 +198,7 @@ def _weakest(block: Block, regressors: Sequence[Variable]) -> str:
 
 
 def _sandwich(
-    moments: ReleasedMoments,
+    moments: ReconciledMoments,
     y: Variable,
     regressors: Sequence[Variable],
     progress: Callable[[float], None] | None,

@@ -78,7 +78,7 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class ReleasedMoments:
+class ReconciledMoments:
     """Released moments and counts of a study, and of the one that it continues.
 
     Attributes
@@ -186,7 +186,7 @@ def combine(found: Sequence[Linear]) -> Linear:
     return Linear(values, reduce(Noise.beside, (each.noise for each in parts)))
 
 
-def released_moments(published: Published) -> ReleasedMoments:
+def released_moments(published: Published) -> ReconciledMoments:
     """Return what a study has released, and the study that it continues, if that is known."""
     result = published.result
     rounds = [published] if result.first is None else [result.first, published]
@@ -206,7 +206,7 @@ def released_moments(published: Published) -> ReleasedMoments:
         matrix = noise.reconcile(
             _bordered(np.zeros(layout.n_columns) if mean is None else mean, second)
         )
-    return ReleasedMoments(
+    return ReconciledMoments(
         *(study, sum(owner_rows), len(owner_rows), noise, calibrate(study), matrix, tuple(counts)),
         *(header.epsilon, header.delta, header.relation, base),
     )
@@ -214,7 +214,7 @@ def released_moments(published: Published) -> ReleasedMoments:
 
 def expected_moments(
     study: Study, calibration: Calibration, owner_rows: Sequence[int]
-) -> ReleasedMoments:
+) -> ReconciledMoments:
     """Return what a study would release if values were spread evenly and without relations.
 
     The numbers have no noise, but its law: estimates of them are forecasts of standard errors.
@@ -229,7 +229,7 @@ def expected_moments(
     histograms = [np.full(cells, 1 / cells) for _, cells in layout.histograms]
     tables = [np.full(cells, 1 / cells) for cells in layout.tables]
     guarantee = compose_guarantee(study, calibration)
-    return ReleasedMoments(
+    return ReconciledMoments(
         *(study, sum(owner_rows), len(owner_rows), noise, calibration),
         noise.reconcile(_bordered(mean, second)) if layout.with_products else None,
         tuple(_counts(study, histograms, tables, entry)),

@@ -8,13 +8,13 @@ of independent rows (Cauchy-Schwarz over each person's rows).
 from dataclasses import dataclass
 from math import inf
 
-from dppca.common.analysis.estimates.answers import Refusal
-from dppca.common.analysis.estimates.release import ReleasedMoments
+from dppca.common.analysis.estimates.answers import NotEstimable
+from dppca.common.analysis.estimates.release import ReconciledMoments
 from dppca.common.kernel.errors import SettingError
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class EstimateScope:
     """Rows or population.
 
     ``these_rows`` leaves sampling out; ``population`` is its number of members N, if it is finite
@@ -35,7 +35,7 @@ class Scope:
                 f"a population of {self.population} is smaller than its sample of {n_rows} rows"
             )
 
-    def rows(self, moments: ReleasedMoments) -> float:
+    def rows(self, moments: ReconciledMoments) -> float:
         """Return how many independent rows of an endless population would vary as much."""
         if self.these_rows:
             return inf
@@ -50,7 +50,7 @@ class Scope:
         of = "" if self.population is None else f" of {self.population}"
         return f"for the population{of} that the rows are a sample of"
 
-    def sentences(self, moments: ReleasedMoments) -> tuple[str, ...]:
+    def sentences(self, moments: ReconciledMoments) -> tuple[str, ...]:
         """Return what intervals rest on."""
         most = moments.study.max_rows_per_person
         if self.these_rows:
@@ -64,7 +64,7 @@ class Scope:
 
 
 def too_weak(
-    moments: ReleasedMoments,
+    moments: ReconciledMoments,
     subject: str,
     reason: str,
     *,
@@ -73,7 +73,7 @@ def too_weak(
     sampling: float = 0.0,
     least: float = 4.0,
     remedies: tuple[str, ...] = (),
-) -> Refusal | None:
+) -> NotEstimable | None:
     """Refuse a size below ``least`` deviations, from the variances of its noise and sampling."""
     variance = noise + sampling
     if size > 0 and size**2 >= least**2 * variance:
@@ -82,4 +82,4 @@ def too_weak(
     rows = epsilon = None
     if variance:  # a size below one deviation is unknown: what one deviation would need
         rows, epsilon = moments.needed(max(size, variance**0.5) / least, noise, sampling)
-    return Refusal(reason, subject, strength, least, rows, epsilon, remedies)
+    return NotEstimable(reason, subject, strength, least, rows, epsilon, remedies)

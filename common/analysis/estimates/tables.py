@@ -11,17 +11,19 @@ both to first order in the cells; the rows' part is multinomial.
 import numpy as np
 
 from dppca.common.analysis.estimates.answers import Estimate
-from dppca.common.analysis.estimates.intervals import Ratio
+from dppca.common.analysis.estimates.intervals import FiellerRatio
 from dppca.common.analysis.estimates.means import group_name, share_of
 from dppca.common.analysis.estimates.noise import Array
-from dppca.common.analysis.estimates.release import Linear, ReleasedMoments
-from dppca.common.analysis.estimates.scope import Scope, too_weak
+from dppca.common.analysis.estimates.release import Linear, ReconciledMoments
+from dppca.common.analysis.estimates.scope import EstimateScope, too_weak
 from dppca.common.kernel.errors import SettingError
 
 _AT_ONCE = 64
 
 
-def estimate_cells(moments: ReleasedMoments, scope: Scope, row: int, column: int) -> list[Estimate]:
+def estimate_cells(
+    moments: ReconciledMoments, scope: EstimateScope, row: int, column: int
+) -> list[Estimate]:
     """Estimate the share of the rows in each cell of the table of two attributes."""
     names = moments.names
     sizes = [len(names.labels[each] or ()) for each in (row, column)]
@@ -44,7 +46,7 @@ def estimate_cells(moments: ReleasedMoments, scope: Scope, row: int, column: int
 
 
 def two_by_two(
-    moments: ReleasedMoments, x: tuple[int, int], y: tuple[int, int], against: int | None
+    moments: ReconciledMoments, x: tuple[int, int], y: tuple[int, int], against: int | None
 ) -> Linear:
     """Return p11, p10, p01 and p00 of a label of x beside all others, or ``against`` one, and y."""
     if x[0] == y[0]:
@@ -58,8 +60,8 @@ def two_by_two(
 
 
 def estimate_ratio(
-    moments: ReleasedMoments,
-    scope: Scope,
+    moments: ReconciledMoments,
+    scope: EstimateScope,
     x: tuple[int, int],
     y: tuple[int, int],
     *,
@@ -91,7 +93,7 @@ def estimate_ratio(
     total = float((form @ covariance @ form.T)[0, 0])
     share = float(against_noise.variance[0]) / total if total > 0 else 0.0
     excess = float(against_noise.kurtosis[0]) * share**2
-    law = Ratio(numbers, covariance, excess, null=1.0)
+    law = FiellerRatio(numbers, covariance, excess, null=1.0)
     return Estimate(name, float(numbers[0] / numbers[1]), law, law.se, share)
 
 

@@ -15,7 +15,7 @@ from statsmodels.stats.weightstats import DescrStatsW
 
 from dppca import estimates
 from dppca.common.analysis.estimates.face import Estimates
-from dppca.common.analysis.estimates.scope import Scope
+from dppca.common.analysis.estimates.scope import EstimateScope
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.moments.moments import compute_moments
@@ -144,13 +144,13 @@ def test_a_label_as_outcome_has_at_most_the_variance_of_a_quarter(asked: Estimat
 
 
 def test_a_population_that_is_the_rows_has_no_sampling(asked: Estimates) -> None:
-    whole = replace(asked, scope=Scope(population=ROWS))
+    whole = replace(asked, scope=EstimateScope(population=ROWS))
     assert whole.mean("score").bse[0] == 0
-    half = replace(asked, scope=Scope(population=2 * ROWS))
+    half = replace(asked, scope=EstimateScope(population=2 * ROWS))
     _equal(half.mean("score").bse, asked.mean("score").bse * np.sqrt(0.5))
-    _equal(replace(asked, scope=Scope(True)).ols("score", ["age"]).bse, [0, 0])
+    _equal(replace(asked, scope=EstimateScope(True)).ols("score", ["age"]).bse, [0, 0])
     with pytest.raises(SettingError, match="smaller than its sample"):
-        Scope(population=ROWS - 1).check(ROWS)
+        EstimateScope(population=ROWS - 1).check(ROWS)
 
 
 def test_several_rows_of_a_person_widen_sampling(asked: Estimates) -> None:
@@ -174,7 +174,9 @@ def test_several_estimates_are_adjusted_on_request(asked: Estimates) -> None:
 def test_an_answer_is_a_frame_a_text_and_a_document() -> None:
     releases = Releases(STUDY, CODED, rows=ROWS)
     _, noised = next(releases.draw(1))
-    answer = Estimates(releases.moments(noised, n_rows=ROWS), Scope()).mean("age", by="region")
+    answer = Estimates(releases.moments(noised, n_rows=ROWS), EstimateScope()).mean(
+        "age", by="region"
+    )
     frame, document = answer.to_frame(), answer.document()
     assert list(frame.index) == list(answer.names) == [each.name for each in document.estimates]
     given = frame["estimate"].notna()
