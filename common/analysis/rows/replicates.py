@@ -257,8 +257,8 @@ def combine(
     >>> from dppca import combine
     >>> found = combine([2.1, 1.9, 2.3, 1.7, 2.0], [.01] * 5, published=(2.0, .01), rows=500,
     ...     study_rows=500)
-    >>> print(found.bse.round(3), found.df.round(1), found.conf_int().round(2))
-    0.245 5.8 [1.39 2.61]
+    >>> [f"{number:.3f}" for number in (found.bse, found.df, *found.conf_int())]
+    ['0.245', '5.760', '1.395', '2.605']
     """
     each = np.asarray(estimates, np.float64)
     within = np.asarray(variances, np.float64)

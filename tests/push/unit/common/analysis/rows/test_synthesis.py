@@ -198,6 +198,7 @@ def test_synthesis_takes_no_rows(
         "rng",
         "shrinkage",
         "progress",
+        "replicate",
     }
     for form in Form:
         again = synthesize(result, study, form, n_rows=N_ROWS, rng=np.random.default_rng(8))

@@ -15,7 +15,7 @@ from dppca.common.pages.guard import COOKIE
 from dppca.owner.commands.page.routes import StewardApp
 from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_results import kept_result
-from tests.support.asgi import EstimateAnswer, ask
+from tests.support.asgi import Answer, ask
 from tests.support.sites import make_trained_site
 
 
@@ -27,7 +27,7 @@ class _Asker:
         self._pages = StewardApp(at)
         self._app = self._pages.application()
 
-    def get(self, *, file: str = "estimates", **asked: str | list[str]) -> EstimateAnswer:
+    def get(self, *, file: str = "estimates", **asked: str | list[str]) -> Answer:
         session, query = self._pages.session, urlencode(asked, doseq=True)
         target = f"{session.place}/study/{self.study.name}/{file}?{query}"
         return ask(self._app, target, cookie=f"{COOKIE}={session.cookie}")
