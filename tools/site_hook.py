@@ -27,7 +27,10 @@ from tools.pages import SITE_PAGES
 ROOT_PAGES = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 BOOSTS = {
     "how-to/": 4.0,
+    "how-to/use-from-r.md": 12.0,  # a name of one letter
     "tutorial/": 2.0,
+    "explanation/data-protection.md": 4.0,
+    "reference/cli.md": 0.3,
     "reference/errors.md": 4.0,
     "reference/api.md": 0.5,
     "reference/json-output.md": 0.05,
