@@ -184,6 +184,7 @@ def _rendered(template: str, report: SimulationReport, **values: object) -> str:
     environment.filters |= {
         "code": _code,
         "line": one_line,
+        "said": lambda stated: stated.said if isinstance(stated, Stated) else Stated(**stated).said,
         "share": lambda value: "" if value is None else f"{value:.4f}",
         "prose": lambda text: one_line(text).replace("<", "&lt;"),
     }
@@ -253,7 +254,9 @@ def _mean_and_error(values: Sequence[float]) -> RepeatedFigure:
 
 def _repeated_figures(report: SimulationReport) -> dict[str, float]:
     utility = {} if report.utility is None else asdict(report.utility)
-    utility.pop("sampled", None)
+    judged = utility.pop("judged", None) or {}
+    for words in ("sampled", "verdict"):
+        utility.pop(words, None)
     figures = {
         "components.count": report.components.count,
         "components.above_noise": report.components.above_noise,
@@ -263,6 +266,7 @@ def _repeated_figures(report: SimulationReport) -> dict[str, float]:
         "tables.three_way": report.tables.synthetic.three_way,
         "tables.workload": report.tables.synthetic.workload,
         **{f"utility.{name}": value for name, value in utility.items()},
+        **{f"utility.judged.{name}.auc": each["auc"] for name, each in judged.items()},
         **{f"{each.name}.dppca_svm_accuracy": each.dppca_svm_accuracy for each in report.owners},
     }
     return {name: value for name, value in figures.items() if value is not None}

@@ -230,6 +230,8 @@ def test_the_report_has_the_keys_that_were_promised(document: Any) -> None:
         "trtr_trees",
         "tstr_trees",
         "sampled",
+        "judged",
+        "verdict",
     }
     assert document["synthesis"] == {
         "rows": 16_152,
