@@ -46,7 +46,15 @@ def federation(curator: Curator, tmp_path_factory: pytest.TempPathFactory) -> tu
     sites = [
         make_enrolled_site(curator, folder, name=name, rows=census_rows(3000)) for name in OWNERS
     ]
-    study = curator.begin(*OWNERS, name="survey-2026", epsilon="1")
+    study = curator.begin(
+        *OWNERS,
+        name="survey-2026",
+        epsilon="1",
+        title="Age and kinds of work in three institutions",
+        purpose="Find which kinds of work go with which age, to plan advice at work.",
+        contact="Olga, study@hub.example.org",
+        approval="Ethics board of the hub, 2026-114",
+    )
     assert sites[1].contribute(study)[0] == 0
     credentials = write_credentials(
         folder / "operator", curator.authority.issue(Role.OPERATOR, "olga")
