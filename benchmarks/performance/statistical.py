@@ -6,7 +6,6 @@ from statistics import median
 from time import perf_counter, process_time
 
 import numpy as np
-import pandas as pd
 
 from benchmarks.environments import read_peak_mib
 from benchmarks.performance.machine import run_apart
@@ -15,7 +14,7 @@ from benchmarks.performance.registry import BenchmarkPlan, Cell, FigureTable
 TITLE = "Files of statistical programs"
 ABOUT = """
 All columns of a file (eight numbers, a text, a date) into Arrow arrays, chunk by chunk, with the
-file's rows counted and its worker started twice; beside `pyreadstat.read_sav` and `read_dta`, which
+file's rows counted and its worker started; beside `pyreadstat.read_sav` and `read_dta`, which
 read it into one data frame, without conversion of dates. Each in a process of its own, in turn. The
 peaks of the last two columns are of the command's process and of its worker's, at the same time.
 """
@@ -58,6 +57,7 @@ def _row(plan: BenchmarkPlan, kind: str, form: str, n: int) -> tuple[Cell, ...]:
 
 def write(path: str, form: str, n: int) -> None:
     """Write the file; for a process of its own."""
+    import pandas as pd
     import pyreadstat
 
     random = np.random.default_rng(23)
@@ -79,6 +79,7 @@ def write(path: str, form: str, n: int) -> None:
 
 def whole(path: str) -> tuple[float, float, float]:
     """Seconds, processor seconds and peak of pyreadstat; for a process of its own."""
+    import pandas as pd  # noqa: F401 - which it would import in the time of its reading
     import pyreadstat
 
     read = pyreadstat.read_dta if path.endswith(".dta") else pyreadstat.read_sav

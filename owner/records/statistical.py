@@ -3,29 +3,30 @@
 pyreadstat reads raw numbers in a process of its own (`dppca.owner.records.statistical_worker`),
 which a damaged file may end, and which has a limit of memory and of time. Cells are codes: value
 labels are none. What the file declares missing is a null in a dictionary of the batch's values,
-which tells it from a missing value, a null without one.
+which tells it from a missing value, a null without one. The process that described a file reads it,
+too, unless another file was opened meanwhile: only one of a folder waits.
 """
 
 import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Timer
+from threading import Lock, Timer
 from types import MappingProxyType
-from typing import Any, Final
+from typing import IO, Any, Final
+from weakref import WeakSet, finalize
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.ipc
 
 from dppca.common.kernel.errors import DataError
 from dppca.common.shell.packages import require_package
 from dppca.owner.records.sources import Rows, Wanted
-from dppca.owner.records.statistical_days import day_format
+from dppca.owner.records.statistical_days import DayFormat, array_of, day_format
 from dppca.owner.records.stored_files import StoredFile, reading
 
 SUFFIXES: Final = (".sav", ".zsav", ".dta", ".sas7bdat", ".xpt")
@@ -56,6 +57,8 @@ class StatisticalRows(Rows):
         That of its texts; empty if it names none.
     formats
         How each column is shown, by its field.
+    worker
+        The process that described it.
     """
 
     file: StoredFile
@@ -63,6 +66,7 @@ class StatisticalRows(Rows):
     fields: tuple[str, ...]
     encoding: str
     formats: Mapping[str, str]
+    worker: "_Worker"
 
     def read(self, wanted: Wanted) -> Iterator[list[Any]]:
         """Read columns chunk by chunk (`Rows.read`)."""
@@ -72,23 +76,17 @@ class StatisticalRows(Rows):
         places = [asked.index(field) for field in fields]
         if not self.n_rows:
             return
-        job = {"names": asked, "encoding": self.encoding, "n_rows": self.n_rows, "kind": self.kind}
-        with _working(self.file, job) as (process, patience):
-            with patience():
-                stream = pa.ipc.open_stream(process.stdout)
-            while True:
-                with patience():
-                    batch = next(stream, None)
-                if batch is None:
-                    return
-                arrays = []
-                for place, form in zip(places, days, strict=True):
-                    cells, declared = batch.column(2 * place), batch.column(2 * place + 1)
-                    if form is not None and not pa.types.is_large_binary(cells.type):
-                        cells = form.days(cells)
-                    arrays.append(_declaring(cells, declared))
-                for start in range(0, batch.num_rows, wanted.batch_rows):
-                    yield [array.slice(start, wanted.batch_rows) for array in arrays]
+        job = {"names": asked, "encoding": self.encoding, "n_rows": self.n_rows}
+        worker = self.worker if _claim(self.worker) else _Worker(self.file, self.kind)
+        try:
+            with reading(self.file.title):
+                for parts in worker.batches(job):
+                    shown = zip(places, days, strict=True)
+                    arrays = [_array(*parts[place], form) for place, form in shown]
+                    for start in range(0, len(arrays[0]), wanted.batch_rows):
+                        yield [array.slice(start, wanted.batch_rows) for array in arrays]
+        finally:
+            worker.end()
 
 
 def open_statistical(stored: StoredFile) -> StatisticalRows:
@@ -98,11 +96,14 @@ def open_statistical(stored: StoredFile) -> StatisticalRows:
     if find_spec("pyreadstat") is None:  # which is imported by the worker alone
         require_package("pyreadstat", purpose=f"a file such as {stored.title}")
     _require_kind(stored, kind)
-    with _working(stored, {"names": None, "kind": kind}) as (process, patience), patience():
-        try:
-            found = json.loads(process.stdout.read())
-        except ValueError:
-            raise pa.ArrowInvalid("no description") from None
+    worker = _Worker(stored, kind)
+    try:
+        with reading(stored.title):
+            found = worker.describe()
+    except BaseException:
+        worker.end()
+        raise
+    _wait(worker)
     fields, encoding = tuple(found["names"]), found["encoding"]
 
     def text(field: str) -> str:
@@ -122,16 +123,23 @@ def open_statistical(stored: StoredFile) -> StatisticalRows:
         fields=fields,
         encoding=encoding,
         formats=found["formats"],
+        worker=worker,
     )
 
 
-def _declaring(cells: pa.Array, declared: pa.Array) -> pa.Array:
+def _array(values: Any, ends: Any, state: Any, form: DayFormat | None) -> pa.Array:
     """Cells of which those that are declared missing are nulls of a dictionary."""
-    if declared.null_count == len(declared):
+    valid = state == 0
+    if values.dtype == np.uint8:
+        mask = pa.py_buffer(np.packbits(valid, bitorder="little"))
+        buffers = [mask, pa.py_buffer(np.concatenate([[0], ends])), pa.py_buffer(values)]
+        cells = pa.Array.from_buffers(pa.large_binary(), len(state), buffers)
+    else:
+        cells = array_of(values, pa.from_numpy_dtype(values.dtype), valid)
+        cells = form.days(cells) if form else cells
+    if not (state == 2).any():
         return cells
-    mask = declared.to_numpy(zero_copy_only=False)
-    absent = cells.is_null().to_numpy(zero_copy_only=False) & ~mask
-    places = pa.array(np.arange(len(cells), dtype=np.int32), mask=absent)
+    places = array_of(np.arange(len(cells), dtype=np.int32), pa.int32(), state != 1)
     return pa.DictionaryArray.from_arrays(places, cells)
 
 
@@ -158,34 +166,80 @@ def _require_kind(stored: StoredFile, kind: str) -> None:
         )
 
 
-@contextmanager
-def _working(stored: StoredFile, job: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
-    """A process that does a job, and a function that ends it if it takes too long.
+class _Worker:
+    """A process that reads a file; all that is known of its errors is that it ended too early."""
 
-    All that is known of its errors is that it ended before its work.
-    """
+    def __init__(self, stored: StoredFile, kind: str) -> None:
+        self._place = {"path": stored.path, "store": stored.store, "kind": kind}
+        # -P: the folder of the worker holds modules of this software, not ones that it may import.
+        command = [sys.executable, "-P", str(_WORKER)]
+        pipe, none = subprocess.PIPE, subprocess.DEVNULL
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=none)
+        self.end = finalize(self, _end, self._process)
+
+    def describe(self) -> dict[str, Any]:
+        """What the file says of itself."""
+        self._ask({"names": None})
+        with self._patience() as answer:
+            found: dict[str, Any] = json.loads(answer.readline())
+        return found
+
+    def batches(self, job: Mapping[str, Any]) -> Iterator[list[tuple[Any, Any, Any]]]:
+        """The three arrays of each column, batch by batch."""
+        self._ask(job)
+        while True:
+            with self._patience() as answer:
+                if not (shapes := json.loads(answer.readline())):
+                    return
+                flat = [
+                    np.frombuffer(answer.read(n * np.dtype(kind).itemsize), kind, n)
+                    for kind, n in shapes
+                ]
+            yield list(zip(flat[::3], flat[1::3], flat[2::3], strict=True))
+
+    def _ask(self, job: Mapping[str, Any]) -> None:
+        assert self._process.stdin is not None  # noqa: S101 - it is a pipe
+        self._process.stdin.write(json.dumps({**self._place, **job}).encode() + b"\n")
+        self._process.stdin.flush()
 
     @contextmanager
-    def patience() -> Iterator[None]:
-        timer = Timer(_PATIENCE_S, process.kill)
+    def _patience(self) -> Iterator[IO[bytes]]:
+        """Its output, for as long as one answer may take."""
+        timer = Timer(_PATIENCE_S, self._process.kill)
         timer.start()
         try:
-            yield
+            assert self._process.stdout is not None  # noqa: S101 - it is a pipe
+            yield self._process.stdout
+        except ValueError:  # no JSON, or too few bytes: it ended within it
+            raise pa.ArrowInvalid("no answer") from None
         finally:
             timer.cancel()
 
-    # -P: the folder of the worker holds modules of this software, not ones that it may import.
-    command = [sys.executable, "-P", str(_WORKER)]
-    pipe, none = subprocess.PIPE, subprocess.DEVNULL
-    with (
-        reading(stored.title),
-        subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=none) as process,
-    ):
-        try:
-            where = {"path": stored.path, "store": stored.store}
-            assert process.stdin is not None  # noqa: S101 - it is a pipe
-            process.stdin.write(json.dumps({**where, **job}).encode())
-            process.stdin.close()
-            yield process, patience
-        finally:
-            process.kill()
+
+_WAITING: Final[WeakSet[_Worker]] = WeakSet()  # the one that described the latest file
+_LOCK: Final = Lock()
+
+
+def _wait(worker: _Worker) -> None:
+    """Let a worker wait for its file to be read, in place of one that waits."""
+    with _LOCK:
+        for other in list(_WAITING):
+            other.end()
+        _WAITING.clear()
+        _WAITING.add(worker)
+
+
+def _claim(worker: _Worker) -> bool:
+    """Whether a worker still waits, which it does no longer."""
+    with _LOCK:
+        waits = worker in _WAITING
+        _WAITING.discard(worker)
+    return waits
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    for pipe in (process.stdin, process.stdout):
+        with suppress(OSError):  # what it was to be told is lost with it
+            pipe and pipe.close()
+    process.wait()

@@ -54,9 +54,7 @@ class DayFormat(NamedTuple):
         days = np.where(np.isnan(days), _FAR, days)
         nulls |= np.isnan(numbers)
         if not self.timed:
-            return pa.array(np.floor(days).astype(np.int32), pa.int32(), mask=nulls).view(
-                pa.date32()
-            )
+            return array_of(np.floor(days).astype(np.int32), pa.date32(), ~nulls)
         per_second = self.per_day // _DAY_S
         inside = np.abs(days) < _FAR
         ticks = np.floor(np.where(inside, numbers, 0) / per_second).astype(np.int64)
@@ -64,7 +62,13 @@ class DayFormat(NamedTuple):
         if self.leaps:
             seconds -= np.searchsorted(_LEAPS, seconds, side="right")
         seconds = np.where(inside, seconds, (days * _DAY_S).astype(np.int64))
-        return pa.array(seconds, pa.int64(), mask=nulls).view(pa.timestamp("s"))
+        return array_of(seconds, pa.timestamp("s"), ~nulls)
+
+
+def array_of(values: np.ndarray, kind: pa.DataType, valid: np.ndarray) -> pa.Array:
+    """Values as they lie in memory, null where not valid; `pyarrow.array` would import pandas."""
+    mask = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(values), [mask, pa.py_buffer(values)])
 
 
 def day_format(kind: str, written: str) -> DayFormat | None:

@@ -1,9 +1,10 @@
-"""The process that opens files of SPSS, Stata and SAS by pyreadstat, and sends raw cells as Arrow.
+"""The process that opens files of SPSS, Stata and SAS by pyreadstat, and sends raw cells.
 
 It is a program of its own, started by `dppca.owner.records.statistical`: a damaged file can end the
-native library's process. It imports nothing of this software. The job comes as JSON on its input; a
-description of the file, or an Arrow stream of cells, leaves by its output. Nothing is said of an
-error, whose message could quote a cell: the exit code is 1.
+native library's process. It imports nothing of this software, and pyarrow, which takes as long as a
+small file, only for a store. Jobs come as lines of JSON on its input; a line of JSON that describes
+the file, or cells, leave by its output. Nothing is said of an error, whose message could quote a
+cell: the exit code is 1.
 
 Every text is asked for as ISO-8859-1, which maps bytes to characters one to one: a cell that is no
 text in the file's encoding would otherwise end the reading of all rows.
@@ -19,9 +20,6 @@ from contextlib import suppress
 from typing import Any, BinaryIO, Final, Literal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.fs
 import pyreadstat
 
 _READERS: Final[dict[str, Callable[..., Any]]] = {
@@ -30,14 +28,7 @@ _READERS: Final[dict[str, Callable[..., Any]]] = {
     "sas7bdat": pyreadstat.read_sas7bdat,
     "xpt": pyreadstat.read_xport,
 }
-_TYPES: Final = {
-    "string": pa.large_binary(),
-    "int8": pa.int8(),
-    "int16": pa.int16(),
-    "int32": pa.int32(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-}
+_TYPES: Final = {"int8": "i1", "int16": "<i2", "int32": "<i4", "float": "<f4", "double": "<f8"}
 _BYTES: Final = "ISO-8859-1"
 _MEMORY: Final = 4 << 30
 _VALUES, _MOST_ROWS, _COUNTED = 1 << 19, 1 << 17, 1 << 18  # at once: more would save skipping
@@ -125,10 +116,11 @@ def describe(kind: str, file: Any) -> dict[str, Any]:
 
 def cells(
     kind: str, file: Any, names: Sequence[str], encoding: str, n_rows: int
-) -> Iterator[pa.RecordBatch]:
-    """Read columns of an open file, or a path: values, and True where one is declared missing.
+) -> Iterator[list[np.ndarray]]:
+    """Read columns of an open file, or a path, as three arrays for each.
 
-    Such a value is null, and so is a missing one. Texts are UTF-8, or bytes that are not.
+    Numbers, or the bytes of all texts (uint8), in UTF-8 where they are text; the end of each text
+    (int64, else empty); 1 for a missing value, 2 for one that is declared missing, else 0 (uint8).
     """
     step = max(1, min(_MOST_ROWS, _VALUES // len(names)))
     n_read = 0
@@ -138,47 +130,52 @@ def cells(
         if not columns[0]:
             return
         n_read += len(columns[0])
-        arrays: list[pa.Array] = []
+        arrays: list[np.ndarray] = []
         for name in names:
-            arrays += _arrays(columns.pop(0), name, about, encoding)
-        fields = [f"{part}{i}" for i in range(len(names)) for part in ("value", "declared")]
-        yield pa.record_batch(arrays, fields)
+            ranges = about.missing_ranges.get(name, ())
+            kept = about.readstat_variable_types[name]
+            if kept == "string":
+                arrays += _texts(columns.pop(0), ranges, encoding)
+            else:
+                tagged = name in about.missing_user_values  # such as a, of Stata and SAS
+                arrays += _numbers(columns.pop(0), ranges, _TYPES[kept], tagged=tagged)
+        yield arrays
 
 
-def _arrays(values: list[Any], name: str, about: Any, encoding: str) -> list[pa.Array]:
-    """The values of a column, and which of them are declared missing."""
-    kind = _TYPES[about.readstat_variable_types[name]]
-    declared = np.zeros(len(values), np.bool_)
-    ranges = about.missing_ranges.get(name, ())
-    if pa.types.is_large_binary(kind):
-        texts = pa.array(values, pa.large_string())
-        if ranges:
-            listed = pa.array([each["lo"].rstrip(" ") for each in ranges], pa.large_string())
-            declared = pc.is_in(pc.utf8_rtrim(texts, " "), listed).to_numpy(zero_copy_only=False)
-        cells = _texts(texts, encoding)
-    else:
-        if name in about.missing_user_values:  # tags such as a, of Stata and SAS
-            declared = np.array([isinstance(value, str) for value in values])
-            values = [None if isinstance(value, str) else value for value in values]
-        cells = pa.array(values, kind)
-        if ranges:
-            numbers = cells.to_numpy(zero_copy_only=False)
-            for each in ranges:
-                declared |= (numbers >= each["lo"]) & (numbers <= each["hi"])
-    if not declared.any():
-        return [cells, pa.nulls(len(cells), pa.bool_())]
-    mask = pa.array(declared)
-    return [pc.if_else(mask, pa.scalar(None, kind), cells), mask]
+def _numbers(
+    values: list[Any], ranges: Sequence[Mapping[str, Any]], kept: str, *, tagged: bool
+) -> list[np.ndarray]:
+    state = np.zeros(len(values), np.uint8)
+    if tagged:
+        state[[isinstance(value, str) for value in values]] = 2
+        values = [None if isinstance(value, str) else value for value in values]
+    numbers = np.array(values, np.float64)  # None is NaN
+    absent = np.isnan(numbers)
+    state[absent & (state == 0)] = 1
+    for each in ranges:
+        state[(numbers >= each["lo"]) & (numbers <= each["hi"])] = 2
+    numbers[absent] = 0
+    return [numbers.astype(kept), np.zeros(0, np.int64), state]
 
 
-def _texts(texts: pa.Array, encoding: str) -> pa.Array:
+def _texts(
+    texts: list[Any], ranges: Sequence[Mapping[str, Any]], encoding: str
+) -> list[np.ndarray]:
     """Texts as bytes of UTF-8, of whatever bytes they are in the file if it names no encoding."""
-    if not pc.all(pc.string_is_ascii(texts), min_count=0).as_py():
-        raw = [None if text is None else text.encode(_BYTES) for text in texts.to_pylist()]
-        if encoding:
-            raw = [each and each.decode(encoding, "replace").encode() for each in raw]
-        return pa.array(raw, pa.large_binary())
-    return texts.cast(pa.large_binary())
+    state = np.zeros(len(texts), np.uint8)
+    if None in texts:
+        state[[text is None for text in texts]] = 1
+        texts = [text or "" for text in texts]
+    if ranges:
+        listed = {each["lo"].rstrip(" ") for each in ranges}
+        state[[text.rstrip(" ") in listed for text in texts]] = 2
+    raw = "".join(texts)
+    content = raw.encode(_BYTES)
+    if encoding and not raw.isascii():
+        parts = [text.encode(_BYTES).decode(encoding, "replace").encode() for text in texts]
+        content, texts = b"".join(parts), parts
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    return [np.frombuffer(content, np.uint8), lengths.cumsum(), state]
 
 
 def _read(kind: str, file: Any, **options: Any) -> tuple[dict[str, list[Any]], Any]:
@@ -271,29 +268,32 @@ def _code(code: object) -> str:
 
 def _open(job: Mapping[str, Any]) -> Any:
     if job["store"]:
-        system, _ = pa.fs.FileSystem.from_uri(job["store"])
+        from pyarrow.fs import FileSystem
+
+        system, _ = FileSystem.from_uri(job["store"])
         return system.open_input_file(job["path"])
     return io.FileIO(job["path"])
 
 
 def main(source: BinaryIO, sink: BinaryIO) -> None:
-    """Do one job."""
+    """Do jobs until there are no more."""
     with suppress(ImportError):  # Windows has no such limits
         limits = importlib.import_module("resource")
         limits.setrlimit(limits.RLIMIT_AS, (_MEMORY, _MEMORY))
-    job = json.loads(source.read())
-    with _open(job) as file:
-        if job["names"] is None:
-            sink.write(json.dumps(describe(job["kind"], file)).encode())
-            return
-        fields = job["names"], job["encoding"], job["n_rows"]
-        stream = None
-        read = file if job["store"] else job["path"]  # which the library reads faster by itself
-        for batch in cells(job["kind"], read, *fields):
-            stream = stream or pa.ipc.new_stream(sink, batch.schema)
-            stream.write_batch(batch)
-        if stream is not None:
-            stream.close()
+    for line in source:
+        job = json.loads(line)
+        kind = job["kind"]
+        with _open(job) as file:
+            if job["names"] is None:
+                sink.write(json.dumps(describe(kind, file)).encode() + b"\n")
+            else:
+                read = file if job["store"] else job["path"]  # the library is faster by itself
+                for arrays in cells(kind, read, job["names"], job["encoding"], job["n_rows"]):
+                    shapes = [[array.dtype.str, len(array)] for array in arrays]
+                    sink.write(json.dumps(shapes).encode() + b"\n")
+                    sink.writelines(array.tobytes() for array in arrays)
+                sink.write(b"[]\n")
+            sink.flush()
 
 
 if __name__ == "__main__":

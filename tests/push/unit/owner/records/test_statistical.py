@@ -1,6 +1,7 @@
 """Files of SPSS, Stata and SAS that pyreadstat writes: what is read, and what is refused."""
 
 import struct
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -246,11 +247,35 @@ def test_a_reader_that_ends_among_the_rows_is_a_damaged_file(
     survey: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = local_files(survey).open()
+    assert len(list(source.read(Wanted(("age",), 10)))) == 1, "by the process that described it"
     program = survey.with_name("worker.py")
     program.write_text("import os; os.abort()", encoding="utf-8")
     monkeypatch.setattr(statistical, "_WORKER", program)
     with pytest.raises(DataError, match="damaged"):
         list(source.read(Wanted(("age",), 10)))
+
+
+def test_one_process_waits_for_a_folder_and_any_file_can_be_read(
+    survey: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Counted(subprocess.Popen[bytes]):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            started.append(self)
+
+    monkeypatch.setattr(subprocess, "Popen", Counted)
+    survey.with_name("more.sav").write_bytes(survey.read_bytes())
+    first, second = (
+        local_files(survey.with_name(each)).open() for each in ("rows.sav", "more.sav")
+    )
+    assert [process.poll() is None for process in started] == [False, True]
+    ages = [plain(next(each.read(Wanted(("age",), 9)))[0]) for each in (second, first, second)]
+    assert ages == [[20.0, None, None, None]] * 3
+    assert len(started) == 4, "the second read first by the process that waited"
+    del first, second
+    assert all(process.poll() is not None for process in started)
 
 
 def test_without_the_package_a_message_says_what_to_install(
