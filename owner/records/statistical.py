@@ -134,9 +134,10 @@ def _array(values: Any, ends: Any, state: Any, form: DayFormat | None) -> pa.Arr
         mask = pa.py_buffer(np.packbits(valid, bitorder="little"))
         buffers = [mask, pa.py_buffer(np.concatenate([[0], ends])), pa.py_buffer(values)]
         cells = pa.Array.from_buffers(pa.large_binary(), len(state), buffers)
+    elif form:
+        cells = form.days(np.where(valid, values, np.float64("nan")))
     else:
         cells = array_of(values, pa.from_numpy_dtype(values.dtype), valid)
-        cells = form.days(cells) if form else cells
     if not (state == 2).any():
         return cells
     places = array_of(np.arange(len(cells), dtype=np.int32), pa.int32(), state != 1)

@@ -45,14 +45,11 @@ class DayFormat(NamedTuple):
     timed: bool
     leaps: bool = False
 
-    def days(self, cells: pa.Array) -> pa.Array:
-        """Convert numbers to dates, or to times in seconds; null stays null."""
-        nulls = cells.is_null().to_numpy(zero_copy_only=False)
-        numbers = cells.cast(pa.float64()).to_numpy(zero_copy_only=False)
-        with np.errstate(invalid="ignore"):
-            days = np.clip(numbers / self.per_day - self.before, -_FAR, _FAR)
-        days = np.where(np.isnan(days), _FAR, days)
-        nulls |= np.isnan(numbers)
+    def days(self, numbers: np.ndarray) -> pa.Array:
+        """Convert numbers to dates, or to times in seconds; NaN is null."""
+        nulls = np.isnan(numbers)
+        days = np.clip(numbers / self.per_day - self.before, -_FAR, _FAR)
+        days = np.where(nulls, _FAR, days)
         if not self.timed:
             return array_of(np.floor(days).astype(np.int32), pa.date32(), ~nulls)
         per_second = self.per_day // _DAY_S

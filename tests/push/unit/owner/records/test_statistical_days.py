@@ -3,6 +3,7 @@
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -33,7 +34,7 @@ moments = st.datetimes(FIRST, LAST, timezones=st.just(UTC))
 def converted(kind: str, written: str, *numbers: float | None) -> list[Any]:
     form = day_format(kind, written)
     assert form is not None, written
-    return list(form.days(pa.array(numbers, pa.float64())).to_pylist())
+    return list(form.days(np.array(numbers, np.float64)).to_pylist())
 
 
 @given(moment=moments)
@@ -69,7 +70,7 @@ def test_missing_numbers_are_no_days_and_far_ones_are_in_no_calendar() -> None:
     for kind, written in (("sav", "DATE11"), ("dta", "%tc"), ("xpt", "DATETIME20")):
         form = day_format(kind, written)
         assert form is not None
-        far = form.days(pa.array([1e300, -1e300, float("inf")]))
+        far = form.days(np.array([1e300, -1e300, np.inf]))
         assert far.null_count == 0
         values = far.view(pa.int32() if form.timed is False else pa.int64()).to_pylist()
         per_day = 86_400 if form.timed else 1
