@@ -2,12 +2,16 @@
 
 import io
 import json
+import re
+import struct
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import pandas as pd
+import pyreadstat
 import pytest
 
 import dppca
@@ -20,6 +24,7 @@ from dppca.owner.commands.consent import Terminal
 from dppca.owner.commands.contribute import contribute
 from dppca.owner.commands.preview import ContributionOptions
 from dppca.owner.ledger.file import read_history
+from dppca.owner.records.statistical import MAGIC
 from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_studies import keep_study
 from dppca.owner.site.policy import load_policy
@@ -217,6 +222,55 @@ def _contribute_while(site: OwnerSite, study: Study, happens: Callable[[], objec
 
     steward = Slow(yes=True, quiet=True)
     contribute(load_site(site.folder), ContributionOptions(study.name), steward)
+
+
+def _cut(content: bytes) -> bytes:
+    return content[:-41]
+
+
+def _more_rows(content: bytes) -> bytes:
+    place = content.find(b"<N>") + 3 if content.startswith(b"<stata") else 80
+    (n,) = struct.unpack_from("<i", content, place)
+    return content[:place] + struct.pack("<i", n + 1) + content[place + 4 :]
+
+
+def _long_name(content: bytes) -> bytes:
+    """The record of long names of a .sav with one of 64 kB."""
+    place = content.index(struct.pack("<iii", 7, 13, 1)) + 12
+    (size,) = struct.unpack_from("<i", content, place)
+    name = content[place + 4 :].split(b"=")[0] + b"=" + b"x" * 65_536
+    return content[:place] + struct.pack("<i", len(name)) + name + content[place + 4 + size :]
+
+
+def test_damaged_files_of_statistical_programs_are_refused_and_charge_nothing(
+    curator: Curator, site: OwnerSite
+) -> None:
+    first, second = (curator.begin(site.name, epsilon="0.1") for _ in range(2))
+    policy, frame = site.folder / "policy.yaml", pd.read_csv(site.folder / "rows.csv")
+
+    def name_file(suffix: str) -> Path:
+        policy.write_text(re.sub(r"rows\.\w+", f"rows.{suffix}", policy.read_text()))
+        return site.folder / f"rows.{suffix}"
+
+    pyreadstat.write_sav(frame, name_file("dta").with_suffix(".sav"))
+    pyreadstat.write_dta(frame, site.folder / "rows.dta")
+    pyreadstat.write_xport(frame, site.folder / "rows.xpt", file_format_version=8)
+    (site.folder / "rows.sas7bdat").write_bytes(MAGIC["sas7bdat"][0] + bytes(1000))
+    assert site.contribute(first)[0] == 0
+    ledger = (site.folder / "ledger.sqlite").read_bytes()
+    hostile = [(kind, _cut) for kind in ("sav", "dta", "xpt", "sas7bdat")]
+    hostile += [("sav", _more_rows), ("dta", _more_rows), ("sav", _long_name)]
+    for kind, spoil in hostile:
+        path = name_file(kind)
+        sound = path.read_bytes()
+        path.write_bytes(spoil(sound))
+        code, name, message = _fails(site.contribute(second))
+        assert (code, name) == (13, "DataError"), (kind, spoil)
+        assert ("damaged" if spoil is not _long_name else "column") in message, (kind, spoil)
+        assert (site.folder / "ledger.sqlite").read_bytes() == ledger
+        path.write_bytes(sound)
+    name_file("sav")
+    assert site.contribute(second)[0] == 0, "the sound file is still contributed"
 
 
 def test_another_process_that_charges_while_the_steward_is_asked_leaves_less_of_the_budget(
