@@ -125,6 +125,27 @@ def test_every_export_that_holds_the_values_gives_the_same_integers(
         assert each.declared_missing == (missing if declares else 0), attribute
 
 
+def test_codes_that_the_study_calls_missing_give_the_same_integers_where_a_file_declares_none(
+    exports: Path,
+) -> None:
+    codes: dict[str, list[int | str]] = {
+        "age": [97, 98, 99],
+        "income": [99999997, 99999999],
+        "ward": ["NA"],
+    }
+    document = SCHEMA.model_dump(mode="json")
+    for attribute in document["attributes"]:
+        if attribute["name"] in codes:
+            attribute["missing_values"] = codes[attribute["name"]]
+    told = Schema.model_validate(document)
+    true = moments_of_table(open_table(exports / "true.parquet", SCHEMA), SCHEMA).packed
+    path = exports / "haven-kept.csv"
+    assert (moments_of_table(open_table(path, told), told).packed == true).all()
+    untold = moments_of_table(open_table(path, SCHEMA), SCHEMA).packed
+    assert (untold != true).any(), "97 is an age, without a word, to a study that does not say so"
+    assert check(path).attributes["age"].count(FaultKind.OUT_OF_BOUNDS) == 0
+
+
 def test_check_tells_of_exports_that_hold_other_values(exports: Path) -> None:
     right = check(exports / "true.parquet").attributes
     pspp = check(exports / "pspp.csv").attributes
