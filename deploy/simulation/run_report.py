@@ -7,10 +7,10 @@ of all owners, or held-out ones (`SIMULATION_ONLY`, a list in the report itself)
 
 import base64
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from dppca.common.analysis.comparison import PAIR_CELLS, PairSummary
 from dppca.common.analysis.loadings import KeptComponent
@@ -184,12 +184,17 @@ def _rendered(template: str, report: SimulationReport, **values: object) -> str:
     environment.filters |= {
         "code": _code,
         "line": one_line,
-        "said": lambda stated: stated.said if isinstance(stated, Stated) else Stated(**stated).said,
+        "said": _said,
         "share": lambda value: "" if value is None else f"{value:.4f}",
         "prose": lambda text: one_line(text).replace("<", "&lt;"),
     }
     environment.globals["nothing_found"] = nothing_found
     return environment.get_template(template).render(report=report, pair_cells=PAIR_CELLS, **values)
+
+
+def _said(stated: Stated | Mapping[str, Any]) -> dict[str, str]:
+    """Return what a study says it is for, of a report or of its document."""
+    return stated.said if isinstance(stated, Stated) else Stated(**stated).said
 
 
 def _code(name: str) -> str:
