@@ -1,6 +1,7 @@
 """Content of a data dictionary about its columns, independent of the file format."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -230,9 +231,18 @@ def join_notes(*notes: str) -> str:
 
 
 def read_codes(text: str) -> Codes:
-    """Read codes for missing as REDCap writes choices: ``-99, Refused | 98, Not known | 97``."""
-    parts = (part.partition(",") for part in text.split("|"))
-    return join_codes([(code.strip(), words.strip()) for code, _, words in parts])
+    """Read codes for missing as REDCap writes choices: ``-99, Refused | 98, Not known | 97``.
+
+    Raise `SettingError` where a number and its words have no comma between them.
+    """
+    parts = [part.partition(",") for part in text.split("|")]
+    codes = [(code.strip(), words.strip()) for code, _, words in parts]
+    for code, _ in codes:
+        if match := re.match(r"(-?[0-9.]+)[\s:=]+(\D.*)", code):
+            raise SettingError(
+                f"codes for missing need a comma between them and words: {match[1]}, {match[2]}"
+            )
+    return join_codes(codes)
 
 
 def join_codes(*lists: Sequence[tuple[str, str]]) -> Codes:

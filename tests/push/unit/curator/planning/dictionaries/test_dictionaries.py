@@ -444,3 +444,9 @@ def test_rows_are_refused_and_never_quoted(tmp_path: Path, name: str, content: s
         assert VALUE not in str(error)
         error = error.__cause__
     assert name in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["999 not known", "-99: refused", "97 | 98=don't know"])
+def test_a_code_and_its_words_need_a_comma(text: str) -> None:
+    with pytest.raises(SettingError, match=r"need a comma between them and words: -?\d+, \w"):
+        read_codes(text)
