@@ -115,16 +115,17 @@ class Releases:
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Yield exact and noised sums of samples; columns ``apart`` are of other rows each."""
         rng, entropy = np.random.default_rng(self.seed), SeededEntropy(self.seed)
-        for _ in range(count):
+        size = self.study.table.layout.n_entries
+        noise = np.zeros(count * size, dtype=np.int64)
+        for _ in self.study.owners:
+            noise = add_noise(noise, self.calibration, entropy=entropy)
+        for own in noise.reshape(count, size):
             sample = self.population[rng.integers(0, len(self.population), self.rows)]
             for columns in apart:
                 others = rng.integers(0, len(self.population), self.rows)
                 sample[:, columns] = self.population[np.ix_(others, columns)]
             exact = compute_moments(sample, self.study.table.layout).packed
-            noised = exact
-            for _ in self.study.owners:
-                noised = add_noise(noised, self.calibration, entropy=entropy)
-            yield exact, noised
+            yield exact, exact + own
 
 
 @dataclass

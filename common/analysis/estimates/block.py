@@ -1,7 +1,8 @@
 """Reconciled moments of some columns, with their noise in the parts of equation (2) of `noise`."""
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Iterable, Sequence
+from copy import copy
+from functools import lru_cache
 
 import numpy as np
 
@@ -17,10 +18,12 @@ class Block:
     attributes.
     """
 
-    def __init__(self, noise: MomentNoise, attributes: Sequence[int], reconciled: Array) -> None:
+    matrix: Array
+
+    def __init__(self, noise: MomentNoise, attributes: Sequence[int]) -> None:
         columns = np.r_[0, np.flatnonzero(np.isin(noise.attribute, attributes))]
         self.columns, self._entry = columns, noise.entry
-        self.matrix = reconciled[np.ix_(columns, columns)]
+        self._upper = np.triu_indices(len(columns), 1)
         self._of, self._noise = noise.attribute[columns], noise
         self._label, self._numeric = noise.label[columns], noise.numeric[columns]
         same = self._of[:, None] == self._of
@@ -32,6 +35,14 @@ class Block:
         self._mean_variance = np.divide(
             1, precision, out=np.zeros(len(columns)), where=precision > 0
         )
+        self._elsewhere = self._products_elsewhere()
+
+    @classmethod
+    def of(cls, noise: MomentNoise, attributes: Iterable[int], reconciled: Array) -> "Block":
+        """Return a block of all reconciled moments, shape (p + 1, p + 1)."""
+        block = copy(_without_numbers(noise, tuple(sorted(set(attributes)))))
+        block.matrix = reconciled[np.ix_(block.columns, block.columns)]
+        return block
 
     def place(self, column: int) -> int:
         """Return the place in the block of a column of the coded row, which counts from 0."""
@@ -61,8 +72,7 @@ class Block:
         by_mean = by_mean * self._mean_variance  # as (1) weighs what each mean is made of
         crossed = by_mean[:, :, None] * self._q
         crossed = (crossed + np.swapaxes(crossed, 1, 2)) * self._apart * self._omega
-        upper = np.triu_indices(len(self.columns), 1)
-        inside = (between / self._omega + crossed)[:, *upper]
+        inside = (between / self._omega + crossed)[:, *self._upper]
         elsewhere, copies = self._elsewhere
         parts = [by_mean * self._noise.sum_weight, inside, squares, by_mean * elsewhere]
         contributions = self._entry.deviation * np.concatenate(parts, axis=1)
@@ -70,8 +80,7 @@ class Block:
         copied[-len(copies) :] = copies
         return Noise(contributions, copied, np.full_like(copied, self._entry.excess))
 
-    @cached_property
-    def _elsewhere(self) -> tuple[Array, Array]:
+    def _products_elsewhere(self) -> tuple[Array, Array]:
         """What each mean has of products with other attributes, as copies of one entry: (b,) each.
 
         They have the sums of squares and of fourth powers of those entries.
@@ -143,3 +152,8 @@ class Block:
         squares = (u * self._numeric[1:]) ** 2 @ v.T**2
         total = between + by_mean**2 @ self._mean_variance[1:] + squares
         return np.asarray(self._entry.deviation**2 * total)
+
+
+@lru_cache(maxsize=64)
+def _without_numbers(noise: MomentNoise, attributes: tuple[int, ...]) -> Block:
+    return Block(noise, attributes)

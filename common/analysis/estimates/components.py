@@ -52,7 +52,7 @@ class Spectrum:
         covariance = moments.matrix[1:, 1:] - np.outer(mean, mean)
         found = decompose(covariance)
         self.values, self.vectors = found.eigenvalues, found.vectors
-        block = Block(moments.noise, range(len(table.attributes)), moments.matrix)
+        block = Block.of(moments.noise, range(len(table.attributes)), moments.matrix)
         borders = np.column_stack([-self.vectors @ mean, self.vectors])
         self.variances = block.variances_between(borders, borders[: count + 1])  # V, (p, count + 1)
         self.borders, self.block = borders, block

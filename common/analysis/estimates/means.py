@@ -110,20 +110,30 @@ def estimate_groups(
     """Estimate the mean of y, or its share, where an attribute has each label: Fieller's sets."""
     within = variance_within(moments, y, by) if y.label is None else 0.0
     codes = range(len(moments.names.labels[by] or ()))
-    return [_estimate_group(moments, scope, y, by, code, within) for code in codes]
+    found, pairs = group_sums(moments, y, by, codes), np.eye(2 * len(codes))
+    return [
+        _estimate_group(
+            *(moments, scope, y, group_name(moments, by, code)),
+            found.combine(pairs[2 * code : 2 * code + 2]),
+            within,
+        )
+        for code in codes
+    ]
 
 
 def _estimate_group(
-    moments: ReconciledMoments, scope: EstimateScope, y: Variable, by: int, code: int, within: float
+    moments: ReconciledMoments,
+    scope: EstimateScope,
+    y: Variable,
+    group: str,
+    found: Linear,
+    within: float,
 ) -> Estimate:
-    found, name = (
-        group_sums(moments, y, by, [code]),
-        f"{y.name} where {group_name(moments, by, code)}",
-    )
+    name = f"{y.name} where {group}"
     above, below = (float(each) for each in found.values)
     noise = found.noise.covariance
     refused = too_weak(
-        *(moments, group_name(moments, by, code), "the noise hides how many rows are in the group"),
+        *(moments, group, "the noise hides how many rows are in the group"),
         size=below,
         noise=noise[1, 1],
     )

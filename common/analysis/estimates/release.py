@@ -125,7 +125,7 @@ class ReconciledMoments:
         if self.matrix is None or not self.study.table.layout.with_sums:
             without = "no sums" if self.matrix is not None else "neither sums nor products"
             raise SettingError(f"study {self.study.name} released {without} to compute this of")
-        return Block(self.noise, attributes, self.matrix)
+        return Block.of(self.noise, attributes, self.matrix)
 
     def shares(self, events: Sequence[Event]) -> Linear:
         """Return shares of the rows, of events of the same one or two attributes."""
@@ -141,7 +141,7 @@ class ReconciledMoments:
     def _sources(self, events: Sequence[Event]) -> Iterator[Linear]:
         attributes = set(events[0])
         if self.matrix is not None and self.study.table.layout.with_sums:
-            block = Block(self.noise, sorted(attributes), self.matrix)
+            block = Block.of(self.noise, attributes, self.matrix)
             pairs = []
             for event in events:
                 vectors = [self.names.vector(block, each, codes) for each, codes in event.items()]

@@ -112,10 +112,15 @@ class Names:
 
     def vector(self, block: Block, attribute: int, codes: Codes) -> Array | None:
         """Return the vector of an event, one of some labels; None if products do not have it."""
-        if self.kind(attribute) is ColumnKind.NUMERIC:
+        kind, vector = self.kind(attribute), np.zeros(len(block.columns))
+        if kind is ColumnKind.NUMERIC:
             return None
-        each = [self.indicator(attribute, int(code)).coded(block) for code in np.flatnonzero(codes)]
-        return np.sum(each, axis=0) if each else np.zeros(len(block.columns))
+        place = block.place(self._layout.groups[attribute][0])
+        if kind is ColumnKind.INDICATOR:
+            vector[place + np.flatnonzero(codes)] = 1
+        else:
+            vector[place], vector[0] = float(codes[1]) - float(codes[0]), codes.sum() / 2
+        return vector
 
     def meaning(self, attribute: int) -> str:
         """Return the sentence that says what values of an attribute an estimate is about."""

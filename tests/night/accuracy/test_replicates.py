@@ -22,7 +22,7 @@ from tests.support.studies import binary_of, make_study, numeric_of
 
 FALSE_ALARMS = 0.0  # all noise has a seed
 CELLS = [("gaussian", "1", 3), ("gaussian", "3", 3), ("laplace", "3", 10)]
-RELEASES, ROWS, POPULATION = 40, 6000, 60_000
+RELEASES, COPIES, ROWS, POPULATION = 40, 5, 6000, 60_000
 SCHEMA = [
     numeric_of("dose", -4, 4, histogram=True),
     numeric_of("age", -4, 4, histogram=True),
@@ -89,7 +89,7 @@ def _held(study: Study, people: _Numbers) -> Iterator[NDArray[np.bool_]]:
             for part in np.array_split(rows, len(study.owners))
         ]
         moments = [accumulate_moments(study.table, part) for part in parts]
-        tables = replicates(Published(study, pooled_result(study, moments, seed=seed)), 10)
+        tables = replicates(Published(study, pooled_result(study, moments, seed=seed)), COPIES)
         each, variances = zip(*(_answers(_numbers(table)) for table in tables), strict=True)
         found = combine(
             each,

@@ -112,7 +112,7 @@ def test_the_noise_of_any_functional_is_exact(
     noise = MomentNoise(layout, EntryNoise(S, LaplaceLaw, 3.0))
     places = st.integers(0, len(layout.groups) - 1)
     chosen = data.draw(st.lists(places, min_size=1, max_size=3, unique=True))
-    block = Block(noise, chosen, noise.reconcile(_released(dense, layout, rng)))
+    block = Block.of(noise, chosen, noise.reconcile(_released(dense, layout, rng)))
     left, right = rng.standard_normal((2, 3, len(block.columns)))
     wide = np.zeros((2, 3, layout.n_columns + 1))
     wide[0, :, block.columns], wide[1, :, block.columns] = left.T, right.T
@@ -136,7 +136,7 @@ def test_simulated_noise_has_the_covariance() -> None:
     layout = make_schema(attributes).layout
     noise = MomentNoise(layout, EntryNoise(S, LaplaceLaw, 3.0))
     rng = np.random.default_rng(5)
-    block = Block(noise, [0, 1, 2], np.eye(layout.n_columns + 1))
+    block = Block.of(noise, [0, 1, 2], np.eye(layout.n_columns + 1))
     left, right = rng.standard_normal((2, 4, len(block.columns)))
     drawn = np.einsum("ki,nij,kj->nk", left, block.draw(20_000, rng), right)
     assert_allclose(drawn.var(axis=0), block.noise(form(left, right)).variance, rtol=0.06)
