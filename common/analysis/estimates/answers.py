@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ from dppca.common.kernel.errors import SettingError
 if TYPE_CHECKING:
     import pandas as pd
 
+_WIDTH = 80
 LEAST = 4.0
 """Least strength of a denominator, of a coefficient, of a correlation's variances."""
 
@@ -207,43 +209,28 @@ class EstimateAnswer:
         )
 
     def summary(self) -> str:
-        """Return the answer as text for people."""
-        moments = self.moments
-        about = (
+        """Return the answer as text for people, in lines of at most 80 characters."""
+        moments, adjusted = self.moments, "" if self.adjustment is None else f", {self.adjustment}"
+        told = [
+            f"{self.title}, {self.scope}{adjusted}",
             f"{moments.n_rows} rows of {moments.n_owners} owners, epsilon {moments.epsilon}, "
-            f"delta {moments.delta}, {moments.relation}; nothing more is charged"
-        )
-        adjusted = "" if self.adjustment is None else f", {self.adjustment}"
-        head = (
-            "",
-            "estimate",
-            "bse",
-            f"[{self.alpha / 2:g}",
-            f"{1 - self.alpha / 2:g}]",
-            "p",
-            "noise",
-        )
-        rows = [head]
-        for each, *numbers in zip(self.estimates, *self._columns, strict=True):
-            if each.refused is None:
-                share = "" if each.noise_share is None else f"{each.noise_share:.0%}"
-                rows.append(
-                    (each.name, *("" if np.isnan(n) else f"{n:.4g}" for n in numbers), share)
-                )
-        widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-        table = [
-            "  ".join(
-                [
-                    row[0].ljust(widths[0]),
-                    *(t.rjust(w) for t, w in zip(row[1:], widths[1:], strict=True)),
-                ]
-            ).rstrip()
-            for row in (rows if len(rows) > 1 else [])
+            f"delta {moments.delta}, {moments.relation}; no charge",
         ]
-        refused = [f"{each.name}: {each.refused.text}" for each in self.estimates if each.refused]
-        return "\n".join(
-            [f"{self.title}, {self.scope}{adjusted}", about, *table, *refused, *self.assumptions]
-        )
+        ends = (f"[{self.alpha / 2:g}", f"{1 - self.alpha / 2:g}]")
+        names, rows = [""], [("estimate", "bse", *ends, "p", "noise")]
+        refused = dict[str, list[str]]()
+        for each, *numbers, p in zip(self.estimates, *self._columns, strict=True):
+            if each.refused is not None:
+                refused.setdefault(each.refused.text, []).append(each.name)
+                continue
+            share = "" if each.noise_share is None else f"{each.noise_share:.0%}"
+            shown = ["" if np.isnan(n) else f"{n:.4g}" for n in numbers]
+            names.append(each.name)
+            chance = "<0.0001" if p < 1e-4 else "" if np.isnan(p) else f"{p:.4f}"
+            rows.append((*shown, chance, share))
+        after = [f"{', '.join(those)}: {text}" for text, those in refused.items()]
+        table = _aligned(names, rows) if len(rows) > 1 else []
+        return "\n".join([*_wrapped(told), *table, *_wrapped([*after, *self.assumptions])])
 
     def to_frame(self) -> pd.DataFrame:
         """Return a ``pandas.DataFrame``, a row for each estimate; NaN where refused."""
@@ -270,3 +257,20 @@ def _floats(values: Iterable[float | None]) -> Array:
 
 def _value(number: float) -> float | None:
     return float(number) if np.isfinite(number) else None
+
+
+def _wrapped(texts: Iterable[str]) -> list[str]:
+    return [line for each in texts for line in wrap(each, _WIDTH, break_on_hyphens=False)]
+
+
+def _aligned(names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return names beside columns, without empty columns; a long name takes several lines."""
+    columns = [column for column in zip(*rows, strict=True) if any(column[1:])]
+    widths = [max(map(len, column)) for column in columns]
+    left, lines = _WIDTH - sum(widths) - 2 * len(widths), list[str]()
+    left = min(left, max(map(len, names)))
+    for name, row in zip(names, zip(*columns, strict=True), strict=True):
+        *above, last = wrap(name, left, subsequent_indent="  ") or [""]
+        numbers = [text.rjust(width) for text, width in zip(row, widths, strict=True)]
+        lines += [*above, "  ".join([last.ljust(left), *numbers]).rstrip()]
+    return lines

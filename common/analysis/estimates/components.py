@@ -119,7 +119,8 @@ class Spectrum:
 
     def angle(self, k: int, edge: float) -> Estimate:
         """Bound the angle between the first k released components and those of these rows."""
-        name, gap = f"angle of the first {k}, degrees", float(self.values[k - 1] - self.values[k])
+        name = f"angle of the first {k}, degrees" if k > 1 else "angle of the first, degrees"
+        gap = float(self.values[k - 1] - self.values[k])
         if gap < edge:
             strength = gap / edge
             enough = self.moments.needed(max(strength, 0.25), 1.0)

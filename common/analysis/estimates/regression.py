@@ -141,7 +141,7 @@ def _refusals(
                 *(moments, name, reason),
                 size=size,
                 noise=noise,
-                remedies=_remedies(block, regressors, weakest),
+                remedies=_remedies(moments, block, regressors, weakest),
             )
         ] * len(regressors)
     weakest, least = int(np.argmin(strengths)), float(strengths.min())
@@ -155,7 +155,7 @@ def _refusals(
             *(moments, name, f"the noise hides what the other regressors leave of {name}"),
             size=float(strengths[j]),
             noise=1.0,
-            remedies=_remedies(block, regressors, j),
+            remedies=_remedies(moments, block, regressors, j),
         )
     if least < LEAST_FIT:
         return [told[weakest]] * len(regressors)
@@ -171,7 +171,9 @@ def _weakest_direction(made: Design) -> tuple[int, float, float]:
     return int(np.argmax(np.abs(directions[1:, 0]))), float(values[0]), noise
 
 
-def _remedies(block: Block, regressors: Sequence[Variable], weakest: int) -> tuple[str, ...]:
+def _remedies(
+    moments: ReconciledMoments, block: Block, regressors: Sequence[Variable], weakest: int
+) -> tuple[str, ...]:
     """Say what merging the smallest label of a regressor, or leaving it out, would give."""
     attribute, found = regressors[weakest].attribute, []
     labels = [each for each in regressors if each.attribute == attribute]
@@ -181,9 +183,8 @@ def _remedies(block: Block, regressors: Sequence[Variable], weakest: int) -> tup
         found.append(f"{smallest.name} merged with the reference: {_weakest(block, rest)}")
     rest = [each for each in regressors if each.attribute != attribute]
     if rest:
-        name = (
-            regressors[weakest].name if len(labels) == 1 else " and ".join(e.name for e in labels)
-        )
+        own = moments.names.schema.attributes[attribute].name
+        name = own if len(labels) > 1 else regressors[weakest].name
         found.append(f"Without {name}: {_weakest(block, rest)}")
     return tuple(found)
 

@@ -19,9 +19,10 @@ from dppca.common.analysis.estimates.scope import EstimateScope
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.moments.moments import compute_moments
+from dppca.common.kernel.schema import encode
 from tests.support.coverage import PEOPLE, Cell, Releases, coded_people, without_noise
 from tests.support.pooling import pooled_result
-from tests.support.studies import make_study, numeric_of
+from tests.support.studies import binary_of, categorical_of, make_study, numeric_of
 
 FALSE_ALARMS = 0.0  # all that is random has a seed
 ROWS = 2_000
@@ -187,6 +188,23 @@ def test_an_answer_is_a_frame_a_text_and_a_document() -> None:
             assert each.low is not None
             assert each.noise is not None
             assert each.sampling == pytest.approx(1 - each.noise)
+
+
+def test_a_summary_fits_80_characters_and_says_a_shared_refusal_once() -> None:
+    long = "a label of so many words that no table of numbers has room for it beside them"
+    study = make_study(
+        [binary_of("sex", ["f", "m"]), categorical_of("stage", ["none", long, "late"])],
+        epsilon="0.1",
+        delta="1e-9",
+    )
+    rng = np.random.default_rng(3)
+    coded = encode(study.table, [rng.integers(0, 2, ROWS, np.int32), np.zeros(ROWS, np.int32)])
+    found = estimates(Published(study, pooled_result(study, [coded], seed=1)))
+    shares, fit = found.proportion("stage").summary(), found.ols("sex", ["stage"]).summary()
+    assert max(map(len, [*shares.splitlines(), *fit.splitlines()])) <= 80
+    assert long in " ".join(shares.split())
+    assert fit.count("not estimable") == 1
+    assert f"const, stage={long}, stage=late: not estimable" in " ".join(fit.split())
 
 
 @pytest.mark.parametrize(
