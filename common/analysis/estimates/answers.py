@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
-from dppca.common.analysis.estimates.intervals import Interval
+from dppca.common.analysis.estimates.intervals import FiellerRatio, Interval, Normal
 from dppca.common.analysis.estimates.noise import Array
-from dppca.common.analysis.estimates.release import ReconciledMoments
+from dppca.common.analysis.estimates.release import Linear, ReconciledMoments
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import SettingError
 
@@ -74,6 +74,38 @@ class Estimate:
     def conf_int(self, alpha: float = 0.05) -> tuple[float, float] | None:
         """Return the interval that misses the truth with probability ``alpha``."""
         return None if self.law is None else self.law.interval(alpha)
+
+
+def normal_estimate(name: str, found: Linear, sampling: float, **law: Any) -> Estimate:
+    """Estimate one number from its noise and sampling variance; ``law`` is `Normal`'s."""
+    value, noise = float(found.values[0]), float(found.noise.variance[0])
+    total = noise + sampling
+    se, share = total**0.5, noise / total if total else 0.0
+    excess = float(found.noise.kurtosis[0]) * share**2
+    return Estimate(name, value, Normal(value, se, excess, **law), se, share)
+
+
+def ratio_estimate(
+    name: str,
+    found: Linear,
+    sampling: Array,
+    *,
+    offset: float = 0.0,
+    factor: float = 1.0,
+    **law: Any,
+) -> Estimate:
+    """Estimate ``offset + factor A / B`` of numbers (A, B) and their sampling covariance (2, 2)."""
+    ratio = float(found.values[0] / found.values[1])
+    line, covariance = np.array([[1.0, -ratio]]), found.noise.covariance + sampling
+    against, total = found.noise.combine(line), float((line @ covariance @ line.T)[0, 0])
+    share = float(against.variance[0]) / total if total > 0 else 0.0
+    scale = np.array([[factor, offset], [0, 1]])
+    fieller = FiellerRatio(
+        *(scale @ found.values, scale @ covariance @ scale.T),
+        float(against.kurtosis[0]) * share**2,
+        **law,
+    )
+    return Estimate(name, offset + factor * ratio, fieller, fieller.se, share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +249,8 @@ class EstimateAnswer:
             f"delta {moments.delta}, {moments.relation}; no charge",
         ]
         ends = (f"[{self.alpha / 2:g}", f"{1 - self.alpha / 2:g}]")
-        names, rows = [""], [("estimate", "bse", *ends, "p", "noise")]
-        refused = dict[str, list[str]]()
+        names, refused = [""], dict[str, list[str]]()
+        rows: list[tuple[str, ...]] = [("estimate", "bse", *ends, "p", "noise")]
         for each, *numbers, p in zip(self.estimates, *self._columns, strict=True):
             if each.refused is not None:
                 refused.setdefault(each.refused.text, []).append(each.name)

@@ -15,16 +15,14 @@ Source: perturbation theory; T. W. Anderson, Asymptotic theory for principal com
 Ann. Math. Statist. 34 (1963), for sampling.
 """
 
-from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
 
-from dppca.common.analysis.estimates.answers import Estimate, NotEstimable
+from dppca.common.analysis.estimates.answers import Estimate, NotEstimable, normal_estimate
 from dppca.common.analysis.estimates.block import Block
-from dppca.common.analysis.estimates.intervals import Normal
-from dppca.common.analysis.estimates.noise import Array
-from dppca.common.analysis.estimates.release import ReconciledMoments
+from dppca.common.analysis.estimates.intervals import Drawn, Normal
+from dppca.common.analysis.estimates.release import Linear, ReconciledMoments
 from dppca.common.analysis.estimates.scope import EstimateScope
 from dppca.common.analysis.loadings import MOST_LOADINGS
 from dppca.common.analysis.spectrum.pca import decompose
@@ -91,15 +89,9 @@ class Spectrum:
             left -= value
         gradient = scale * (self.borders.T * left) @ self.borders
         gradient *= 2 - np.eye(len(gradient))
-        found = self.block.noise(gradient[None])
-        noise = float(found.variance[0])
+        found = Linear(np.array([value]), self.block.noise(gradient[None]))
         sampling = 2 * scale**2 * float((left**2 * positive**2).sum()) / self.n
-        share = noise / (noise + sampling) if noise + sampling else 0.0
-        excess = float(found.kurtosis[0]) * share**2
-        law = Normal(
-            value, sqrt(noise + sampling), excess, lowest=0.0, highest=1 if total else np.inf
-        )
-        return Estimate(name, value, law, sqrt(noise + sampling), share)
+        return normal_estimate(name, found, sampling, lowest=0.0, highest=1 if total else np.inf)
 
     def loadings(self, k: int) -> list[Estimate]:
         """Estimate the largest loadings of a component."""
@@ -132,7 +124,7 @@ class Spectrum:
             np.linalg.norm(rng.standard_normal(deviations.shape) * deviations, 2)
             for _ in range(_DRAWS)
         ]
-        return Estimate(name, law=_Bound(np.degrees(np.arctan(tangents))))
+        return Estimate(name, law=Drawn(np.degrees(np.arctan(tangents)), lowest=0.0))
 
 
 def estimate_components(
@@ -150,18 +142,6 @@ def estimate_components(
             found += spectrum.loadings(group[0])
         found.append(spectrum.angle(group[-1] + 1, edge))
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Bound:
-    """An upper bound of angles, from draws of them in degrees."""
-
-    draws: Array
-    pvalue: None = None
-
-    def interval(self, alpha: float) -> tuple[float, float]:
-        """Return 0, and the quantile that the angle exceeds with probability ``alpha``."""
-        return 0.0, float(np.quantile(self.draws, 1 - alpha))
 
 
 def _named(what: str, group: range) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -196,7 +196,10 @@ class Estimates:
         if chosen != "constant" and outcome.label is None:
             raise SettingError(f"{chosen} is for a label; of {y}, constant variance is known alone")
         found = estimate_ols(self.moments, self.scope, outcome, regressors, chosen, progress)
-        assumed = () if self.scope.these_rows else (_OLS[chosen],)
+        assumed = (
+            *self._references(regressors),
+            *(() if self.scope.these_rows else (_OLS[chosen],)),
+        )
         places = [outcome.attribute, *(each.attribute for each in regressors)]
         return self._answer(f"regression of {y}", found, *places, more=assumed)
 
@@ -236,6 +239,18 @@ class Estimates:
             masks = [{place: row} for row in np.eye(size, dtype=bool)]
             left_out = int(np.argmax(self.moments.shares(masks).values))
         return [names.indicator(place, code) for code in range(size) if code != left_out]
+
+    def _references(self, regressors: Sequence[Variable]) -> Iterator[str]:
+        """Say which label the coefficients of an attribute's other labels are against."""
+        names = self.moments.names
+        for place in dict.fromkeys(each.attribute for each in regressors if each.label is not None):
+            known = {each.label for each in regressors if each.attribute == place}
+            rest = [
+                each for code, each in enumerate(names.labels[place] or ()) if code not in known
+            ]
+            if len(rest) == 1:
+                own = names.schema.attributes[place].name
+                yield f"{own}: coefficients are against {rest[0]}."
 
     def _ratio(self, x: str, y: str, against: str | None, *, odds: bool) -> EstimateAnswer:
         (row, label), (column, outcome) = (self.moments.names.find(each) for each in (x, y))

@@ -183,15 +183,21 @@ class Correlation:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Quantiles of simulated numbers, shape (draws,), none for a test alone; and its p-value."""
+    """Quantiles of simulated numbers, shape (draws,), none for a test alone; and its p-value.
+
+    With a ``lowest`` value of its own the interval has only an upper end.
+    """
 
     draws: Array
     pvalue: float | None = None
+    lowest: float | None = None
 
     def interval(self, alpha: float) -> tuple[float, float]:
         """Return the ends; NaN without draws."""
         if not len(self.draws):
             return nan, nan
+        if self.lowest is not None:
+            return self.lowest, float(np.quantile(self.draws, 1 - alpha))
         low, high = np.quantile(self.draws, [alpha / 2, 1 - alpha / 2])
         return float(low), float(high)
 

@@ -11,8 +11,14 @@ from math import inf
 
 import numpy as np
 
-from dppca.common.analysis.estimates.answers import LEAST, Estimate
-from dppca.common.analysis.estimates.intervals import Between, FiellerRatio, Normal
+from dppca.common.analysis.estimates.answers import (
+    LEAST,
+    Estimate,
+    NotEstimable,
+    normal_estimate,
+    ratio_estimate,
+)
+from dppca.common.analysis.estimates.intervals import Between
 from dppca.common.analysis.estimates.noise import form
 from dppca.common.analysis.estimates.release import Linear, ReconciledMoments, combine
 from dppca.common.analysis.estimates.scope import EstimateScope, too_weak
@@ -33,40 +39,25 @@ def estimate_mean(moments: ReconciledMoments, scope: EstimateScope, y: Variable)
     mean = combine(found)
     n = moments.n_rows
     spread = max(block.value(coded, coded) - mean.values[0] ** 2, 0.0) * n / max(n - 1, 1)
-    return normal(
-        y.name,
-        mean,
-        spread / scope.rows(moments),
-        y,
-        df=inf if scope.these_rows else n - 1,
+    return _in_units(
+        y.name, mean, spread / scope.rows(moments), y, df=inf if scope.these_rows else n - 1
     )
 
 
-def normal(
-    name: str,
-    found: Linear,
-    sampling: float,
-    y: Variable,
-    *,
-    df: float = inf,
-    null: float | None = None,
+def _in_units(
+    name: str, found: Linear, sampling: float, y: Variable, df: float = inf, **law: float
 ) -> Estimate:
-    """Estimate ``offset + factor`` times one number, with its interval cut at the bounds."""
-    noise = float(found.noise.variance[0])
-    total, factor = noise + sampling, abs(y.factor)
-    share = noise / total if total else 0.0
-    value, se = y.offset + y.factor * float(found.values[0]), factor * total**0.5
-    excess = float(found.noise.kurtosis[0]) * share**2
-    law = Normal(value, se, excess, df, y.lower, y.upper, null)
-    return Estimate(name, value, law, se, share)
+    """Estimate a number from its coded one, with its interval cut at the bounds."""
+    scaled = found.combine(np.array([[y.factor]]))
+    scaled = replace(scaled, values=scaled.values + y.offset)
+    bounds = {"lowest": y.lower, "highest": y.upper}
+    return normal_estimate(name, scaled, sampling * y.factor**2, df=df, **bounds, **law)
 
 
 def estimate_bounds(moments: ReconciledMoments, scope: EstimateScope, attribute: int) -> Estimate:
     """Estimate where the mean of a numeric with ``products: bins`` lies: its ends have noise."""
-    name, cells = (
-        moments.study.table.attributes[attribute].name,
-        moments.study.table.cells[attribute],
-    )
+    table = moments.study.table
+    name, cells = table.attributes[attribute].name, table.cells[attribute]
     assert cells is not None  # noqa: S101 - bins need bounds
     if cells.missing:
         raise SettingError(f"{name}: rows without a value have no place in a mean; ask for shares")
@@ -86,22 +77,18 @@ def estimate_shares(
     moments: ReconciledMoments, scope: EstimateScope, attribute: int, codes: Sequence[int]
 ) -> list[Estimate]:
     """Estimate the shares of the rows with labels of an attribute."""
-    labels, name = (
-        moments.names.labels[attribute] or (),
-        moments.names.schema.attributes[attribute].name,
-    )
-    events = [{attribute: np.arange(len(labels)) == code} for code in codes]
-    found, n = moments.shares(events), scope.rows(moments)
+    size = len(moments.names.labels[attribute] or ())
+    found = moments.shares([{attribute: np.arange(size) == code} for code in codes])
     return [
-        share_of(f"{name}={labels[code]}", found.combine(row[None]), n)
-        for code, row in zip(codes, np.eye(len(codes)), strict=True)
+        share_of(group_name(moments, attribute, code), found.row(place), scope.rows(moments))
+        for place, code in enumerate(codes)
     ]
 
 
 def share_of(name: str, found: Linear, rows: float) -> Estimate:
     """Estimate one share of ``rows`` independent rows."""
     p = min(max(float(found.values[0]), 0.0), 1.0)
-    return normal(name, found, p * (1 - p) / rows, _SHARE)
+    return _in_units(name, found, p * (1 - p) / rows, _SHARE)
 
 
 def estimate_groups(
@@ -129,33 +116,22 @@ def _estimate_group(
     found: Linear,
     within: float,
 ) -> Estimate:
-    name = f"{y.name} where {group}"
-    above, below = (float(each) for each in found.values)
-    noise = found.noise.covariance
-    refused = too_weak(
-        *(moments, group, "the noise hides how many rows are in the group"),
-        size=below,
-        noise=noise[1, 1],
-    )
+    name, (above, below) = f"{y.name} where {group}", found.values
+    refused = _hidden(moments, group, below, found.noise.variance[1])
     if refused is not None:
         return Estimate(name, refused=refused)
-    ratio, n = above / below, scope.rows(moments)
-    clipped = min(max(ratio, 0.0), 1.0)
-    spread = within if y.label is None else clipped * (1 - clipped)
-    covariance = noise + np.array([[spread * max(below, 0) / n, 0], [0, 0]])
-    form = np.array([[1.0, -ratio]])
-    against = found.noise.combine(form)
-    total = float((form @ covariance @ form.T)[0, 0])
-    share = float(against.variance[0]) / total if total else 0.0
-    scale = np.array([[y.factor, y.offset], [0, 1]])  # from A / B to offset + factor A / B
-    law = FiellerRatio(
-        scale @ found.values,
-        scale @ covariance @ scale.T,
-        float(against.kurtosis[0]) * share**2,
-        lowest=y.lower,
-        highest=y.upper,
-    )
-    return Estimate(name, y.offset + y.factor * ratio, law, law.se, share)
+    share = np.clip(above / below, 0, 1)
+    spread = within if y.label is None else share * (1 - share)
+    sampling = np.diag([spread * below / scope.rows(moments), 0])
+    units = {"offset": y.offset, "factor": y.factor, "lowest": y.lower, "highest": y.upper}
+    return ratio_estimate(name, found, sampling, **units)
+
+
+def _hidden(
+    moments: ReconciledMoments, group: str, size: float, noise: float
+) -> NotEstimable | None:
+    reason = "the noise hides how many rows are in the group"
+    return too_weak(moments, group, reason, size=float(size), noise=float(noise))
 
 
 def estimate_difference(
@@ -167,11 +143,7 @@ def estimate_difference(
     found = group_sums(moments, y, by, codes)
     ratios, noise = found.values[::2] / found.values[1::2], found.noise.variance
     for group, size, variance in zip(groups, found.values[1::2], noise[1::2], strict=True):
-        refused = too_weak(
-            *(moments, group, "the noise hides how many rows are in the group"),
-            size=float(size),
-            noise=float(variance),
-        )
+        refused = _hidden(moments, group, size, variance)
         if refused is not None:
             return Estimate(name, refused=refused)
     shares = found.values[1::2]
@@ -189,7 +161,7 @@ def estimate_difference(
     df = inf if scope.these_rows or y.label is not None else moments.n_rows - labels
     limit = abs(y.factor)
     scaled = replace(y, offset=0.0, lower=-limit, upper=limit)
-    return normal(name, difference, sampling, scaled, df=df, null=0.0)
+    return _in_units(name, difference, sampling, scaled, df=df, null=0.0)
 
 
 def group_name(moments: ReconciledMoments, by: int, code: int) -> str:

@@ -14,15 +14,14 @@ coefficient below 4.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import inf
 
 import numpy as np
 
-from dppca.common.analysis.estimates.answers import LEAST, Estimate, NotEstimable
+from dppca.common.analysis.estimates.answers import LEAST, Estimate, NotEstimable, normal_estimate
 from dppca.common.analysis.estimates.block import Block
-from dppca.common.analysis.estimates.intervals import Normal
 from dppca.common.analysis.estimates.noise import Array, form
-from dppca.common.analysis.estimates.release import ReconciledMoments
+from dppca.common.analysis.estimates.release import Linear, ReconciledMoments
 from dppca.common.analysis.estimates.scope import EstimateScope, too_weak
 from dppca.common.analysis.estimates.variables import Variable
 from dppca.common.analysis.rows.synthesis import DecodingMethod, synthesize
@@ -97,21 +96,16 @@ def estimate_ols(
     factors = np.array([y.factor, *(y.factor / each.factor for each in regressors)])
     units = np.diag(factors)
     units[0, 1:] = -factors[1:] * [each.offset for each in regressors]
-    values, found = units @ b, noise.combine(units)
-    values[0] += y.offset
+    found = Linear(b, noise).combine(units)
+    found.values[0] += y.offset
     sampling = np.diag(units @ rows @ units.T) / scope.rows(moments)
     df = freedom if variance == "constant" and not scope.these_rows else inf
-    answers = []
-    for j, (name, refused) in enumerate(zip(names, [None, *refusals], strict=True)):
-        if refused is not None:
-            answers.append(Estimate(name, refused=refused))
-            continue
-        total = float(found.variance[j] + sampling[j])
-        share = float(found.variance[j]) / total if total else 0.0
-        excess = float(found.kurtosis[j]) * share**2
-        law = Normal(float(values[j]), sqrt(total), excess, df, null=0.0)
-        answers.append(Estimate(name, float(values[j]), law, sqrt(total), share))
-    return answers
+    return [
+        normal_estimate(name, found.row(j), float(sampling[j]), df=df, null=0.0)
+        if refused is None
+        else Estimate(name, refused=refused)
+        for j, (name, refused) in enumerate(zip(names, [None, *refusals], strict=True))
+    ]
 
 
 def _check(y: Variable, regressors: Sequence[Variable]) -> None:

@@ -49,6 +49,10 @@ class Linear:
         """Return linear combinations; ``weights`` has shape (r, k)."""
         return Linear(weights @ self.values, self.noise.combine(weights))
 
+    def row(self, place: int) -> Linear:
+        """Return one of the numbers."""
+        return self.combine(np.eye(len(self.values))[place : place + 1])
+
 
 @dataclass(frozen=True)
 class Counts:

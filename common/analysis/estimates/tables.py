@@ -10,8 +10,7 @@ both to first order in the cells; the rows' part is multinomial.
 
 import numpy as np
 
-from dppca.common.analysis.estimates.answers import Estimate
-from dppca.common.analysis.estimates.intervals import FiellerRatio
+from dppca.common.analysis.estimates.answers import Estimate, ratio_estimate
 from dppca.common.analysis.estimates.means import group_name, share_of
 from dppca.common.analysis.estimates.noise import Array
 from dppca.common.analysis.estimates.release import Linear, ReconciledMoments
@@ -37,10 +36,10 @@ def estimate_cells(
         found += [
             share_of(
                 f"{group_name(moments, row, i)}, {group_name(moments, column, j)}",
-                shares.combine(one[None]),
+                shares.row(place),
                 scope.rows(moments),
             )
-            for (i, j), one in zip(part, np.eye(len(part)), strict=True)
+            for place, (i, j) in enumerate(part)
         ]
     return found
 
@@ -75,26 +74,18 @@ def estimate_ratio(
     cells = two_by_two(moments, x, y, against)
     p = cells.values
     numbers, gradients = _odds(p) if odds else _risks(p)
+    found = Linear(numbers, cells.noise.combine(gradients))
     sampling = (np.diag(np.clip(p, 0, 1)) - np.outer(p, p)) / scope.rows(moments)
-    parts = [gradients @ each @ gradients.T for each in (cells.noise.covariance, sampling)]
+    sampling = gradients @ sampling @ gradients.T
     refused = too_weak(
-        moments,
-        f"{names[1]}, {rest}",
-        "the denominator is hidden by its noise",
+        *(moments, f"{names[1]}, {rest}", "the denominator is hidden by its noise"),
         size=float(numbers[1]),
-        noise=float(parts[0][1, 1]),
-        sampling=max(float(parts[1][1, 1]), 0.0),
+        noise=float(found.noise.variance[1]),
+        sampling=max(float(sampling[1, 1]), 0.0),
     )
     if refused is not None:
         return Estimate(name, refused=refused)
-    form = np.array([[1.0, -numbers[0] / numbers[1]]])
-    against_noise = cells.noise.combine(form @ gradients)
-    covariance = parts[0] + parts[1]
-    total = float((form @ covariance @ form.T)[0, 0])
-    share = float(against_noise.variance[0]) / total if total > 0 else 0.0
-    excess = float(against_noise.kurtosis[0]) * share**2
-    law = FiellerRatio(numbers, covariance, excess, null=1.0)
-    return Estimate(name, float(numbers[0] / numbers[1]), law, law.se, share)
+    return ratio_estimate(name, found, sampling, null=1.0)
 
 
 def _odds(p: Array) -> tuple[Array, Array]:

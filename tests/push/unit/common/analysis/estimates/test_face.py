@@ -130,6 +130,7 @@ def test_a_regression_is_that_of_statsmodels(
     found = asked.ols(outcome, ["age", "sex", "region"], variance=variance)
     names = ("const", "age", "sex=m", "region=east", "region=south", "region=west")
     assert found.names == names
+    assert "region: coefficients are against north." in found.assumptions
     _equal(found.params, other.params)
     _equal(found.bse, other.bse)
     _equal(found.conf_int(), other.conf_int())
