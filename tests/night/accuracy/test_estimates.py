@@ -51,7 +51,7 @@ QUESTIONS: dict[str, Question] = {
     "regression": lambda e: e.ols("score", ["age", "years", "sex", "region=east"]),
     "regression of a label": lambda e: e.ols("ill", ["sex", "region=east"], variance=None),
 }
-_ENOUGH = 100  # given answers of a cell, from which on its share of them says something
+_ENOUGH = 300  # given answers of a cell, whose share then has a deviation of .013
 
 
 def _require(cells: Sequence[dict[str, Tally]]) -> None:
