@@ -85,7 +85,7 @@ def test_three_sites_from_consent_to_components_and_what_synthetic_rows_are_wort
         fetch = page.get_by_role("button", name="Fetch the components")
         expect(fetch).to_be_visible()
         fetch.click()
-        page.get_by_text("Largest loadings of component 1").wait_for()
+        page.get_by_text("Largest loadings of component 1").wait_for(state="attached")
         require_accessible(page)
         assert "is done" not in page.inner_text("main"), "the result says so"
         shown = site.run("components", study.name)[1]
@@ -290,7 +290,7 @@ def test_names_of_a_study_and_reasons_of_a_curator_are_text(
         assert "{{ 7 * 7 }}" in page.inner_text("main")
         agree(page)
         page.get_by_role("button", name="Fetch the components").click()
-        page.get_by_text("Largest loadings of component 1").wait_for()
+        page.get_by_text("Largest loadings of component 1").wait_for(state="attached")
         assert HOSTILE in (page.text_content("main") or "")
         page.get_by_role("button", name="Draw synthetic rows and compare").click()
         page.get_by_role("link", name="The comparison").click()
@@ -412,7 +412,7 @@ def test_two_openers_open_on_the_page_and_the_study_has_components(
                 fetch = page.get_by_role("button", name="Fetch the components")
                 expect(fetch).to_be_visible()
                 fetch.click()
-                page.get_by_text("Largest loadings of component 1").wait_for()
+                page.get_by_text("Largest loadings of component 1").wait_for(state="attached")
             seen.require_quiet_but("422 (Unprocessable Entity)")
         assert site.entries.count("open") == site.entries.count("opened") == 1
         assert site.opener_keys == ()
