@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _WIDTH = 80
+_ROUNDING = 1e-9
 LEAST = 4.0
 """Least strength of a denominator, of a coefficient, of a correlation's variances."""
 
@@ -70,6 +71,13 @@ class Estimate:
     def pvalue(self) -> float | None:
         """Two-sided p-value of no effect, where that is a question."""
         return None if self.law is None else self.law.pvalue
+
+    @property
+    def beyond(self) -> bool:
+        """Whether the noise took it beyond what is possible."""
+        if self.estimate is None or not isinstance(self.law, Normal | FiellerRatio):
+            return False
+        return not self.law.lowest - _ROUNDING <= self.estimate <= self.law.highest + _ROUNDING
 
     def conf_int(self, alpha: float = 0.05) -> tuple[float, float] | None:
         """Return the interval that misses the truth with probability ``alpha``."""

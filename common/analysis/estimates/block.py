@@ -26,6 +26,7 @@ class Block:
         self._upper = np.triu_indices(len(columns), 1)
         self._of, self._noise = noise.attribute[columns], noise
         self._label, self._numeric = noise.label[columns], noise.numeric[columns]
+        self._of_mean = noise.of_mean[columns]
         same = self._of[:, None] == self._of
         self._q = np.where(self._label, 1 / noise.n_labels[columns], 0.0)
         self._centre = np.eye(len(columns)) - same * self._q
@@ -62,7 +63,7 @@ class Block:
         """Gradients by nu, Z and the squares of numerics of equation (2)."""
         between = gradients * self._apart
         own = np.diagonal(gradients, axis1=1, axis2=2)
-        by_mean = gradients[:, 0] + own * self._label + between @ self._q
+        by_mean = gradients[:, 0] + own * self._of_mean + between @ self._q
         by_mean[:, 0] = 0
         return by_mean @ self._centre, self._centre @ between @ self._centre, own * self._numeric
 
@@ -112,7 +113,7 @@ class Block:
             self._centre @ z @ self._centre + (crossed + np.swapaxes(crossed, 1, 2)) * self._apart
         )
         places = np.arange(b)
-        drawn[:, places, places] = squares + nu * self._label
+        drawn[:, places, places] = squares + nu * self._of_mean
         drawn[:, 0] = drawn[:, :, 0] = nu
         return np.asarray(drawn)
 
@@ -147,7 +148,7 @@ class Block:
         u, v = left[:, 1:], right[:, 1:]
         rest = [each.sum(1, keepdims=True) - each[:, own] for each in means]
         by_mean = u[:, None] * (right[:, :1] + rest[1]) + v * (left[:, :1] + rest[0])[:, None]
-        by_mean += (u * self._label[1:])[:, None] * v
+        by_mean += (u * self._of_mean[1:])[:, None] * v
         by_mean = by_mean @ self._centre[1:, 1:]
         squares = (u * self._numeric[1:]) ** 2 @ v.T**2
         total = between + by_mean**2 @ self._mean_variance[1:] + squares

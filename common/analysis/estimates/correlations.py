@@ -20,6 +20,8 @@ def estimate_correlation(
     moments: ReconciledMoments, scope: EstimateScope, x: Variable, y: Variable
 ) -> Estimate:
     """Estimate the correlation of two numbers or indicators of different attributes."""
+    for each in (x, y):
+        each.require_complete()
     if x.attribute == y.attribute:
         raise SettingError("a correlation needs two different attributes")
     name, block = f"{x.name} with {y.name}", moments.block([x.attribute, y.attribute])

@@ -26,10 +26,14 @@ from dppca.common.analysis.estimates.tables import estimate_cells, estimate_rati
 from dppca.common.analysis.estimates.variables import Variable
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.errors import SettingError
-from dppca.common.kernel.schema import ColumnKind
+from dppca.common.kernel.schema import ColumnKind, Numeric
 
 Variance = Literal["constant", "bound", "sandwich"]
 _POPULATION = EstimateScope()
+_BEYOND = (
+    "The noise took an estimate beyond what is possible: its interval is that of the nearest "
+    "possible value."
+)
 _COMMON_VARIANCE = "The outcome's variance is the same in each group."
 _OLS = {
     "constant": "Rows vary around the line by the same variance everywhere (constant variance).",
@@ -179,7 +183,8 @@ class Estimates:
         y
             A number, or a label.
         x
-            Numbers, labels, and attributes whose labels all enter but one.
+            Numbers, labels, and attributes whose labels all enter but one. A number that may be
+            missing brings the indicator of that with it.
         variance
             How rows vary: ``constant``, for a label by default ``bound`` (at most 1/4), or
             ``sandwich``, which fits the field and takes seconds.
@@ -230,9 +235,12 @@ class Estimates:
     def _regressors(self, name: str, reference: Mapping[str, str]) -> list[Variable]:
         names = self.moments.names
         place, label = names.find(name)
-        if label is not None or names.kind(place) is not ColumnKind.INDICATOR:
-            return [names.variable(name)]
         size = len(names.labels[place] or ())
+        if label is not None or names.kind(place) is not ColumnKind.INDICATOR:
+            found = names.variable(name)
+            found.require_column()
+            more = [] if found.absent is None else [names.indicator(place, size - 1)]
+            return [found, *more]
         if name in reference:
             left_out = names.label(place, reference[name])
         else:
@@ -248,9 +256,12 @@ class Estimates:
             rest = [
                 each for code, each in enumerate(names.labels[place] or ()) if code not in known
             ]
+            own = names.schema.attributes[place]
             if len(rest) == 1:
-                own = names.schema.attributes[place].name
-                yield f"{own}: coefficients are against {rest[0]}."
+                yield f"{own.name}: coefficients are against {rest[0]}."
+            elif isinstance(own, Numeric):
+                middle = own.format_value(own.middle)
+                yield f"{own.name}=missing: its coefficient is against {own.name} of {middle}."
 
     def _ratio(self, x: str, y: str, against: str | None, *, odds: bool) -> EstimateAnswer:
         (row, label), (column, outcome) = (self.moments.names.find(each) for each in (x, y))
@@ -284,5 +295,6 @@ class Estimates:
             *(f"{each}." for each in meanings),
             "How many rows this concerns is not released, and not in the intervals.",
         )
-        assumed = (*self.scope.sentences(self.moments), *more, *told)
+        beyond = (_BEYOND,) if any(each.beyond for each in found) else ()
+        assumed = (*self.scope.sentences(self.moments), *more, *beyond, *told)
         return EstimateAnswer(title, tuple(found), self.moments, self.scope.text, assumed)

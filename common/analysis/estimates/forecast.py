@@ -1,11 +1,12 @@
 """How wide intervals will be, for four questions that a schema suggests.
 
-The questions are the mean of its first number, the difference of that number between two groups, a
-cell of the table of its first two attributes with labels, and a coefficient of that number on the
-next ones. Before a study they are put to moments whose values are spread evenly and without
-relations (`dppca.common.analysis.estimates.release.expected_moments`), whose noise is known
-exactly. Numbers that fill a small part of their bounds have smaller intervals for means, and wider
-ones for coefficients; rare labels, wider ones for groups.
+The questions are the mean of its first number (one that rows may lack comes last), the difference
+of that number between two groups, a cell of the table of its first two attributes with labels, and
+a coefficient of that number on the next ones. Before a study they are put to moments whose values
+are spread evenly and without relations
+(`dppca.common.analysis.estimates.release.expected_moments`), whose noise is known exactly. Numbers
+that fill a small part of their bounds have smaller intervals for means, and wider ones for
+coefficients; rare labels, wider ones for groups.
 """
 
 from collections.abc import Callable, Iterator
@@ -63,11 +64,10 @@ def _questions(
 ) -> Iterator[tuple[str, Callable[[Estimates], tuple[EstimateAnswer, int]]]]:
     """Yield what is asked, and how; an answer comes with the place of the estimate in it."""
     attributes = names.schema.attributes
-    numbers = [
-        each.name
-        for each in attributes
-        if isinstance(each, Numeric) and each.score is not Score.LOG
+    numeric = [
+        each for each in attributes if isinstance(each, Numeric) and each.score is not Score.LOG
     ]
+    numbers = [each.name for each in sorted(numeric, key=lambda own: own.missing is not None)]
     labelled = [
         (each.name, labels)
         for each, labels in zip(attributes, names.labels, strict=True)

@@ -7,9 +7,16 @@ Fisher).
 A ratio A / B has Fieller's set: all r with ``(A - r B)^2 <= z^2 Var(A - r B)``. Logarithms of noisy
 cells cover too rarely, because a release would be chosen by having positive cells.
 
-Source: E. C. Fieller, Some problems in interval estimation, JRSS B 16 (1954) 175-185.
+The noise may take an estimate beyond what is possible, such as a share below 0. It is given as it
+is, since clipped estimates would be biased; its interval is that of the nearest possible value, cut
+at what is possible. So it is never empty nor a point, and holds the truth at least as often.
+
+Source: M. Mandelkern and J. Schultz, The statistical analysis of Gaussian and Poisson signals near
+physical boundaries, J. Math. Phys. 41 (2000) 5701-5709; E. C. Fieller, Some problems in interval
+estimation, JRSS B 16 (1954) 175-185.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import atanh, inf, isfinite, nan, sqrt
 from typing import Protocol
@@ -66,8 +73,8 @@ class Normal:
     def interval(self, alpha: float) -> tuple[float, float]:
         """Return the ends."""
         half = quantile(alpha, df=self.df, excess=self.excess) * self.se
-        low, high = self.estimate - half, self.estimate + half
-        return min(max(low, self.lowest), self.highest), max(min(high, self.highest), self.lowest)
+        low, high = min(self.estimate, self.highest), max(self.estimate, self.lowest)
+        return max(low - half, self.lowest), min(high + half, self.highest)
 
     @property
     def pvalue(self) -> float | None:
@@ -91,18 +98,19 @@ class FiellerRatio:
 
     def interval(self, alpha: float) -> tuple[float, float]:
         """Return the ends; all that is possible if the set has none."""
-        (above, below), v = self.numbers, self.covariance
+        ratio = self.numbers[0] / self.numbers[1]
+        low, high = self._ends(alpha, min(ratio, self.highest), max(ratio, self.lowest))
+        return max(low, self.lowest), min(high, self.highest)
+
+    def _ends(self, alpha: float, *ratios: float) -> Iterator[float]:
+        """Yield the lower end of the set about the first ratio, the upper about the second."""
+        below, v = self.numbers[1], self.covariance
         square = quantile(alpha, df=self.df, excess=self.excess) ** 2
-        a, b, c = (
-            below**2 - square * v[1, 1],
-            above * below - square * v[0, 1],
-            above**2 - square * v[0, 0],
-        )
-        if a <= 0:
-            return self.lowest, self.highest
-        root = sqrt(max(b * b - a * c, 0.0))
-        low, high = (b - root) / a, (b + root) / a
-        return max(low, self.lowest), max(min(high, self.highest), self.lowest)
+        a = below**2 - square * v[1, 1]
+        for sign, ratio in zip((-1, 1), ratios, strict=True):
+            b = ratio * below**2 - square * v[0, 1]
+            c = (ratio * below) ** 2 - square * v[0, 0]
+            yield (b + sign * sqrt(max(b * b - a * c, 0.0))) / a if a > 0 else sign * inf
 
     @property
     def se(self) -> float:

@@ -18,6 +18,7 @@ from dppca.common.analysis.estimates.answers import (
     normal_estimate,
     ratio_estimate,
 )
+from dppca.common.analysis.estimates.block import Block
 from dppca.common.analysis.estimates.intervals import Between
 from dppca.common.analysis.estimates.noise import form
 from dppca.common.analysis.estimates.release import Linear, ReconciledMoments, combine
@@ -34,6 +35,8 @@ def estimate_mean(moments: ReconciledMoments, scope: EstimateScope, y: Variable)
     """Estimate the mean of a number."""
     block = moments.block([y.attribute])
     one, coded = block.unit(0), y.coded(block)
+    if y.gappy:
+        return _mean_of_known(moments, scope, y, block)
     found = [Linear(np.array([block.value(one, coded)]), block.noise(form(one, coded)[None]))]
     found += _from_histogram(moments, y.attribute)
     mean = combine(found)
@@ -42,6 +45,26 @@ def estimate_mean(moments: ReconciledMoments, scope: EstimateScope, y: Variable)
     return _in_units(
         y.name, mean, spread / scope.rows(moments), y, df=inf if scope.these_rows else n - 1
     )
+
+
+def _mean_of_known(
+    moments: ReconciledMoments, scope: EstimateScope, y: Variable, block: Block
+) -> Estimate:
+    """Estimate the mean of the rows that have a number: others are coded as 0."""
+    one, coded = block.unit(0), y.coded(block)
+    if y.absent is not None:
+        sides = np.array([coded, y.known(block)])
+        found = Linear(sides @ block.matrix[0], block.noise(form(one, sides)))
+    else:
+        size = len(moments.names.labels[y.attribute] or ())
+        missing = moments.shares([{y.attribute: np.arange(size) == size - 1}])
+        total = Linear(np.array([block.value(one, coded)]), block.noise(form(one, coded)[None]))
+        parts = total.combine(np.array([[1.0], [0.0]])), missing.combine(np.array([[0.0], [-1.0]]))
+        values = parts[0].values + parts[1].values + [0, 1]
+        found = Linear(values, parts[0].noise.beside(parts[1].noise))
+    above, below = found.values
+    spread = max(block.value(coded, coded) / below - (above / below) ** 2, 0.0)
+    return _estimate_group(moments, scope, y, f"{y.name} is known", found, spread, name=y.name)
 
 
 def _in_units(
@@ -115,8 +138,9 @@ def _estimate_group(
     group: str,
     found: Linear,
     within: float,
+    name: str | None = None,
 ) -> Estimate:
-    name, (above, below) = f"{y.name} where {group}", found.values
+    name, (above, below) = name or f"{y.name} where {group}", found.values
     refused = _hidden(moments, group, below, found.noise.variance[1])
     if refused is not None:
         return Estimate(name, refused=refused)
@@ -189,7 +213,7 @@ def group_sums(moments: ReconciledMoments, y: Variable, by: int, codes: Sequence
             f"{moments.names.schema.attributes[by].name}"
         )
     left = np.repeat(np.array(vectors), 2, axis=0)
-    right = np.tile([y.coded(block), block.unit(0)], (len(codes), 1))
+    right = np.tile([y.coded(block), y.known(block)], (len(codes), 1))
     values = np.einsum("ki,ij,kj->k", left, block.matrix, right)
     return Linear(values, block.noise(form(left, right)))
 
@@ -204,9 +228,10 @@ def variance_within(moments: ReconciledMoments, y: Variable, by: int) -> float:
     sums, shares = found.values[::2], found.values[1::2]
     clear = shares > LEAST * np.sqrt(found.noise.variance[1::2])
     block = moments.block([y.attribute])
-    mean = block.value(block.unit(0), y.coded(block))
-    between = (shares[clear] * (sums[clear] / shares[clear] - mean) ** 2).sum()
-    total = block.value(y.coded(block), y.coded(block)) - mean**2
+    known = block.value(block.unit(0), y.known(block))
+    mean = block.value(block.unit(0), y.coded(block)) / known
+    between = (shares[clear] * (sums[clear] / shares[clear] - mean) ** 2).sum() / known
+    total = block.value(y.coded(block), y.coded(block)) / known - mean**2
     freedom = max(moments.n_rows - len(labels), 1)
     return float(max(total - between, 0.0)) * moments.n_rows / freedom
 

@@ -3,7 +3,8 @@
 G, shape (p + 1, p + 1), is the matrix of mean products of (1, coded row); columns count from 1. An
 entry that was sent has independent noise of variance s^2 over its squared weight: w for a sum,
 omega for a product with a target, 1 otherwise. A binary's square and products inside of one
-attribute are public; an indicator's square is its sum. The K labels of a categorical, and the
+attribute are public; an indicator's square is its sum, that of a column of missing numbers half of
+it. The K labels of a categorical, and the
 cells of a numeric with ``products: bins``, add up to one in every row, so their sums add up to 1
 and their products with any other column j to the sum of j. Generalised least squares onto all of
 these identities at once has a closed form::
@@ -136,6 +137,7 @@ class MomentNoise:
         kinds = np.array(["", *(str(kind.value) for kind in layout.kinds)])
         self.label = kinds == ColumnKind.INDICATOR
         self.numeric = kinds == ColumnKind.NUMERIC
+        self.of_mean = self.label + 0.5 * (kinds == ColumnKind.MISSING)  # what a square is of it
         sizes = np.bincount(layout.attribute_of)
         self.n_labels = np.where(self.label, sizes[self.attribute], 1)
         self.sum_weight = (
@@ -185,6 +187,8 @@ class MomentNoise:
             inside = np.flatnonzero(self.attribute == a)
             out[np.ix_(inside, inside)] = 0
             out[inside, inside] = mean[inside]
+        halves = np.flatnonzero(self.of_mean == 0.5)
+        out[halves, halves] = mean[halves] / 2
         mean[0] = 1
         out[0] = out[:, 0] = mean
         return np.asarray(out)

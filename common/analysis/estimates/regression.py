@@ -115,6 +115,7 @@ def _check(y: Variable, regressors: Sequence[Variable]) -> None:
         raise SettingError(
             f"regressors must differ: {', '.join(sorted(twice))}" if twice else "name a regressor"
         )
+    y.require_complete()
     if y.attribute in [each.attribute for each in regressors]:
         raise SettingError(f"{y.name} is of an attribute that is among its own regressors")
 

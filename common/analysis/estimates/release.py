@@ -36,6 +36,7 @@ Event = Mapping[int, Codes]
 _EXACT_BELOW = 10.0
 """Width, in steps, below which the variance of the discrete law is added up."""
 _REACH = 500
+_ABSENT = 0.1
 
 
 @dataclass(frozen=True)
@@ -221,14 +222,17 @@ def expected_moments(
 ) -> ReconciledMoments:
     """Return what a study would release if values were spread evenly and without relations.
 
-    The numbers have no noise, but its law: estimates of them are forecasts of standard errors.
+    The numbers have no noise, but its law: estimates of them are forecasts of standard errors. Of
+    numbers that may be missing, a tenth is.
     ``calibration`` is any of the study's schema; ``owner_rows`` are rows of each owner.
     """
     layout, entry = study.table.layout, _entry_noise(study, calibration, owner_rows)
     noise = MomentNoise(layout, entry)
-    mean = np.where(noise.label, 1 / noise.n_labels, 0.0)[1:]
+    absent = noise.of_mean == 0.5
+    mean = np.where(noise.label, 1 / noise.n_labels, absent * _ABSENT / 2)[1:]
     second = np.outer(mean, mean)
     own = np.where(noise.label, 1 / noise.n_labels, np.where(noise.numeric, 1 / 12, 1 / 4))[1:]
+    own[absent[1:]] = _ABSENT / 4
     np.fill_diagonal(second, own)
     histograms = [np.full(cells, 1 / cells) for _, cells in layout.histograms]
     tables = [np.full(cells, 1 / cells) for cells in layout.tables]

@@ -23,7 +23,8 @@ Codes = NDArray[np.bool_]
 class Variable:
     """A number, or the indicator of a label, linear in a column: ``offset + factor * coded``.
 
-    ``coded`` is ``sign * column + shift``; ``label`` is the code of an indicator, else None.
+    ``coded`` is ``sign * column + shift``; ``label`` is the code of an indicator, else None. Rows
+    may lack a ``gappy`` number; ``absent`` is the column that says so, None without one.
     """
 
     name: str
@@ -36,10 +37,34 @@ class Variable:
     factor: float = 1.0
     lower: float = 0.0
     upper: float = 1.0
+    gappy: bool = False
+    absent: int | None = None
 
     def coded(self, block: Block) -> Array:
         """Return the vector of ``coded`` in a block, shape (b,)."""
         return self.sign * block.unit(block.place(self.column)) + self.shift * block.unit(0)
+
+    def known(self, block: Block) -> Array:
+        """Return the vector of the rows that have it; `SettingError` without a column for that."""
+        self.require_column()
+        one = block.unit(0)
+        return one if self.absent is None else one - 2 * block.unit(block.place(self.absent))
+
+    def require_column(self) -> None:
+        """Raise `SettingError` if rows may lack it and no column says so."""
+        if self.gappy and self.absent is None:
+            raise SettingError(
+                f"{self.name} may be missing, and the study released no products with that: ask "
+                "for its mean; relations need missing: indicator"
+            )
+
+    def require_complete(self) -> None:
+        """Raise `SettingError` if rows may lack it."""
+        if self.gappy:
+            raise SettingError(
+                f"{self.name} may be missing, and squares of the rows that have it are not "
+                "released: ask for its mean by group, or take it as a regressor"
+            )
 
 
 class Names:
@@ -101,6 +126,9 @@ class Names:
         name = f"{self.schema.attributes[attribute].name}={(self.labels[attribute] or ())[label]}"
         first, kind = self._layout.groups[attribute][0], self.kind(attribute)
         if kind is ColumnKind.NUMERIC:
+            absent = self._absent(attribute)
+            if absent is not None and label + 1 == len(self.labels[attribute] or ()):
+                return Variable(name, attribute, label, absent, sign=2.0)
             raise SettingError(f"{name}: this study released no products with its cells")
         if kind is ColumnKind.INDICATOR:
             return Variable(name, attribute, label, first + label)
@@ -113,9 +141,12 @@ class Names:
     def vector(self, block: Block, attribute: int, codes: Codes) -> Array | None:
         """Return the vector of an event, one of some labels; None if products do not have it."""
         kind, vector = self.kind(attribute), np.zeros(len(block.columns))
-        if kind is ColumnKind.NUMERIC:
-            return None
         place = block.place(self._layout.groups[attribute][0])
+        if kind is ColumnKind.NUMERIC:
+            if self._absent(attribute) is None or np.any(codes[:-1] != codes[0]):
+                return None
+            vector[0], vector[place] = codes[0], 2 * (float(codes[-1]) - float(codes[0]))
+            return vector
         if kind is ColumnKind.INDICATOR:
             vector[place + np.flatnonzero(codes)] = 1
         else:
@@ -132,7 +163,10 @@ class Names:
             return f"{each.name}: of rows scaled into the unit ball, a missing value at its centre"
         lower, upper = (each.format_value(bound) for bound in each.bounds)
         what = f"{each.name}: below {lower} counts as {lower}, above {upper} as {upper}, "
-        what += f"a missing value as {each.format_value(each.middle)}"
+        middle = each.format_value(each.middle)
+        what += (
+            f"a missing value as {middle}" if each.missing is None else "missing values are not in"
+        )
         if isinstance(each, Date):
             what += "; in days since 1970-01-01"
         elif isinstance(each, Ordinal):
@@ -141,19 +175,25 @@ class Names:
             what += "; in coordinates of its logarithmic scale, from -0.5 to 0.5"
         return what
 
+    def _absent(self, attribute: int) -> int | None:
+        first = self._layout.groups[attribute][0]
+        return first if self._layout.kinds[first] is ColumnKind.MISSING else None
+
     def _number(self, attribute: int) -> Variable:
-        each, column = self.schema.attributes[attribute], self._layout.groups[attribute][0]
+        each, column = self.schema.attributes[attribute], self._layout.groups[attribute][1] - 1
         assert isinstance(each, Numeric)  # noqa: S101 - others have labels
         if each.centre is not None and each.scale is not None:
             ends = (each.centre - each.scale, each.centre + each.scale)
             return Variable(
                 each.name, attribute, None, column, 1.0, 0.0, each.centre, each.scale, *ends
             )
+        gaps = (each.missing is not None, self._absent(attribute))
         if each.score is Score.LOG:
-            return Variable(each.name, attribute, None, column, lower=-0.5, upper=0.5)
+            return Variable(each.name, attribute, None, column, 1, 0, 0, 1, -0.5, 0.5, *gaps)
         lower, upper = each.bounds
         middle, width = lower + (upper - lower) / 2, upper - lower
-        return Variable(each.name, attribute, None, column, 1.0, 0.0, middle, width, lower, upper)
+        units = (middle, width, lower, upper)
+        return Variable(each.name, attribute, None, column, 1.0, 0.0, *units, *gaps)
 
     def _unknown(self, name: str) -> SettingError:
         names = [each.name for each in self.schema.attributes]

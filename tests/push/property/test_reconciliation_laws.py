@@ -19,11 +19,12 @@ Array = NDArray[np.float64]
 
 @st.composite
 def layouts(draw: st.DrawFn) -> Layout:
-    """Numbers, labels and bins, with weights of sums and of targets."""
-    sizes = draw(st.lists(st.sampled_from([0, 1, 3, 4, -2, -3]), min_size=2, max_size=5))
+    """Numbers, some with a column of missing ones, labels and bins; weights of sums and targets."""
+    sizes = draw(st.lists(st.sampled_from([0, 1, 2, 3, 4, -2, -3]), min_size=2, max_size=5))
     kinds = {
         0: lambda name, _: numeric_of(name, 0, 9),
         1: lambda name, _: binary_of(name, ["n", "y"]),
+        2: lambda name, _: numeric_of(name, 0, 9, missing="indicator"),
     }
     attributes = [
         kinds[size](f"a{place}", size)
@@ -55,6 +56,9 @@ class Dense:
         self.i, self.j = np.nonzero(np.triu(deviation))
         self.variance = deviation[self.i, self.j] ** 2
         self.tied = np.array([kind == ColumnKind.INDICATOR for kind in kinds])
+        self.square_of_mean = self.tied + 0.5 * np.array(
+            [kind == ColumnKind.MISSING for kind in kinds]
+        )
         where = np.zeros_like(deviation, dtype=int)
         where[self.i, self.j] = where[self.j, self.i] = np.arange(len(self.i))
         rows, right = [], []
@@ -74,8 +78,8 @@ class Dense:
 
     def gradients(self, forms: Array) -> Array:
         forms = forms.copy()
-        tied = np.flatnonzero(self.tied)
-        forms[:, 0, tied] += forms[:, tied, tied]
+        tied = np.flatnonzero(self.square_of_mean)
+        forms[:, 0, tied] += forms[:, tied, tied] * self.square_of_mean[tied]
         return forms[:, self.i, self.j]
 
 
@@ -84,7 +88,8 @@ def _released(dense: Dense, layout: Layout, rng: np.random.Generator) -> Array:
     matrix = np.zeros((p, p))
     matrix[dense.i, dense.j] = rng.standard_normal(len(dense.i))
     matrix = np.triu(matrix) + np.triu(matrix, 1).T
-    matrix[dense.tied, dense.tied] = matrix[0, dense.tied]
+    tied = dense.square_of_mean > 0
+    matrix[tied, tied] = (matrix[0] * dense.square_of_mean)[tied]
     matrix[0, 0] = 1
     return matrix
 
@@ -99,6 +104,8 @@ def test_reconciliation_is_least_squares_onto_all_identities(layout: Layout, see
     entries = dense.project @ matrix[dense.i, dense.j] + dense.gain @ dense.right
     assert_allclose(found[dense.i, dense.j], entries, atol=1e-10)
     assert_allclose(found, found.T, atol=1e-12)
+    tied = dense.square_of_mean > 0
+    assert_allclose(np.diag(found)[tied], (found[0] * dense.square_of_mean)[tied], atol=1e-12)
     assert_allclose(noise.reconcile(found), found, atol=1e-10)
 
 
