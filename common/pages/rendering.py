@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -18,13 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dppca.common.kernel.documents.amounts import left_text, spent_text
-from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.stated import WHOSE
 from dppca.common.kernel.durable.clock import duration_text, utc_now
 from dppca.common.kernel.privacy.receipts import SOFTWARE
 from dppca.common.shell.charts import draw_forest, draw_scree
 from dppca.common.shell.packages import require_package
+from dppca.common.shell.study_words import name_list, show_state
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 STATIC = FOLDER / "static"
-_STATES = {StudyState.DECOMPOSED: "result ready"}
 
 
 def check_report() -> None:
@@ -94,9 +94,20 @@ def _when(time: str | datetime) -> Markup:
     )
 
 
-def show_state(state: StudyState) -> str:
-    """Return a state of a study as text for people."""
-    return _STATES.get(state, state.value)
+def _until(time: str | datetime) -> Markup:
+    """Return until when something waits, and whether that has passed."""
+    from markupsafe import Markup
+
+    passed = ", which has passed" if _moment(time) <= utc_now() else ""
+    return Markup("until {}{}").format(_when(time), passed)
+
+
+def _address(address: str) -> Markup:
+    """Return a ``HOST:PORT`` in parts that stay whole where a line ends: it breaks at a dot."""
+    from markupsafe import Markup
+
+    parts = re.findall(r"[^.:]*(?:\.|:.*$)|[^.:]+$", one_line(address))
+    return Markup("").join(Markup('<span class="whole">{}</span>').format(each) for each in parts)
 
 
 @cache
@@ -124,6 +135,9 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         "sentence": _sentence,
         "coded": _coded,
         "state": show_state,
+        "named": name_list,
+        "until": _until,
+        "address": _address,
         "lasting": duration_text,
         "lines": _lines,
         "scree": _scree,

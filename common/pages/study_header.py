@@ -5,7 +5,8 @@ from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.privacy.composition import Round, compose_guarantee
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
-from dppca.common.pages.rendering import exact_time, show_state
+from dppca.common.pages.rendering import exact_time
+from dppca.common.shell.study_words import show_state
 
 
 def study_header(

@@ -13,6 +13,7 @@ from dppca.common.kernel.documents.tables import text_table
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.durable.files import write_new
 from dppca.common.shell.console import FILE, CommandGroup, emit, prints, terminal_width
+from dppca.common.shell.study_words import show_state
 from dppca.curator.commands import study_assembly, study_drafts, study_refinement
 from dppca.curator.commands.options import as_operator, connection, credentials_in, study_argument
 from dppca.curator.operator.responses import ListedStudy, OwnerStatus, Studies, StudyDetails
@@ -269,15 +270,16 @@ def list_text(studies: Sequence[ListedStudy], *, width: int | None) -> str:
     """Return a table of studies, and hints on owners that may have no certificate."""
     if not studies:
         return "No studies yet."
-    names = ("study", "state", "contributions", "epsilon", "deadline", "missing")
+    names = ("study", "state", "contributions", "epsilon", "deadline", "missing", "title")
     rows = [
         (
             each.name,
-            each.state.value,
+            show_state(each.state),
             f"{each.contributions} of {each.owners}",
             each.cost,
             "" if each.deadline is None else f"{each.deadline:%Y-%m-%d %H:%M} UTC",
             str(each.missing),
+            each.title or "",
         )
         for each in studies
     ]
@@ -291,7 +293,7 @@ def _describe(details: StudyDetails, *, width: int | None) -> str:
     summary = details.summary
     lines = [
         *study_from_canonical(details.document).stated.lines(),
-        f"Study {summary.name} is {summary.state.value}: "
+        f"Study {summary.name}, {show_state(summary.state)}: "
         f"{summary.contributions} of {summary.owners} owners have contributed.",
         f"Digest:  {summary.digest}",
         f"Created: {summary.created.isoformat()}",

@@ -32,6 +32,7 @@ class ListedStudy:
     """Summary of a study."""
 
     name: Annotated[str, "name of the study"]
+    title: Annotated[str | None, "its title, in its operator's words; null without one"]
     digest: Annotated[DigestText, "digest of the study"]
     state: Annotated[StudyState, "state of the study"]
     contributions: Annotated[int, "owners that have contributed"]

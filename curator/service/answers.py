@@ -76,6 +76,7 @@ def _add_for_operators(
     waits_until = {StudyState.OPEN: study.deadline, StudyState.SEALED: study.open_by}
     deadline = waits_until.get(record.state)
     summary.deadline_s = 0 if deadline is None else int(deadline.timestamp())
+    summary.title = study.title or ""
     missing = record.missing if is_open else ()
     unheard = [owner for owner in missing if not is_heard(owner)]
     summary.missing.CopyFrom(pb.NameList(first=missing[:MOST_NAMES], total=len(missing)))

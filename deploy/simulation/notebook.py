@@ -72,7 +72,6 @@ from dppca.deploy.simulation.synthesis import (
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.faults import CheckReport, KeyReport
 from dppca.owner.records.keys import count_rows_of_keys
-from dppca.owner.render.charges import charge_text
 from dppca.owner.render.faults import alarm_lines, key_line
 from dppca.owner.synthesis.visible_relations import VisibleRelations, judge_result
 
@@ -262,11 +261,8 @@ class Simulation:
 
     def _repr_html_(self) -> str:
         """Return the charges, the guarantee, the components and the utility as HTML."""
-        charges = [
-            (each.name, str(each.n_rows), each.epsilon, each.delta, charge_text(each.charge))
-            for each in self.owners
-        ]
-        head = ("owner", "rows", "epsilon", "delta", "a ledger would be charged")
+        charges = [(each.name, str(each.n_rows), each.epsilon, each.delta) for each in self.owners]
+        head = ("owner", "rows", "epsilon", "delta")
         promise = (
             f"To one person, all owners together: epsilon {self.guarantee.epsilon}, delta "
             f"{self.guarantee.delta}. {' '.join(self.guarantee.assumptions)}"

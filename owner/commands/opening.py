@@ -239,12 +239,12 @@ def opening_text(document: OpenDocument) -> str:
     """Return a text on the opening and the next step."""
     study = document.study
     if document.owners is None:
-        opened = f"Study {study} is {document.state} without an opening of this site: it had "
-        opened += "enough other openers."
+        opened = f"Study {study} needs no opening of this site: it had enough other openers."
     else:
         again = " (the curator needed nothing more)" if document.already_stored else ""
         opened = f"Opened study {study}, once, over the uploads of {document.owners} owners"
-        opened += f"{again}. It is {document.state}."
+        still = document.state is StudyState.SEALED
+        opened += f"{again}. {'It waits for other openers.' if still else 'The result is ready.'}"
     return (
         f"{opened}\nThe opener key is destroyed; no other set can be opened with it. Nothing was "
         f"charged.\nNext: dppca-owner components {study}"

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from dppca.owner.synthesis.report.page import Compared
     from dppca.owner.synthesis.visible_relations import VisibleRelations
 
+READING, COMPARING = "Reading rows", "Comparing"
+"""Steps of a comparison, after the synthetic rows are drawn."""
 _SEED = 1  # of samples; it protects nothing
 
 
@@ -38,7 +40,7 @@ def compare_kept(site: Site, study_name: str, *, progress: ShowProgress) -> Comp
     result, components_sha256 = kept_result(site, study)
     folder = site.study_folder(study_name)
     paths = forms_at(folder, possible_forms(study))
-    provide_forms(site, study, result, components_sha256, paths, n_rows=None, quiet=True)
+    provide_forms(site, study, result, components_sha256, paths, n_rows=None, show=progress)
     data_set = choose_data_set(study, read_history(site.ledger), load_policy(site), None)
     source, targets = decoded_path(site, study_name), choose_targets(study.table, ())
     relations = visible_relations(site, study)
@@ -69,19 +71,19 @@ def compare_tables(
 ) -> tuple[Compared, Callable[[], dict[str, bytes]]]:
     """Return a comparison, and a function that draws its pictures (SVG, by their subject)."""
     from dppca.owner.records.table import open_table
-    from dppca.owner.synthesis.report.comparison import code_table, compare
+    from dppca.owner.synthesis.report.comparison import code_table, compare, count_parts
     from dppca.owner.synthesis.report.page import Compared, biplot, marginal_panels, pair_plot
 
     schema, rng = study.table, np.random.default_rng(_SEED)
     table, theirs = open_table(data_set.source, schema), open_table(source, schema)
-    with progress("Reading rows", table.n_rows + theirs.n_rows, unit="rows") as bar:
+    with progress(READING, table.n_rows + theirs.n_rows, unit="rows") as bar:
         real = code_table(table, rng, progress=bar.advance)
         synthetic = code_table(theirs, rng, progress=bar.advance)
     kept = None
     if components_path(site, study.name).is_file():
         kept = kept_result(site, study)[0].rounds(study)[0].result
     coded = None if kept is None else _coded(study, source)
-    with progress("Comparing", 0, unit=""):
+    with progress(COMPARING, count_parts(targets), unit="parts") as bar:
         quality = compare(
             schema,
             real,
@@ -90,6 +92,7 @@ def compare_tables(
             coded=coded,
             released_mean=None if kept is None else kept.mean,
             rng=rng,
+            progress=bar.advance,
         )
     figures = () if kept is None else kept_components(kept, study)
 

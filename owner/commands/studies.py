@@ -38,6 +38,7 @@ from dppca.owner.render.studies import (
     Standing,
     advise,
     studies_text,
+    waiting_text,
 )
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import components_path
@@ -78,9 +79,14 @@ def _list(
     standing = find_standing(
         site, study, found.state, history, policy, contributed=found.contributed
     )
+    waits_for = waiting_text(standing, found.owners - found.contributions)
+    until = study.open_by if found.state is StudyState.SEALED else deadline
     left = None if deadline is None else (deadline - utc_now()).total_seconds()
     return OwnStudy(
         **asdict(found),
+        title=study.title,
+        waits_for=waits_for,
+        until=until.astimezone(UTC) if until is not None and waits_for else None,
         deadline=None if deadline is None else deadline.astimezone(UTC),
         seconds_left=None if left is None else max(0, int(left)),
         epsilon=calibration.epsilon,

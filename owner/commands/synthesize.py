@@ -22,11 +22,13 @@ from dppca.common.kernel.identity.tls import load_credentials
 from dppca.common.kernel.study import Study
 from dppca.common.shell.console import progress
 from dppca.owner.client.calls import connect
+from dppca.owner.commands.preview import ShowProgress
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import make_folder
 from dppca.owner.synthesis.kept_rows import WantedRows, discard, find_signed, give_name, unpublished
 from dppca.owner.synthesis.tables import publishable, write_released
 
+DRAWING = "Drawing synthetic rows"
 _FIT_ROWS = 1 << 16
 """Number of rows that the fit of a field counts for in the progress."""
 
@@ -52,7 +54,7 @@ def provide_forms(
     *,
     n_rows: int | None,
     publish: bool = False,
-    quiet: bool = False,
+    show: ShowProgress = progress,
 ) -> dict[Form, FormTable]:
     """Return a signed table of each form, as it lies at its path or else drawn now.
 
@@ -70,7 +72,7 @@ def provide_forms(
     missing = {form: path for form, path in paths.items() if form not in tables}
     n_rows = n_rows or default_rows(site.name, result)
     total = n_rows * len(missing) + (_FIT_ROWS if Form.DECODED in missing else 0)
-    with progress("Drawing synthetic rows", total, enabled=bool(missing) and not quiet) as bar:
+    with show(DRAWING, total, unit="") as bar:
         for number, (form, named) in enumerate(missing.items()):
             path = unpublished(named) if publish else named
             make_folder(path.parent)

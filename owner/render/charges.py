@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 from dppca.common.kernel.documents.amounts import decimal_text, left_text, spent_text
 from dppca.common.kernel.documents.values import DigestText
-from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.owner.ledger.entries import ReleaseRequest
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.release.contribution import BudgetStatus
 
+GAUSSIAN_SUM = "costs of Gaussian noise add up to less than their sum"
 _ROUNDING = Decimal("1e-9")  # of costs that are computed
 
 
@@ -22,11 +22,6 @@ class ChargedCost:
     delta: Annotated[Decimal, "delta of the guarantee"]
     charged_epsilon: Annotated[Decimal, "charge in pure epsilon"]
     charged_rho: Annotated[Decimal, "charge in rho (zCDP)"]
-
-    @property
-    def charge(self) -> PrivacyCost:
-        """Charge in the ledger, in both currencies."""
-        return PrivacyCost(self.charged_epsilon, self.charged_rho)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +54,6 @@ def charged_cost(request: ReleaseRequest) -> dict[str, Any]:
     }
 
 
-def charge_text(charge: PrivacyCost) -> str:
-    """Return a charge in words; it may be in both currencies."""
-    parts = (("epsilon {}", charge.epsilon), ("rho {} (zCDP)", charge.rho))
-    return " and ".join(words.format(spent_text(each)) for words, each in parts if each)
-
-
 def explain_fall(status: BudgetStatus, epsilon: Decimal) -> str | None:
     """Say why a budget falls by another amount than a release's epsilon; None where it does not."""
     before, after = status.remaining_before, status.remaining_after
@@ -73,7 +62,7 @@ def explain_fall(status: BudgetStatus, epsilon: Decimal) -> str | None:
     fall = before - after
     if abs(fall - epsilon) <= _ROUNDING:
         return None
-    why = "costs of Gaussian noise add up to less than their sum"
+    why = GAUSSIAN_SUM
     if fall > epsilon:
         why = f"the same noise costs more at the budget's delta, {decimal_text(status.delta)}"
     return f"The budget falls by {spent_text(fall)}, not by {decimal_text(epsilon)}: {why}."
@@ -106,6 +95,7 @@ def charged_text(stored: StoredCharge) -> str:
         "policy.yaml does not state its budget now"
         if stored.remaining is None
         else f"{left_text(stored.remaining)} is left"
+        + (f" ({GAUSSIAN_SUM})" if stored.mechanism == "gaussian" else "")
     )
     cost = f"epsilon {decimal_text(stored.epsilon)}"
     cost += f", delta {decimal_text(stored.delta)}" if stored.delta else ""

@@ -11,6 +11,7 @@ from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.documents.values import DecimalText, DigestText, PathText
 from dppca.common.kernel.privacy.labels import Label
+from dppca.common.shell.study_words import show_state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +52,8 @@ def components_text(document: ComponentsDocument, *, details: bool = False) -> s
     above = sum(value > document.noise_edge for value in values)
     found = f"{document.count} components of {len(values)}"
     lines = [
-        f"Study {document.study} is {document.state}: {found if values else _COUNTS}, from "
-        f"{document.rows} rows of {', '.join(document.contributed)}",
+        f"Study {document.study}, {show_state(document.state)}: {found if values else _COUNTS}, "
+        f"from {document.rows} rows of {', '.join(document.contributed)}",
     ]
     if values:
         lines += [

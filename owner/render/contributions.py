@@ -6,6 +6,7 @@ from typing import Annotated
 
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.values import DigestText
+from dppca.common.shell.study_words import show_state
 from dppca.owner.render.charges import StoredCharge, charged_text
 
 
@@ -31,7 +32,8 @@ def contribution_text(document: ContributionDocument) -> str:
     again = " (the curator already had it)" if document.already_stored else ""
     return (
         f"Sent {document.bytes} bytes on {document.rows} rows to study {document.study}"
-        f"{again}.\nIt was {charged_text(document)}.\nThe study is {document.state}.\n"
+        f"{again}.\nIt was {charged_text(document)}.\n"
+        f"State of the study: {show_state(document.state)}.\n"
         f"The curator's signed acknowledgement: {document.acknowledgement}.\n"
         f"Next: dppca-owner {'open' if document.opens else 'components'} {document.study}"
     )

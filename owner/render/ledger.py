@@ -11,7 +11,7 @@ from dppca.common.kernel.documents.tables import text_table
 from dppca.common.kernel.documents.values import DigestText, Document, PathText, TimeText
 from dppca.owner.ledger.entries import Disowning
 from dppca.owner.ledger.tools import LedgerEntry, PlannedRelease
-from dppca.owner.render.charges import ChargedCost, other_owners
+from dppca.owner.render.charges import GAUSSIAN_SUM, ChargedCost, other_owners
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,6 +216,8 @@ def budget_text(document: SiteBudgets, *, width: int | None = None) -> str:
         ],
         width,
     )
+    if sum(each.mechanism == "gaussian" for each in document.releases) > 1:
+        lines.append(f"Note: {GAUSSIAN_SUM}.")
     lines += [
         f"Disowned: a contribution to {each.study} ({each.time}). {each.reason}"
         for each in document.disowned

@@ -9,9 +9,12 @@ from typing import Annotated, Literal
 
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.messages import StudyState
+from dppca.common.kernel.documents.stated import quoted_lines
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.durable.clock import duration_text
+from dppca.common.shell.study_words import show_state
 from dppca.owner.release.contribution import NextStep
+from dppca.owner.render.charges import other_owners
 from dppca.owner.site.study_answers import AnswerKind
 
 
@@ -38,12 +41,17 @@ class OwnStudy:
     """Study of the curator that names this site."""
 
     name: Annotated[str, "name of the study"]
+    title: Annotated[str | None, "its title, in its operator's words; null without one"] = None
     digest: Annotated[DigestText, "digest of the study"]
     state: Annotated[StudyState, "state of the study"]
     contributions: Annotated[int, "contributions that the curator holds"]
     owners: Annotated[int, "owners that the study names"]
     contributed: Annotated[bool, "whether the curator holds one of this site"]
     deadline: Annotated[datetime | None, "when it stops waiting for owners; null for never"] = None
+    waits_for: Annotated[str | None, "for whom it waits, in words; null for nobody"] = None
+    until: Annotated[
+        datetime | None, "until when it waits for them: owners or openers; null for no limit"
+    ] = None
     seconds_left: Annotated[int | None, "until then, 0 once it has passed; null for never"] = None
     epsilon: Annotated[Decimal | None, "epsilon that a contribution costs this site"] = None
     delta: Annotated[Decimal | None, "its delta; null, as epsilon, if the study is refused"] = None
@@ -138,12 +146,12 @@ def advise(name: str, standing: Standing) -> str:
         return _advise_open(name, standing)
     if standing.state is StudyState.SEALED:
         if standing.opens:
-            return f"look at what would be opened: `dppca-owner open {name}`, as one of its openers"
+            return f"`dppca-owner open {name}`: look at what would be opened, as one of its openers"
         return "nothing: it waits for its openers"
     if not standing.has_components:
-        return f"look at its components: `dppca-owner components {name}`"
+        return f"`dppca-owner components {name}`: look at what came out"
     if standing.state is StudyState.DECOMPOSED:
-        return f"its components are here: `dppca-owner synthesize {name}`, `train` or `report`"
+        return f"`dppca-owner report {name}`: synthetic rows beside this site's own"
     return "nothing: it is closed, and its components are here"
 
 
@@ -162,7 +170,21 @@ def _advise_open(name: str, standing: Standing) -> str:
         return f"nothing: this site has declined; `dppca-owner review {name}` shows it all the same"
     if standing.uncovered:
         return f"nothing, it is not covered: {standing.uncovered}"
-    return f"look at what would leave: `dppca-owner review {name}`, then `contribute`"
+    return f"`dppca-owner review {name}`: look at what would leave; `contribute` sends it"
+
+
+def waiting_text(standing: Standing, missing: int) -> str | None:
+    """Return for whom a study waits, seen from a site; None where it waits for nobody.
+
+    ``missing`` owners, of all, have not contributed.
+    """
+    if standing.state is StudyState.SEALED:
+        return "you, to open the sum" if standing.opens else "its openers"
+    if standing.state is not StudyState.OPEN or standing.is_over or not missing:
+        return None
+    if standing.is_held:
+        return other_owners(missing)
+    return f"you and {other_owners(missing - 1)}" if missing > 1 else "you"
 
 
 def studies_text(found: OwnStudies) -> str:
@@ -179,10 +201,20 @@ def _lines(study: OwnStudy) -> list[str]:
     if study.delta:
         cost += f", delta {decimal_text(study.delta)}"
     return [
-        f"{study.name}: {study.state}, {study.contributions} of {study.owners} contributions, "
-        f"{cost}, {_until(study)}",
-        f"  next: {study.next}",
+        f"{study.name}: {show_state(study.state)}, {study.contributions} of {study.owners} "
+        f"contributions, {cost}, {_until(study)}",
+        *quoted_lines({"title": study.title} if study.title else {}),
+        *([f"  waits for {study.waits_for}"] if study.waits_for else []),
+        *_next_lines(study.next),
     ]
+
+
+def _next_lines(advice: str) -> list[str]:
+    """Return advice with its command, if it begins with one, on a line to paste."""
+    command, colon, why = advice.partition("`: ")
+    if not colon or not command.startswith("`"):
+        return [f"  next: {advice}"]
+    return [f"  next: {command[1:]}", f"        {why}"]
 
 
 def _until(study: OwnStudy) -> str:

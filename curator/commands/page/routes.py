@@ -15,12 +15,11 @@ from dppca.common.kernel.attestation.documents import Verification
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.messages import StudyState
-from dppca.common.kernel.durable.clock import duration_text, utc_now
+from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import BusyError, NotReadyError, UnreachableError
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study, study_from_canonical
 from dppca.common.pages.guard import LocalSessionMiddleware
-from dppca.common.pages.rendering import show_state
 from dppca.common.pages.server import PageApp
 from dppca.common.pages.study_header import study_header
 from dppca.common.verification.components import kept_components, nothing_in
@@ -37,14 +36,15 @@ _GROUPS = {
     "Results": _ENDED,
     "Ended": (StudyState.ABORTED,),
 }
-_KINDS = {
-    StudyState.OPEN: "wait",
-    StudyState.SEALED: "wait",
-    StudyState.DECOMPOSED: "good",
-    StudyState.CLOSED: "good",
-    StudyState.ABORTED: "bad",
+_BADGES = {
+    StudyState.OPEN: {"words": "waits for owners", "kind": "wait"},
+    StudyState.SEALED: {"words": "waits for openers", "kind": "wait"},
+    StudyState.DECOMPOSED: {"words": "result ready", "kind": "good"},
+    StudyState.CLOSED: {"words": "closed", "kind": "good"},
+    StudyState.ABORTED: {"words": "ended", "kind": "bad"},
 }
-"""Meaning of each state, for the colour of its pill."""
+"""Words of each state, and how they are meant, as on the steward's page."""
+_NOTHING = {"words": "nothing above the noise", "kind": "wait"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,6 @@ class Outcome:
     """Components of a study, verified here; ``nothing`` is said where all may be noise."""
 
     values: list[float]
-    noise_edge: float
     nothing: str | None
     components: Sequence[KeptComponent]
     claims: Verification
@@ -103,7 +102,7 @@ class OperatorApp(PageApp):
             for name, states in _GROUPS.items()
         ]
         return self.answer(
-            "operator_studies.html", groups=groups, kinds=_KINDS, lost=lost, lost_since=since
+            "operator_studies.html", groups=groups, badges=_BADGES, lost=lost, lost_since=since
         )
 
     def _all_refusals(self, request: Request) -> Response:
@@ -114,25 +113,23 @@ class OperatorApp(PageApp):
 
     def _study(self, request: Request) -> Response:
         details = self._client.show(request.path_params["name"])
-        study = study_from_canonical(details.document)
-        now = utc_now()
+        study, state = study_from_canonical(details.document), details.summary.state
+        now, outcome = utc_now(), self._outcome(study) if state in _ENDED else None
+        missing = [each.name for each in details.owners if each.received is None]
         return self.answer(
             "operator_study.html",
             study=study,
-            face=study_header(study, details.summary.state, first=self._find_first(study)),
+            face=study_header(study, state, first=self._find_first(study)),
             cost=decimal_text(calibrate(study).epsilon),
-            badge={
-                "words": show_state(details.summary.state),
-                "kind": _KINDS[details.summary.state],
-            },
+            badge=_NOTHING if outcome is not None and outcome.nothing else _BADGES[state],
             details=details,
-            left=time_left(study, details, now),
+            missing=details.missing_openers if state is StudyState.SEALED else missing,
             owners=[
                 (each, describe_owner(each, study, details, now), describe_opening(each))
                 for each in details.owners
             ],
             refused=self._client.refusals(study.name),
-            outcome=self._outcome(study) if details.summary.state in _ENDED else None,
+            outcome=outcome,
         )
 
     def _estimates(self, request: Request) -> Response:
@@ -178,29 +175,12 @@ class OperatorApp(PageApp):
                 claims = verify_file(path, ca=self._ca)
             self._outcomes[study.digest] = Outcome(
                 values=result.eigenvalues.tolist(),
-                noise_edge=result.header.noise_edge,
                 nothing=nothing_in(result),
                 components=kept_components(result, study),
                 claims=claims,
                 published=Published(study, result),
             )
         return self._outcomes[study.digest]
-
-
-def time_left(study: Study, details: StudyDetails, now: datetime) -> str:
-    """Return a study's next event to wait for, and the time until then."""
-    state = details.summary.state
-    if state is StudyState.OPEN:
-        if study.deadline is None:
-            return "It waits for all owners, without a deadline."
-        if now >= study.deadline:
-            return "The deadline has passed."
-        return f"{duration_text(study.deadline - now)} left until the deadline."
-    if state is StudyState.SEALED and study.open_by is not None:
-        if now >= study.open_by:
-            return "The time for openers has passed."
-        return f"{duration_text(study.open_by - now)} left for openers."
-    return ""
 
 
 def describe_owner(owner: OwnerStatus, study: Study, details: StudyDetails, now: datetime) -> str:

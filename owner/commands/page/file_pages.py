@@ -11,7 +11,8 @@ from dppca.common.pages.study_header import study_header
 from dppca.owner.commands.page.artefacts import Artefacts
 from dppca.owner.commands.page.jobs import Job
 from dppca.owner.commands.page.site_pages import SitePages, study_name
-from dppca.owner.commands.report import compare_kept
+from dppca.owner.commands.report import COMPARING, READING, compare_kept
+from dppca.owner.commands.synthesize import DRAWING
 from dppca.owner.site.kept_studies import find_continued, kept_study
 from dppca.owner.synthesis.report.page import Compared
 
@@ -29,12 +30,12 @@ class FilePages:
         name = study_name(request)
 
         def work(job: Job) -> None:
-            job.step = "Drawing synthetic rows"
             compared = compare_kept(self._pages.site, name, progress=job.progress)
             job.check_cancelled()
             self.comparisons[name] = compared
 
-        return self._pages.begin(Job(name, f"The comparison for {name}"), work)
+        steps = (DRAWING, READING, COMPARING)
+        return self._pages.begin(Job(name, f"The comparison for {name}", steps=steps), work)
 
     def comparison(self, request: Request) -> Response:
         """Show the last comparison for a study."""

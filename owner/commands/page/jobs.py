@@ -42,6 +42,8 @@ class Job:
         Address of the review that it makes; empty for other work.
     step, done, total, unit
         Current step and its progress; ``total`` is 0 if it is not known.
+    steps, place
+        All steps in their order, where they are known before, and the number of those that ended.
     notes
         Messages to the steward, in order.
     error
@@ -58,6 +60,8 @@ class Job:
     done: int = 0
     total: int = 0
     unit: str = ""
+    steps: tuple[str, ...] = ()
+    place: int = 0
     notes: list[str] = field(default_factory=list)
     error: str | None = None
     thread: threading.Thread | None = None
@@ -118,6 +122,7 @@ class Job:
     def progress(self, description: str, total: int, *, unit: str) -> Iterator[Progress]:
         """Show the progress of a step; `ConsentError` at the next count after it was stopped."""
         self.step, self.done, self.total, self.unit = description, 0, total, unit
+        self.place = self.steps.index(description) if description in self.steps else self.place
         self._began = time.monotonic()
         yield _Counter(self)
         self.step, self.total = "going on", 0

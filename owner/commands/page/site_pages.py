@@ -17,7 +17,7 @@ from dppca.common.kernel.study import Study
 from dppca.common.pages.server import PageApp
 from dppca.common.pages.study_header import study_header
 from dppca.owner.commands.page.jobs import Job, Jobs
-from dppca.owner.commands.page.views import contribution_steps
+from dppca.owner.commands.page.views import contribution_steps, job_steps
 from dppca.owner.commands.studies import find_policy, find_standing
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.file import read_history
@@ -72,7 +72,9 @@ class SitePages(PageApp):
         return self.answer(
             "progress.html",
             job=job,
-            steps=contribution_steps(history, study.digest, job),
+            steps=contribution_steps(history, study.digest, job)
+            if job.consents
+            else job_steps(job),
             **self.head(study, StudyState.OPEN, history)
             | {"badge": Badge(Group.YOU, "under way", "wait")},
         )

@@ -120,6 +120,14 @@ def contribution_steps(history: History, digest: str, job: Job) -> list[tuple[st
     ]
 
 
+def job_steps(job: Job) -> list[tuple[str, str]]:
+    """Return the steps of other work, each `done`, `now` or empty; none where it names none."""
+    return [
+        (step, "done" if place < job.place else "now" if place == job.place else "")
+        for place, step in enumerate(job.steps)
+    ]
+
+
 def sum_steps(
     study: Study, standing: Standing, record: OpenerRecord | None, *, verified: bool
 ) -> list[tuple[str, str, str]]:

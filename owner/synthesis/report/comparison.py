@@ -33,7 +33,7 @@ Some figures use a sample: 20,000 rows of each table for pMSE and training, 2,00
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,7 @@ _LEAST_ROWS = 10
 _FOLDS = 5
 _MOST_PRODUCTS = 300
 _MOST_TARGETS = 10
+_Part = TypeVar("_Part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +221,7 @@ def compare(
     coded: NDArray[np.float64] | None,
     released_mean: NDArray[np.float64] | None,
     rng: np.random.Generator,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> Quality:
     """Compare synthetic rows with real ones.
 
@@ -227,8 +229,14 @@ def compare(
     known: those with fewer than ten such rows in the sample are left out. ``coded`` are synthetic
     rows in coded coordinates, real units, shape (m, p), and ``released_mean`` the means of the
     components, (p,), for them; None without them. ``rng`` draws samples; it protects nothing.
+    ``progress`` is called with 1 after each of `count_parts` parts.
     """
-    marginals, pairs = variations(schema, real.counts, synthetic.counts)
+
+    def done(part: _Part) -> _Part:
+        progress(1)
+        return part
+
+    marginals, pairs = done(variations(schema, real.counts, synthetic.counts))
     order = rng.permutation(len(real.sample))
     halves = [[column[half] for column in real.columns] for half in np.array_split(order, 2)]
     return Quality(
@@ -237,16 +245,21 @@ def compare(
         marginals=marginals,
         pairs=pairs,
         pair_summary=summarise_pairs(pairs),
-        tables=compare_rows(schema, real.columns, synthetic.columns),
-        tables_by_chance=compare_rows(schema, *halves),
-        propensity=propensity(schema, real.sample, synthetic.sample),
+        tables=done(compare_rows(schema, real.columns, synthetic.columns)),
+        tables_by_chance=done(compare_rows(schema, *halves)),
+        propensity=done(propensity(schema, real.sample, synthetic.sample)),
         accuracies=tuple(
-            _accuracy(schema, target, rows, synthetic.sample, coded, released_mean, rng)
+            done(_accuracy(schema, target, rows, synthetic.sample, coded, released_mean, rng))
             for target in targets
             if len(rows := real.sample[real.known[:, schema.find_index(target)]]) >= _LEAST_ROWS
         ),
-        distances=_distances(schema, real.sample, synthetic.sample, rng),
+        distances=done(_distances(schema, real.sample, synthetic.sample, rng)),
     )
+
+
+def count_parts(targets: Sequence[str]) -> int:
+    """Return the number of parts of a comparison, one for each target among them."""
+    return 5 + len(targets)
 
 
 def propensity(schema: Schema, real: NDArray[np.int32], synthetic: NDArray[np.int32]) -> Propensity:

@@ -211,7 +211,7 @@ def test_a_sealed_study_shows_who_has_voted_and_opened(curator: Curator, tmp_pat
     ]
     assert shown["sealed"].startswith("20")
     _, text, _ = run_here(cli, "study", "show", "masked", *curator.connection)
-    assert "Study masked is sealed: 4 of 4 owners have contributed." in text
+    assert "Study masked, sealed: 4 of 4 owners have contributed." in text
     assert f"set {shown['set_digest']}" in text
     assert "Waits to be opened by: owner-1, owner-3, owner-4" in text
     lines = [line for line in text.splitlines() if line.startswith("owner-")]

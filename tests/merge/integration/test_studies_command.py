@@ -45,9 +45,15 @@ def test_studies_come_with_cost_deadline_and_what_to_do(curator: Curator, site: 
         "seconds_left": None,
         "epsilon": "1",
         "delta": "0",
-        "next": f"look at what would leave: `dppca-owner review {alone.name}`, then `contribute`",
+        "title": None,
+        "waits_for": "you",
+        "until": None,
+        "next": f"`dppca-owner review {alone.name}`: look at what would leave; "
+        "`contribute` sends it",
     }
     assert datetime.fromisoformat(found[shared.name]["deadline"]) == end
+    assert datetime.fromisoformat(found[shared.name]["until"]) == end
+    assert found[shared.name]["waits_for"] == "you and 1 other owner"
     assert 2 * 86400 < found[shared.name]["seconds_left"] <= 51 * 3600
     assert not (site.folder / "ledger.sqlite").exists()
     assert not (site.folder / "studies").exists(), "nothing is kept, either"
@@ -63,7 +69,7 @@ def test_what_to_do_follows_the_course_of_a_study(curator: Curator, site: OwnerS
     assert "not known to be sent" in listed(site)[alone.name]["next"]
     assert site.contribute(alone)[0] == 0
     assert site.run("components", alone.name, "--wait", "300")[0] == 0
-    assert "its components are here" in listed(site)[alone.name]["next"]
+    assert f"`dppca-owner report {alone.name}`" in listed(site)[alone.name]["next"]
     (site.folder / "studies" / alone.name / "components.npz").unlink()
     assert f"`dppca-owner components {alone.name}`" in listed(site)[alone.name]["next"]
     (site.folder / "ledger.sqlite").unlink()

@@ -5,7 +5,7 @@ import hashlib
 import re
 import sys
 import time as clock
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -180,3 +180,31 @@ def test_a_message_on_a_page_ends_once_and_shows_its_commands_as_code(tmp_path: 
         ("`\x1b[31m`!", "<code>\\x1b[31m</code>!"),
     ):
         assert render([tmp_path], "said.html", said=said) == shown
+
+
+@pytest.mark.parametrize(
+    ("address", "parts"),
+    [
+        ("127.0.0.1:26443", ["127.", "0.", "0.", "1:26443"]),
+        ("hub.example.org:7443", ["hub.", "example.", "org:7443"]),
+        ("[::1]:7443", ["[::1]:7443"]),
+        ("hub", ["hub"]),
+        ("<b>:1", ["&lt;b&gt;:1"]),
+    ],
+)
+def test_an_address_ends_a_line_at_a_dot_and_never_in_its_port(
+    tmp_path: Path, address: str, parts: list[str]
+) -> None:
+    (tmp_path / "address.html").write_text("{{ address | address }}")
+    page = render([tmp_path], "address.html", address=address)
+    assert page == "".join(f'<span class="whole">{part}</span>' for part in parts)
+
+
+def test_until_when_something_waits_says_whether_that_has_passed(tmp_path: Path) -> None:
+    (tmp_path / "until.html").write_text("{{ time | until }}")
+    for days, passed in ((2, False), (-2, True)):
+        time = datetime.now(UTC) + timedelta(days=days)
+        for given in (time, time.isoformat()):
+            page = render([tmp_path], "until.html", time=given)
+            assert page.startswith(f'until <time datetime="{time.isoformat()}"')
+            assert page.endswith("</time>, which has passed" if passed else "</time>")

@@ -10,6 +10,7 @@ def test_the_list_says_what_a_study_costs_until_when_it_waits_and_for_whom() -> 
     names = pb.NameList(first=["a", "b"], total=3)
     waiting = pb.StudySummary(
         name="census",
+        title="Households, 2026",
         state=pb.STUDY_STATE_OPEN,
         contributions=1,
         owners=4,
@@ -22,8 +23,10 @@ def test_the_list_says_what_a_study_costs_until_when_it_waits_and_for_whom() -> 
     done = pb.StudySummary(name="done", state=pb.STUDY_STATE_CLOSED, contributions=2, owners=2)
     lines = list_text([read_message(ListedStudy, each) for each in (waiting, done)], width=None)
     assert lines.splitlines() == [
-        "study   state   contributions  epsilon            deadline              missing",
-        "census  open    1 of 4         1, delta 0.000001  2027-01-15 08:00 UTC  a, b and 1 more",
+        "study   state   contributions  epsilon            deadline              missing"
+        "          title",
+        "census  open    1 of 4         1, delta 0.000001  2027-01-15 08:00 UTC  a, b and 1 more"
+        "  Households, 2026",
         "done    closed  2 of 2",
         "Study census. Not heard of since the curator was started: b. "
         "`dppca-curator pki list` says who has a certificate, and `pki sign` enrols.",

@@ -16,6 +16,7 @@ from dppca.owner.render.studies import (
     Standing,
     advise,
     studies_text,
+    waiting_text,
 )
 
 OPEN, SEALED, DONE = StudyState.OPEN, StudyState.SEALED, StudyState.DECOMPOSED
@@ -26,7 +27,10 @@ RESERVE, DRAW, NOTHING, SEND = NextStep
 @pytest.mark.parametrize(
     ("standing", "words"),
     [
-        (Standing(OPEN, False, RESERVE), "`dppca-owner review s`, then `contribute`"),
+        (
+            Standing(OPEN, False, RESERVE),
+            "`dppca-owner review s`: look at what would leave; `contribute` sends it",
+        ),
         (Standing(OPEN, False, RESERVE, answer="declined"), "nothing: this site has declined"),
         (Standing(OPEN, False, RESERVE, uncovered="why"), "nothing, it is not covered: why"),
         (Standing(OPEN, False, RESERVE, uncovered="why", is_over=True), "nothing: its deadline"),
@@ -43,7 +47,7 @@ RESERVE, DRAW, NOTHING, SEND = NextStep
         (Standing(SEALED, False, RESERVE), "nothing: it waits for its openers"),
         (Standing(DONE, True, SEND), "`dppca-owner components s`"),
         (Standing(DONE, True, RESERVE), "`dppca-owner doctor`"),
-        (Standing(DONE, True, SEND, has_components=True), "`dppca-owner synthesize s`"),
+        (Standing(DONE, True, SEND, has_components=True), "`dppca-owner report s`"),
         (Standing(CLOSED, True, SEND), "`dppca-owner components s`"),
         (Standing(CLOSED, True, SEND, has_components=True), "nothing: it is closed"),
         (Standing(ABORTED, True, SEND), "nothing: it was aborted"),
@@ -115,3 +119,35 @@ def test_a_study_says_its_cost_and_a_site_without_studies_says_so() -> None:
         said = studies_text(listed(**changes))
         assert said.startswith("s: open, 1 of 3 contributions, ")
         assert words in said
+
+
+@pytest.mark.parametrize(
+    ("standing", "missing", "said"),
+    [
+        (Standing(OPEN, False, RESERVE), 1, "you"),
+        (Standing(OPEN, False, RESERVE), 3, "you and 2 other owners"),
+        (Standing(OPEN, True, SEND), 1, "1 other owner"),
+        (Standing(OPEN, True, SEND), 0, None),
+        (Standing(OPEN, False, RESERVE, is_over=True), 2, None),
+        (Standing(SEALED, True, SEND, opens=True), 0, "you, to open the sum"),
+        (Standing(SEALED, True, SEND), 1, "its openers"),
+        (Standing(DONE, True, SEND), 1, None),
+        (Standing(ABORTED, True, SEND), 2, None),
+    ],
+    ids=str,
+)
+def test_a_site_is_told_for_whom_a_study_waits(
+    standing: Standing, missing: int, said: str | None
+) -> None:
+    assert waiting_text(standing, missing) == said
+
+
+def test_what_comes_next_is_one_line_to_paste_and_a_title_stands_behind_a_bar() -> None:
+    advice = advise("s", Standing(OPEN, False, RESERVE))
+    said = studies_text(listed(next=advice, title="next: rm -r", waits_for="you"))
+    assert said.splitlines()[1:] == [
+        "  title | next: rm -r",
+        "  waits for you",
+        "  next: dppca-owner review s",
+        "        look at what would leave; `contribute` sends it",
+    ]

@@ -198,7 +198,7 @@ def test_a_comparison_on_the_page_takes_the_rows_that_lie_there(
     result, sha256 = kept_result(at, study)
     folder = at.study_folder("site-test")
     paths = synthesize.forms_at(folder, synthesize.possible_forms(study))
-    tables = provide_forms(at, study, result, sha256, paths, n_rows=None, quiet=True)
+    tables = provide_forms(at, study, result, sha256, paths, n_rows=None)
     assert [each.drawn for each in tables.values()] == [None, None]
     assert content(site) == before
     assert report.provide_forms is provide_forms

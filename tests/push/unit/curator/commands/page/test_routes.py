@@ -1,4 +1,4 @@
-"""What an operator's page says of time and of owners."""
+"""What an operator's page says of owners, and of times that do not exist."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -9,7 +9,7 @@ from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.pages.guard import COOKIE
 from dppca.common.transport.codec import read_message, state_to_wire
 from dppca.common.wire import federation_pb2 as pb
-from dppca.curator.commands.page.routes import OperatorApp, describe_owner, time_left
+from dppca.curator.commands.page.routes import OperatorApp, describe_owner
 from dppca.curator.operator.client import OperatorClient
 from dppca.curator.operator.responses import ListedStudy, OwnerStatus, StudyDetails
 from tests.support.asgi import ask
@@ -25,28 +25,6 @@ def _details(state: StudyState) -> StudyDetails:
 
 def _owner(**fields: Any) -> OwnerStatus:
     return read_message(OwnerStatus, pb.OwnerStatus(name="owner-1", **fields))
-
-
-@pytest.mark.parametrize(
-    ("left", "said"),
-    [
-        (
-            timedelta(days=2, hours=3, minutes=4, seconds=59),
-            "2 d 3 h left until the deadline.",
-        ),
-        (timedelta(seconds=59), "less than a minute left until the deadline."),
-        (timedelta(days=-1), "The deadline has passed."),
-    ],
-)
-def test_the_time_that_is_left_is_rounded_down(left: timedelta, said: str) -> None:
-    study = make_study(deadline=(NOW + left).isoformat())
-    assert time_left(study, _details(StudyState.OPEN), NOW) == said
-    assert time_left(study, _details(StudyState.DECOMPOSED), NOW) == ""
-
-
-def test_without_a_deadline_a_study_waits_for_all() -> None:
-    said = time_left(make_study(), _details(StudyState.OPEN), NOW)
-    assert said == "It waits for all owners, without a deadline."
 
 
 def test_an_owner_has_come_or_is_awaited_or_late_or_took_no_part() -> None:

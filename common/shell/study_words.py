@@ -1,0 +1,18 @@
+"""A study's state, and the parties that it waits for, as text for people; JSON has the names."""
+
+from collections.abc import Sequence
+
+from dppca.common.kernel.documents.messages import StudyState
+
+_STATES = {StudyState.DECOMPOSED: "result ready"}
+
+
+def show_state(state: StudyState) -> str:
+    """Return a state of a study as text for people."""
+    return _STATES.get(state, state.value)
+
+
+def name_list(names: Sequence[str], me: str = "") -> str:
+    """Return names as in a sentence, such as "you, north and valley"; ``me`` is first, as "you"."""
+    ordered = [*(["you"] if me in names else []), *(name for name in names if name != me)]
+    return " and ".join(filter(None, (", ".join(ordered[:-1]), *ordered[-1:])))
