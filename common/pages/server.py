@@ -95,10 +95,11 @@ class PageApp:
         )
 
     def _explain_status(self, request: Request, error: Exception) -> Response:
-        del request
         assert isinstance(error, HTTPException)  # noqa: S101 - the handler of that class
-        status = HTTPStatus(error.status_code)
-        return self._error(status, status.phrase, "This page does not exist.")
+        status, words = HTTPStatus(error.status_code), "This page does not exist."
+        if not request.url.path.startswith(f"{self.session.place}/"):
+            return self._error(status, status.phrase, words)
+        return self.answer("failure.html", status=status, heading=status.phrase, message=words)
 
     def _confess(self, request: Request, error: Exception) -> Response:
         del request

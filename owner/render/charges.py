@@ -95,7 +95,6 @@ def charged_text(stored: StoredCharge) -> str:
         "policy.yaml does not state its budget now"
         if stored.remaining is None
         else f"{left_text(stored.remaining)} is left"
-        + (f" ({GAUSSIAN_SUM})" if stored.mechanism == "gaussian" else "")
     )
     cost = f"epsilon {decimal_text(stored.epsilon)}"
     cost += f", delta {decimal_text(stored.delta)}" if stored.delta else ""

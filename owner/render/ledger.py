@@ -216,7 +216,7 @@ def budget_text(document: SiteBudgets, *, width: int | None = None) -> str:
         ],
         width,
     )
-    if sum(each.mechanism == "gaussian" for each in document.releases) > 1:
+    if adds_up_to_less(document):
         lines.append(f"Note: {GAUSSIAN_SUM}.")
     lines += [
         f"Disowned: a contribution to {each.study} ({each.time}). {each.reason}"
@@ -233,6 +233,16 @@ def budget_text(document: SiteBudgets, *, width: int | None = None) -> str:
         f"Opener key of {each.study}: {each.state}, not charged." for each in document.openings
     ]
     return "\n".join(lines)
+
+
+def adds_up_to_less(document: SiteBudgets) -> bool:
+    """Return True if less is spent of a budget than its charges' epsilons together."""
+    charged = {each.name: Decimal(0) for each in document.populations}
+    for release in document.releases:
+        charged[release.population] += release.epsilon
+    return any(
+        each.spent is not None and each.spent < charged[each.name] for each in document.populations
+    )
 
 
 def recovery_text(document: LedgerRecovery, *, width: int | None = None) -> str:

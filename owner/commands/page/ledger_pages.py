@@ -15,6 +15,7 @@ from dppca.owner.commands.identity import RENEWING, identity_lines, make_identit
 from dppca.owner.commands.page.site_pages import SitePages, study_name
 from dppca.owner.commands.page.views import budget_segments, find_used_up
 from dppca.owner.ledger.file import read_history
+from dppca.owner.render.ledger import adds_up_to_less
 from dppca.owner.site.config import Site
 
 
@@ -24,6 +25,7 @@ def budget_values(site: Site) -> dict[str, Any]:
     return {
         "budget": to_document(budgets),
         "segments": budget_segments(budgets),
+        "adds_up_to_less": adds_up_to_less(budgets),
         "used_up": find_used_up(budgets),
     }
 

@@ -52,7 +52,8 @@ def test_an_operator_sees_who_comes_without_loading_again_and_what_came_out(
         first, second = sorted(site.name for site in sites)
         expect(listed).to_contain_text("ε 1 · 0 of 2 owners have come")
         expect(listed.get_by_title(f"{deadline:%Y-%m-%d %H:%M:%S} UTC")).to_contain_text("in 2 d")
-        hint = f"Missing: {first}, {second}. Not heard of since the curator was started: "
+        expect(listed).to_contain_text(f"waits for {first}, {second} until ")
+        hint = "Not heard of since the curator was started: "
         expect(listed).to_contain_text(f"{hint}{first}, {second}. dppca-curator pki list")
         sites[0].run("studies")
         expect(listed).to_contain_text(f"{hint}{sites[1].name}. dppca-curator pki list")
@@ -60,7 +61,9 @@ def test_an_operator_sees_who_comes_without_loading_again_and_what_came_out(
         expect(page.get_by_text(f"was started: {sites[1].name}.")).to_be_visible()
         row = page.get_by_role("row", name=sites[0].name)
         expect(row).to_contain_text("awaited")
-        assert "2 d 3 h" in page.inner_text("main")
+        waits = page.locator(".waits")
+        expect(waits).to_contain_text(f"Waits for {sites[0].name} and {sites[1].name} until")
+        expect(waits).to_contain_text("(in 2 d 3 h). All owners are needed.")
         require_accessible(page)
         assert sites[0].contribute(study)[0] == 0
         expect(row).to_contain_text("came")

@@ -89,7 +89,8 @@ def test_no_text_of_a_study_leaves_its_quotes(
     study = curator.begin(site.name, "absent", attributes=attributes, **lies)
     with open_site(site) as (seen, _):
         page = seen.page
-        page.get_by_role("link", name=study.name).click()
+        listed = page.get_by_role("listitem").filter(has_text=f"study {study.name}")
+        listed.get_by_role("link").first.click()
         look_at_review(page)
         for place in page.locator(".said dd, small.quoted, h1 .quoted").all():
             text = place.inner_text()

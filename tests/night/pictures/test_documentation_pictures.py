@@ -25,6 +25,7 @@ from tests.support.sites import make_enrolled_site
 
 PICTURES = ROOT / "docs/pictures"
 WINDOW = {"viewport": {"width": 1000, "height": 760}}
+TITLE = "Age and kinds of work in three institutions"
 OWNERS = ("hospital", "clinic", "agency")
 
 
@@ -50,7 +51,7 @@ def federation(curator: Curator, tmp_path_factory: pytest.TempPathFactory) -> tu
         *OWNERS,
         name="survey-2026",
         epsilon="1",
-        title="Age and kinds of work in three institutions",
+        title=TITLE,
         purpose="Find which kinds of work go with which age, to plan advice at work.",
         contact="Olga, study@hub.example.org",
         approval="Ethics board of the hub, 2026-114",
@@ -67,7 +68,7 @@ def test_the_picture_of_the_steward_is_the_question_for_consent(
 ) -> None:
     with Processes() as live, watched(browser, **WINDOW) as seen:
         seen.page.goto(serve_page(live, OWNER, ["--site", federation[0], "page"]).address)
-        seen.page.get_by_role("link", name="survey-2026").first.click()
+        seen.page.get_by_role("link", name=TITLE).click()
         look_at_review(seen.page)
         _require_shown("steward", seen.page.screenshot())
 
@@ -78,6 +79,6 @@ def test_the_picture_of_the_operator_is_who_has_come(
     at_hub = ["page", "--curator", curator.address, "--credentials", federation[1]]
     with Processes() as live, watched(browser, **WINDOW) as seen:
         seen.page.goto(serve_page(live, CURATOR, at_hub).address)
-        seen.page.get_by_role("link", name="survey-2026").first.click()
+        seen.page.get_by_role("link", name=TITLE).click()
         seen.page.get_by_text("agency").first.wait_for()
         _require_shown("operator", seen.page.screenshot())

@@ -15,6 +15,7 @@ from dppca.owner.commands.page.views import (
     contribution_steps,
     find_sent,
     find_used_up,
+    job_steps,
 )
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Delivery, Reservation, commitment, time_text
@@ -107,3 +108,15 @@ def test_the_time_that_is_left_follows_from_the_pace(monkeypatch: pytest.MonkeyP
         assert (job.share, job.time_left) == (25, None)
         now[0] = 104.0
         assert job.time_left == timedelta(seconds=12)
+
+
+def test_work_that_names_its_steps_shows_which_have_ended() -> None:
+    job = Job("s", "It", steps=("Draw", "Read", "Compare"))
+    assert job_steps(job) == [("Draw", "now"), ("Read", ""), ("Compare", "")]
+    for step in ("Draw", "Read"):
+        with job.progress(step, 10, unit=""):
+            pass
+    assert job_steps(job) == [("Draw", "done"), ("Read", "now"), ("Compare", "")]
+    with job.progress("Another", 10, unit=""):
+        assert job_steps(job)[1] == ("Read", "now")
+    assert job_steps(Job("s", "It")) == []

@@ -22,6 +22,7 @@ from dppca.owner.synthesis.report.comparison import (
     Quality,
     code_table,
     compare,
+    count_parts,
     list_targets,
     propensity,
 )
@@ -263,3 +264,11 @@ def test_bins_in_products_do_not_change_what_tables_are_compared_by() -> None:
         strict=True,
     ):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_comparison_counts_each_of_its_parts(tmp_path: Path) -> None:
+    tables = [_table(tmp_path, 200, seed) for seed in (1, 2)]
+    counted: list[int] = []
+    targets = ("ill", "colour")
+    _quality(*tables, targets=targets, progress=counted.append)
+    assert counted == [1] * count_parts(targets)
