@@ -14,7 +14,7 @@ A4 = 703
 TITLE = "Kinds of work by age"
 
 
-def _require_filed(page: Page, *words: str, sheets: int = 1) -> None:
+def _require_filed(page: Page, *words: str, sheets: int = 2) -> None:
     """A printed page has these words, fits its sheets, and nothing on it can be pressed."""
     before = page.viewport_size
     assert before is not None
