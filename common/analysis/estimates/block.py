@@ -98,25 +98,6 @@ class Block:
         root = np.sqrt(np.divide(fourth, second, out=np.zeros_like(second), where=some).clip(0))
         return root, np.divide(second, root**2, out=np.ones_like(second), where=some & (root > 0))
 
-    def draw(self, size: int, rng: np.random.Generator) -> Array:
-        """Draw the noise that reconciliation leaves, shape (size, b, b), symmetric."""
-        b = len(self.columns)
-        upper = np.triu(np.ones((b, b)))
-        z = self._entry.draw(size * b * b, rng).reshape(size, b, b) * (upper / self._omega)
-        squares = np.diagonal(z, axis1=1, axis2=2) * self._numeric
-        nu = self._entry.draw(size * b, rng).reshape(size, b) * np.sqrt(self._mean_variance)
-        nu[:, 0] = 0
-        nu = nu @ self._centre
-        crossed = nu[:, :, None] * self._q
-        z = (z + np.swapaxes(z, 1, 2)) * self._apart
-        drawn = (
-            self._centre @ z @ self._centre + (crossed + np.swapaxes(crossed, 1, 2)) * self._apart
-        )
-        places = np.arange(b)
-        drawn[:, places, places] = squares + nu * self._of_mean
-        drawn[:, 0] = drawn[:, :, 0] = nu
-        return np.asarray(drawn)
-
     def variances_between(self, left: Array, right: Array) -> Array:
         """Variances of the noise of ``u' G v`` for all u and v, shape (len(left), len(right)).
 

@@ -14,14 +14,13 @@ import numpy as np
 from dppca.common.analysis.estimates.answers import LEAST, Estimate, NotEstimable
 from dppca.common.analysis.estimates.intervals import Drawn
 from dppca.common.analysis.estimates.noise import Array
-from dppca.common.analysis.estimates.release import Counts, ReconciledMoments
+from dppca.common.analysis.estimates.release import ReconciledMoments
 from dppca.common.analysis.estimates.scope import EstimateScope
-from dppca.common.kernel.errors import SettingError
+from dppca.common.analysis.estimates.tables import shares_of_cells
 
 DRAWS = 999
 MOST_NOISE = 0.1
 """Standard deviation of Cramer's V from which on it is not given."""
-_VALUES = 1 << 22
 _NEGLIGIBLE = 1e-18
 
 
@@ -29,8 +28,6 @@ def estimate_independence(
     moments: ReconciledMoments, scope: EstimateScope, row: int, column: int
 ) -> list[Estimate]:
     """Test the independence of two attributes, and estimate Cramer's V."""
-    if row == column:
-        raise SettingError("a table needs two different attributes")
     rng = np.random.default_rng(moments.seed)
     table, noise = _table(moments, row, column, rng)
     n = scope.rows(moments)
@@ -52,55 +49,13 @@ def estimate_independence(
 def _table(
     moments: ReconciledMoments, row: int, column: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Return the table (K, L) of all sources, and draws of its noise (draws, K, L)."""
+    """Return the table (K, L), and draws of its noise (draws, K, L)."""
     sizes = [len(moments.names.labels[each] or ()) for each in (row, column)]
-    masks = [np.eye(size, dtype=bool) for size in sizes]
-    sources = list[tuple[Array, Array]]()
-    if moments.matrix is not None and moments.study.table.layout.with_sums:
-        block = moments.block([row, column])
-        sides = [
-            [moments.names.vector(block, each, mask) for mask in own]
-            for each, own in zip((row, column), masks, strict=True)
-        ]
-        if all(vector is not None for side in sides for vector in side):
-            left, right = (np.array(side) for side in sides)
-            step = max(1, _VALUES // len(block.columns) ** 2)
-            parts = [
-                left @ block.draw(min(step, DRAWS - start), rng) @ right.T
-                for start in range(0, DRAWS, step)
-            ]
-            sources.append((left @ block.matrix @ right.T, np.concatenate(parts)))
-    for counts in moments.counts:
-        if {row, column} <= set(counts.attributes):
-            sources.append(_margin(counts, row, column, rng))
-    if not sources:
-        moments.shares([{row: masks[0][0], column: masks[1][0]}])  # says why there is none
-    scales = np.array([noise.var(axis=0).mean() for _, noise in sources])
-    if not scales.all():
-        return sources[int(np.argmin(scales))]
-    share = 1 / scales / (1 / scales).sum()
-    value, noise = (
-        np.sum([w * each[part] for w, each in zip(share, sources, strict=True)], axis=0)
-        for part in (0, 1)
-    )
-    return value, noise
-
-
-def _margin(counts: Counts, row: int, column: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    ndim, cells = counts.shares.ndim, counts.shares.size
-    axes = [counts.attributes.index(each) - ndim for each in (row, column)]
-    others = tuple(axis for axis in range(-ndim, 0) if axis not in axes)
-
-    def project(shares: Array) -> Array:
-        table = shares.sum(axis=others)
-        return np.asarray(table if axes[0] < axes[1] else np.swapaxes(table, -1, -2))
-
-    value = project(counts.shares + (1 - counts.shares.sum()) / cells)
-    drawn = []
-    for _ in range(DRAWS):
-        z = counts.entry.draw(cells, rng)
-        drawn.append(project((z - z.mean()).reshape(counts.shares.shape)))
-    return value, np.array(drawn)
+    parts = list(shares_of_cells(moments, row, column))
+    units = parts[0].noise.draw_units(DRAWS, rng)
+    drawn = np.concatenate([each.noise.contributions @ units for each in parts])
+    table = np.concatenate([each.values for each in parts])
+    return table.reshape(sizes), drawn.T.reshape(DRAWS, *sizes)
 
 
 def _centred(table: Array) -> Array:

@@ -65,12 +65,6 @@ class EntryNoise:
         """Excess kurtosis of the noise of one entry."""
         return self.law.unit_excess / self.mechanisms
 
-    def draw(self, size: int, rng: np.random.Generator) -> Array:
-        """Draw noises of one entry, shape (size,); for simulations, they protect nothing."""
-        unit = self.law.unit_deviation * np.sqrt(self.mechanisms)
-        drawn: Array = self.law.standard_sum(self.mechanisms, size, rng) * (self.deviation / unit)
-        return drawn
-
 
 @dataclass(frozen=True)
 class Noise:
@@ -106,6 +100,18 @@ class Noise:
     def combine(self, weights: Array) -> Noise:
         """Return the noise of linear combinations; ``weights`` has shape (r, k)."""
         return Noise(weights @ self.contributions, self.copies, self.excess)
+
+    def draw_units(self, size: int, rng: np.random.Generator) -> Array:
+        """Draw the independent noises, shape (m, size), each the sum of its copies.
+
+        They are normal, or sums of 3 / excess Laplace noises; for simulations, they protect
+        nothing.
+        """
+        drawn = rng.standard_normal((len(self.copies), size))
+        heavy = self.excess > 0
+        shape = (3 / self.excess[heavy] * self.copies[heavy])[:, None]
+        drawn[heavy] *= np.sqrt(rng.standard_gamma(shape, (len(shape), size)) / shape)
+        return np.asarray(drawn * np.sqrt(self.copies)[:, None])
 
     def beside(self, other: Noise) -> Noise:
         """Return the noise of the sums with k numbers of independent noise."""

@@ -8,6 +8,9 @@ With p11, p10, p01, p00 the shares of rows with and without x, with and without 
 both to first order in the cells; the rows' part is multinomial.
 """
 
+from collections.abc import Iterator
+from itertools import product
+
 import numpy as np
 
 from dppca.common.analysis.estimates.answers import Estimate, ratio_estimate
@@ -20,28 +23,38 @@ from dppca.common.kernel.errors import SettingError
 _AT_ONCE = 64
 
 
+def shares_of_cells(moments: ReconciledMoments, row: int, column: int) -> Iterator[Linear]:
+    """Yield the shares of the rows in the cells of a table, row by row, some at once.
+
+    All depend on the same independent noises.
+    """
+    if row == column:
+        raise SettingError("a table needs two different attributes")
+    sizes = [len(moments.names.labels[each] or ()) for each in (row, column)]
+    rows, columns = (np.eye(size, dtype=bool) for size in sizes)
+    events = [{row: one, column: other} for one in rows for other in columns]
+    for start in range(0, len(events), _AT_ONCE):
+        yield moments.shares(events[start : start + _AT_ONCE])
+
+
 def estimate_cells(
     moments: ReconciledMoments, scope: EstimateScope, row: int, column: int
 ) -> list[Estimate]:
     """Estimate the share of the rows in each cell of the table of two attributes."""
-    names = moments.names
-    sizes = [len(names.labels[each] or ()) for each in (row, column)]
-    cells = [divmod(cell, sizes[1]) for cell in range(sizes[0] * sizes[1])]
-    found = []
-    for start in range(0, len(cells), _AT_ONCE):
-        part = cells[start : start + _AT_ONCE]
-        shares = moments.shares(
-            [{row: np.arange(sizes[0]) == i, column: np.arange(sizes[1]) == j} for i, j in part]
-        )
-        found += [
-            share_of(
-                f"{group_name(moments, row, i)}, {group_name(moments, column, j)}",
-                shares.row(place),
-                scope.rows(moments),
-            )
-            for place, (i, j) in enumerate(part)
-        ]
-    return found
+    codes = [range(len(moments.names.labels[each] or ())) for each in (row, column)]
+    names = (
+        f"{group_name(moments, row, i)}, {group_name(moments, column, j)}"
+        for i, j in product(*codes)
+    )
+    shares = (
+        part.row(place)
+        for part in shares_of_cells(moments, row, column)
+        for place in range(len(part.values))
+    )
+    return [
+        share_of(name, share, scope.rows(moments))
+        for name, share in zip(names, shares, strict=True)
+    ]
 
 
 def two_by_two(

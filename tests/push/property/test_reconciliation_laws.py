@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from numpy.typing import NDArray
 
 from dppca.common.analysis.estimates.block import Block
-from dppca.common.analysis.estimates.noise import EntryNoise, MomentNoise, form
+from dppca.common.analysis.estimates.noise import EntryNoise, MomentNoise, Noise, form
 from dppca.common.kernel.privacy.laws import LaplaceLaw
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 from tests.support.examples import examples
@@ -145,5 +145,10 @@ def test_simulated_noise_has_the_covariance() -> None:
     rng = np.random.default_rng(5)
     block = Block.of(noise, [0, 1, 2], np.eye(layout.n_columns + 1))
     left, right = rng.standard_normal((2, 4, len(block.columns)))
-    drawn = np.einsum("ki,nij,kj->nk", left, block.draw(20_000, rng), right)
-    assert_allclose(drawn.var(axis=0), block.noise(form(left, right)).variance, rtol=0.06)
+    found = block.noise(form(left, right))
+    drawn = found.contributions @ found.draw_units(20_000, rng)
+    assert_allclose(drawn.var(axis=1), found.variance, rtol=0.06)
+    units = Noise(np.eye(2), np.array([1.0, 3.0]), np.array([1.0, 0.5])).draw_units(200_000, rng)
+    assert_allclose(units.var(axis=1), [1, 3], rtol=0.03)
+    fourth = (units**4).mean(axis=1) / units.var(axis=1) ** 2 - 3
+    assert_allclose(fourth, [1, 0.5 / 3], atol=0.1)
