@@ -106,7 +106,7 @@ def estimate(
     fewest, most, ask = QUESTIONS[question]
     if len(names) < fewest or (most is not None and len(names) > most):
         wanted = f"{fewest}" if most == fewest else f"{fewest} or more"
-        raise click.UsageError(f"{question} takes {wanted} names, not {len(names)}")
+        raise click.UsageError(f"{question} takes {wanted} names or labels, not {len(names)}")
     authority = read_authority(ca)
     parties = KnownParties(authority, revoked=read_revoked(crl, ca=authority))
     published = read_published(result, parties, first=first)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from textwrap import wrap
@@ -38,18 +38,23 @@ class NotEstimable:
     remedies: Annotated[tuple[str, ...], "what merging or leaving out would give, in words"] = ()
 
     @property
+    def enough(self) -> str:
+        """Rows, with two digits, or an epsilon that would be enough; empty if none is known."""
+        ways = []
+        if self.rows is not None:
+            step = 10 ** max(len(str(self.rows)) - 2, 0)
+            ways.append(f"{-(-self.rows // step) * step} rows")
+        if self.epsilon is not None:
+            ways.append(f"epsilon {decimal_text(self.epsilon)}")
+        return " or ".join(ways)
+
+    @property
     def text(self) -> str:
         """All of it in one line."""
-        ways = [
-            *([] if self.rows is None else [f"{self.rows} rows"]),
-            *([] if self.epsilon is None else [f"epsilon {decimal_text(self.epsilon)}"]),
-        ]
-        enough = f"; about {' or '.join(ways)} would be enough" if ways else ""
-        shown = (
-            ""
-            if self.strength is None
-            else f" (strength {self.strength:.1f}, {self.least:g} needed)"
-        )
+        shown = ""
+        if self.strength is not None:
+            shown = f" (strength {self.strength:.1f}, {self.least:g} needed)"
+        enough = self.enough and f"; about {self.enough} would be enough"
         return ". ".join([f"not estimable: {self.reason}{shown}{enough}", *self.remedies])
 
 
@@ -233,19 +238,10 @@ class EstimateAnswer:
                     each.name, estimate, bse, low, high, pvalue, noise, sampling, each.refused
                 )
             )
-        moments = self.moments
+        of, guarantee = self.moments, (self.moments.epsilon, self.moments.delta)
         return AnswerDocument(
-            title=self.title,
-            scope=self.scope,
-            rows=moments.n_rows,
-            owners=moments.n_owners,
-            epsilon=moments.epsilon,
-            delta=moments.delta,
-            relation=moments.relation,
-            alpha=self.alpha,
-            adjustment=self.adjustment,
-            assumptions=self.assumptions,
-            estimates=tuple(rows),
+            *(self.title, self.scope, of.n_rows, of.n_owners, *guarantee, of.relation),
+            *(self.alpha, self.adjustment, self.assumptions, tuple(rows)),
         )
 
     def summary(self) -> str:
@@ -257,20 +253,21 @@ class EstimateAnswer:
             f"delta {moments.delta}, {moments.relation}; no charge",
         ]
         ends = (f"[{self.alpha / 2:g}", f"{1 - self.alpha / 2:g}]")
-        names, refused = [""], dict[str, list[str]]()
+        names, refused = [""], list[tuple[str, NotEstimable]]()
         rows: list[tuple[str, ...]] = [("estimate", "bse", *ends, "p", "noise")]
         for each, *numbers, p in zip(self.estimates, *self._columns, strict=True):
             if each.refused is not None:
-                refused.setdefault(each.refused.text, []).append(each.name)
+                refused.append((each.name, each.refused))
                 continue
             share = "" if each.noise_share is None else f"{each.noise_share:.0%}"
             shown = ["" if np.isnan(n) else f"{n:.4g}" for n in numbers]
             names.append(each.name)
             chance = "<0.0001" if p < 1e-4 else "" if np.isnan(p) else f"{p:.4f}"
             rows.append((*shown, chance, share))
-        after = [f"{', '.join(those)}: {text}" for text, those in refused.items()]
         table = _aligned(names, rows) if len(rows) > 1 else []
-        return "\n".join([*_wrapped(told), *table, *_wrapped([*after, *self.assumptions])])
+        return "\n".join(
+            [*_wrapped(told), *table, *_wrapped([*_refusals(refused), *self.assumptions])]
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Return a ``pandas.DataFrame``, a row for each estimate; NaN where refused."""
@@ -300,7 +297,29 @@ def _value(number: float) -> float | None:
 
 
 def _wrapped(texts: Iterable[str]) -> list[str]:
-    return [line for each in texts for line in wrap(each, _WIDTH, break_on_hyphens=False)]
+    return [
+        line
+        for each in texts
+        for line in wrap(each, _WIDTH, break_on_hyphens=False, subsequent_indent=_deeper(each))
+    ]
+
+
+def _refusals(refused: Sequence[tuple[str, NotEstimable]]) -> Iterator[str]:
+    """Yield refusals: what several share, once; a line for each whose numbers differ."""
+    found = dict[tuple[str, ...], list[tuple[str, NotEstimable]]]()
+    for name, why in refused:
+        found.setdefault((why.reason, *why.remedies), []).append((name, why))
+    for same in found.values():
+        first = same[0][1]
+        if all(why.text == first.text for _, why in same):
+            yield f"{', '.join(name for name, _ in same)}: {first.text}"
+            continue
+        yield f"not estimable: {first.reason}; strengths, and what would make them {first.least:g}:"
+        yield from (f"  {name}: {why.strength or 0:.1f}, {why.enough}" for name, why in same)
+
+
+def _deeper(line: str) -> str:
+    return "    " if line.startswith(" ") else ""
 
 
 def _aligned(names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
@@ -310,7 +329,7 @@ def _aligned(names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]
     left, lines = _WIDTH - sum(widths) - 2 * len(widths), list[str]()
     left = min(left, max(map(len, names)))
     for name, row in zip(names, zip(*columns, strict=True), strict=True):
-        *above, last = wrap(name, left, subsequent_indent="  ") or [""]
+        *above, last = wrap(name, left, subsequent_indent="  ", break_on_hyphens=False) or [""]
         numbers = [text.rjust(width) for text, width in zip(row, widths, strict=True)]
         lines += [*above, "  ".join([last.ljust(left), *numbers]).rstrip()]
     return lines

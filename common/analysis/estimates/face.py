@@ -11,7 +11,6 @@ import numpy as np
 from dppca.common.analysis.estimates.answers import Estimate, EstimateAnswer
 from dppca.common.analysis.estimates.components import estimate_components
 from dppca.common.analysis.estimates.correlations import estimate_correlation
-from dppca.common.analysis.estimates.independence import estimate_independence
 from dppca.common.analysis.estimates.means import (
     estimate_bounds,
     estimate_difference,
@@ -22,7 +21,12 @@ from dppca.common.analysis.estimates.means import (
 from dppca.common.analysis.estimates.regression import design, estimate_ols
 from dppca.common.analysis.estimates.release import ReconciledMoments, released_moments
 from dppca.common.analysis.estimates.scope import EstimateScope
-from dppca.common.analysis.estimates.tables import estimate_cells, estimate_ratio
+from dppca.common.analysis.estimates.tables import (
+    DRAWS,
+    estimate_cells,
+    estimate_independence,
+    estimate_ratio,
+)
 from dppca.common.analysis.estimates.variables import Variable
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.errors import SettingError
@@ -144,7 +148,9 @@ class Estimates:
         """Test whether two attributes are independent (Monte Carlo), and estimate Cramer's V."""
         places = [self.moments.names.attribute(each) for each in (row, column)]
         found = estimate_independence(self.moments, self.scope, *places)
-        return self._answer(f"independence of {row} and {column}", found, *places)
+        title, most = f"independence of {row} and {column}", f"{1 / (DRAWS + 1):g}"
+        more = (f"The p-value is of {DRAWS} simulated tables: {most} is the least that it can be.",)
+        return self._answer(title, found, *places, more=more)
 
     def odds_ratio(self, x: str, y: str, against: str | None = None) -> EstimateAnswer:
         """Estimate the odds ratio of label y, where label x beside all others, or one of them."""

@@ -24,10 +24,8 @@ from dppca.common.analysis.estimates.noise import Array, form
 from dppca.common.analysis.estimates.release import Linear, ReconciledMoments
 from dppca.common.analysis.estimates.scope import EstimateScope, too_weak
 from dppca.common.analysis.estimates.variables import Variable
-from dppca.common.analysis.rows.synthesis import DecodingMethod, synthesize
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.errors import SettingError
-from dppca.common.kernel.schema.frames import encode
 
 LEAST_FIT = 2.0
 """Strength below which a regressor takes the whole fit with it."""
@@ -202,6 +200,9 @@ def _sandwich(
     """Return n times the sandwich covariance of coded coefficients, from rows of the field."""
     if moments.published is None:
         raise SettingError("a forecast has no rows: take the bound, or constant variance")
+    from dppca.common.analysis.rows.synthesis import DecodingMethod, synthesize
+    from dppca.common.kernel.schema.frames import encode
+
     result, study = moments.published.result, moments.published.study
     drawn = synthesize(
         result,

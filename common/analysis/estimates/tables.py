@@ -1,6 +1,14 @@
-"""Two-by-two tables: the odds ratio and the relative risk by Fieller's set.
+"""Tables of labels: their cells, independence and Cramer's V, odds ratios and relative risks.
 
-With p11, p10, p01, p00 the shares of rows with and without x, with and without y, ::
+The classical test of independence takes noise for relations: it rejects in nearly every release.
+Here the statistic of the reconciled table T with margins r and c,
+``sum (T_kl - r_k c_l)^2 / (r_k c_l / n + s^2)``, stands beside its own law: tables of n rows drawn
+at the product of the margins (each at least a row) with the study's noise, reconciled. Cramer's V
+is ``sqrt(phi^2 / (min(K, L) - 1))`` of ``phi^2 = sum (T_kl - r_k c_l)^2 / (r_k c_l)`` less what
+noise and sampling alone give it.
+
+Ratios have Fieller's set. With p11, p10, p01, p00 the shares of rows with and without x, with and
+without y, ::
 
     odds ratio A / B,       A = p11 p00,            B = p10 p01
     relative risk A / B,    A = p11 (p01 + p00),    B = p01 (p11 + p10)
@@ -10,17 +18,23 @@ both to first order in the cells; the rows' part is multinomial.
 
 from collections.abc import Iterator
 from itertools import product
+from math import inf
 
 import numpy as np
 
-from dppca.common.analysis.estimates.answers import Estimate, ratio_estimate
+from dppca.common.analysis.estimates.answers import LEAST, Estimate, NotEstimable, ratio_estimate
+from dppca.common.analysis.estimates.intervals import Drawn
 from dppca.common.analysis.estimates.means import group_name, share_of
 from dppca.common.analysis.estimates.noise import Array
 from dppca.common.analysis.estimates.release import Linear, ReconciledMoments
 from dppca.common.analysis.estimates.scope import EstimateScope, too_weak
 from dppca.common.kernel.errors import SettingError
 
+DRAWS = 999
+MOST_NOISE = 0.1
+"""Standard deviation of Cramer's V from which on it is not given."""
 _AT_ONCE = 64
+_NEGLIGIBLE = 1e-18
 
 
 def shares_of_cells(moments: ReconciledMoments, row: int, column: int) -> Iterator[Linear]:
@@ -55,6 +69,65 @@ def estimate_cells(
         share_of(name, share, scope.rows(moments))
         for name, share in zip(names, shares, strict=True)
     ]
+
+
+def estimate_independence(
+    moments: ReconciledMoments, scope: EstimateScope, row: int, column: int
+) -> list[Estimate]:
+    """Test the independence of two attributes, and estimate Cramer's V."""
+    rng = np.random.default_rng(moments.seed)
+    table, noise = _table(moments, row, column, rng)
+    n = scope.rows(moments)
+    margins = [np.maximum(table.sum(axis), 1 / moments.n_rows) for axis in (1, 0)]
+    r, c = (each / each.sum() for each in margins)
+    expected = np.outer(r, c)
+    drawn = noise + expected
+    if n < inf:
+        counts = rng.multinomial(round(n), expected.ravel(), DRAWS).reshape(drawn.shape)
+        drawn += counts / round(n) - expected
+    weights = 1 / ((expected / n if n < inf else 0) + max(noise.var(axis=0).mean(), _NEGLIGIBLE))
+    found = (_centred(table) ** 2 * weights).sum()
+    null = (_centred(drawn) ** 2 * weights).sum((1, 2))
+    pvalue = float((1 + (null >= found).sum()) / (DRAWS + 1))
+    test = Estimate("independence", float(found), Drawn(np.empty(0), pvalue))
+    return [test, _cramer(moments, table, drawn, expected)]
+
+
+def _table(
+    moments: ReconciledMoments, row: int, column: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Return the table (K, L), and draws of its noise (draws, K, L)."""
+    sizes = [len(moments.names.labels[each] or ()) for each in (row, column)]
+    parts = list(shares_of_cells(moments, row, column))
+    units = parts[0].noise.draw_units(DRAWS, rng)
+    drawn = np.concatenate([each.noise.contributions @ units for each in parts])
+    table = np.concatenate([each.values for each in parts])
+    return table.reshape(sizes), drawn.T.reshape(DRAWS, *sizes)
+
+
+def _centred(table: Array) -> Array:
+    return np.asarray(table - table.sum(-1)[..., :, None] * table.sum(-2)[..., None, :])
+
+
+def _cramer(moments: ReconciledMoments, table: Array, drawn: Array, expected: Array) -> Estimate:
+    """Estimate Cramer's V; its law is that of the table with the draws' deviations once more."""
+    most = min(table.shape) - 1
+    deviations = _centred(drawn)
+    bias = float((deviations**2 / expected).sum((1, 2)).mean())
+
+    def value(phi: Array) -> Array:
+        return np.asarray(np.sqrt(np.maximum(phi, 0) / most))
+
+    centred = _centred(table)
+    found = float(value(np.array((centred**2 / expected).sum() - bias)))
+    again = value(((centred + deviations) ** 2 / expected).sum((1, 2)) - 2 * bias)
+    noise = float(again.std())
+    if noise >= MOST_NOISE:
+        reason = f"the noise of Cramer's V is {noise:.2f}, and at most {MOST_NOISE:g} is shown"
+        enough = moments.needed(MOST_NOISE / noise, 1.0)
+        refused = NotEstimable(reason, "the table", None, LEAST, *enough)
+        return Estimate("Cramer's V", refused=refused)
+    return Estimate("Cramer's V", found, Drawn(again), noise)
 
 
 def two_by_two(

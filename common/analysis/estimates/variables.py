@@ -15,6 +15,7 @@ from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema import ColumnKind, Numeric, Schema
 from dppca.common.kernel.schema.attributes import Date, Ordinal, Score, list_labels
 
+_SHOWN = 12
 Codes = NDArray[np.bool_]
 """Which labels, or cells, of an attribute are meant, shape (K,)."""
 
@@ -203,5 +204,6 @@ class Names:
             for label in labels or ()
         ]
         near = nearest_name(name, [*names, *every])
-        meant = "" if near is None else f"; {near} may be meant"
+        known = f"; it has: {', '.join(names[:_SHOWN])}" + ", ..." * (len(names) > _SHOWN)
+        meant = known if near is None else f"; {near} may be meant"
         return SettingError(f"the study has no attribute or label {name}{meant}")

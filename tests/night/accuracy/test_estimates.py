@@ -24,6 +24,7 @@ from tests.support.coverage import (
     Releases,
     Tally,
     coded_people,
+    people,
     pooled,
     tally,
 )
@@ -73,6 +74,30 @@ def _tallies(these_rows: bool, count: int = RELEASES) -> list[dict[str, Tally]]:
 @pytest.mark.parametrize("these_rows", [False, True])
 def test_intervals_cover_a_population_and_its_rows(these_rows: bool) -> None:
     _require(_tallies(these_rows, RELEASES if not these_rows else RELEASES // 4))
+
+
+def test_answers_about_a_number_that_rows_lack_are_of_the_rows_that_have_it() -> None:
+    """More people of one sex lack their score."""
+    asked: dict[str, Question] = {
+        "mean": lambda e: e.mean("score"),
+        "group mean": lambda e: e.mean("score", by="region"),
+        "difference": lambda e: e.difference("score", "sex"),
+        "share": lambda e: e.mean("score=missing", by="sex"),
+        "regressor": lambda e: e.ols("ill", ["score", "sex"]),
+    }
+    attributes = [
+        {**each, "missing": "indicator"} if each["name"] == "score" else each for each in PEOPLE
+    ]
+    rows = people()
+    lacks = np.random.default_rng(6).random(len(rows[0])) < 0.1 + 0.2 * rows[3]
+    rows[2] = np.where(lacks, np.nan, rows[2])
+    found = []
+    for seed, cell in enumerate(CELLS[1::3]):
+        study = cell.study(attributes)
+        releases = Releases(study, encode(study.table, rows), seed=seed)
+        found.append(tally(releases, asked, count=100, these_rows=False))
+    for name in asked:
+        assert 0.92 <= pooled([each[name] for each in found]).share <= 0.99, name
 
 
 def test_a_test_of_independence_has_its_size() -> None:
