@@ -8,8 +8,6 @@ import numpy as np
 
 from dppca.common.analysis.estimates.noise import Array, MomentNoise, Noise
 
-_ROUNDING = 1e-9
-
 
 class Block:
     """Reconciled moments of (1, some columns), and their noise; b counts the one, too.
@@ -36,7 +34,7 @@ class Block:
         self._mean_variance = np.divide(
             1, precision, out=np.zeros(len(columns)), where=precision > 0
         )
-        self._elsewhere = self._products_elsewhere()
+        self._elsewhere = noise.elsewhere(columns)
 
     @classmethod
     def of(cls, noise: MomentNoise, attributes: Iterable[int], reconciled: Array) -> "Block":
@@ -74,29 +72,12 @@ class Block:
         crossed = by_mean[:, :, None] * self._q
         crossed = (crossed + np.swapaxes(crossed, 1, 2)) * self._apart * self._omega
         inside = (between / self._omega + crossed)[:, *self._upper]
-        elsewhere, copies = self._elsewhere
-        parts = [by_mean * self._noise.sum_weight, inside, squares, by_mean * elsewhere]
-        contributions = self._entry.deviation * np.concatenate(parts, axis=1)
-        copied = np.ones(contributions.shape[1])
-        copied[-len(copies) :] = copies
-        return Noise(contributions, copied, np.full_like(copied, self._entry.excess))
-
-    def _products_elsewhere(self) -> tuple[Array, Array]:
-        """What each mean has of products with other attributes, as copies of one entry: (b,) each.
-
-        They have the sums of squares and of fourth powers of those entries.
-        """
-        second, fourth = (
-            each[self.columns] for each in (self._noise.precision, self._noise.fourth)
-        )
-        second = second - self._noise.sum_weight**2
-        for a in np.unique(self._of[self._label]):
-            own = np.flatnonzero(self._of == a)
-            pull, q = np.where(self._of != a, self._omega[:, own[0]] ** 2, 0), self._q[own[0]]
-            second, fourth = second - pull * q, fourth - pull**2 * q**3
-        some = second > _ROUNDING
-        root = np.sqrt(np.divide(fourth, second, out=np.zeros_like(second), where=some).clip(0))
-        return root, np.divide(second, root**2, out=np.ones_like(second), where=some & (root > 0))
+        weights, sizes = self._elsewhere
+        elsewhere = (by_mean[:, :, None] * weights).reshape(len(by_mean), -1)
+        own = np.concatenate([by_mean * self._noise.sum_weight, inside, squares], axis=1)
+        contributions = self._entry.deviation * np.concatenate([own, elsewhere], axis=1)
+        copies = np.r_[np.ones(own.shape[1]), np.tile(sizes, len(weights))]
+        return Noise(contributions, copies, np.full_like(copies, self._entry.excess))
 
     def variances_between(self, left: Array, right: Array) -> Array:
         """Variances of the noise of ``u' G v`` for all u and v, shape (len(left), len(right)).

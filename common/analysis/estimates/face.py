@@ -38,7 +38,6 @@ _BEYOND = (
     "The noise took an estimate beyond what is possible: its interval is that of the nearest "
     "possible value."
 )
-_COMMON_VARIANCE = "The outcome's variance is the same in each group."
 _OLS = {
     "constant": "Rows vary around the line by the same variance everywhere (constant variance).",
     "bound": "A share's variance is taken to be the most it can be, 1/4.",
@@ -95,13 +94,14 @@ class Estimates:
     def mean(self, y: str, by: str | None = None) -> EstimateAnswer:
         """Estimate the mean of a number, or its means where ``by`` has each of its labels."""
         place, label = self.moments.names.find(y)
-        kind = self.moments.names.kind(place)
-        if label is None and kind is not ColumnKind.NUMERIC and self._is_numeric(place):
+        in_bins = self.moments.names.schema.attributes[place].name in (
+            self.moments.study.table.products_of_bins
+        )
+        if label is None and in_bins:
             if by is not None:
                 raise SettingError(f"{y} enters products by its bins: ask for their shares by {by}")
-            return self._answer(
-                f"mean of {y}", [estimate_bounds(self.moments, self.scope, place)], place
-            )
+            found = [estimate_bounds(self.moments, self.scope, place)]
+            return self._answer(f"mean of {y}", found, place)
         variable = self.moments.names.variable(y)
         if by is not None:
             return self._grouped(variable, by)
@@ -135,8 +135,8 @@ class Estimates:
             raise SettingError(f"give two labels of {by}: {', '.join(known)}")
         first, second = (self.moments.names.label(place, each) for each in labels)
         found = estimate_difference(self.moments, self.scope, variable, place, (first, second))
-        assumed = () if variable.label is not None else (_COMMON_VARIANCE,)
-        return self._answer(f"difference of {y}", [found], variable.attribute, place, more=assumed)
+        places = (variable.attribute, place)
+        return self._answer(f"difference of {y}", [found], *places, more=self._common(variable))
 
     def table(self, row: str, column: str) -> EstimateAnswer:
         """Estimate the share of the rows in each cell of the table of two attributes."""
@@ -263,7 +263,7 @@ class Estimates:
             own = names.schema.attributes[place]
             if len(rest) == 1:
                 yield f"{own.name}: coefficients are against {rest[0]}."
-            elif isinstance(own, Numeric):
+            elif None in known and isinstance(own, Numeric):
                 middle = own.format_value(own.middle)
                 yield f"{own.name}=missing: its coefficient is against {own.name} of {middle}."
 
@@ -280,16 +280,13 @@ class Estimates:
     def _grouped(self, variable: Variable, by: str) -> EstimateAnswer:
         place = self.moments.names.attribute(by)
         found = estimate_groups(self.moments, self.scope, variable, place)
-        numeric = variable.label is None and not self.scope.these_rows
-        assumed = (_COMMON_VARIANCE,) if numeric else ()
-        title = f"{variable.name} by {by}"
-        return self._answer(title, found, variable.attribute, place, more=assumed)
+        places, title = (variable.attribute, place), f"{variable.name} by {by}"
+        return self._answer(title, found, *places, more=self._common(variable))
 
-    def _is_numeric(self, place: int) -> bool:
-        return (
-            self.moments.study.table.attributes[place].name
-            in self.moments.study.table.products_of_bins
-        )
+    def _common(self, variable: Variable) -> tuple[str, ...]:
+        if variable.label is not None or self.scope.these_rows:
+            return ()
+        return ("The outcome's variance is the same in each group.",)
 
     def _answer(
         self, title: str, found: Sequence[Estimate], *places: int, more: tuple[str, ...] = ()

@@ -20,8 +20,7 @@ from dppca.common.analysis.estimates.answers import (
 )
 from dppca.common.analysis.estimates.block import Block
 from dppca.common.analysis.estimates.intervals import Between
-from dppca.common.analysis.estimates.noise import form
-from dppca.common.analysis.estimates.release import Linear, ReconciledMoments, combine
+from dppca.common.analysis.estimates.release import Linear, ReconciledMoments, bilinear, combine
 from dppca.common.analysis.estimates.scope import EstimateScope, too_weak
 from dppca.common.analysis.estimates.variables import Variable
 from dppca.common.kernel.errors import SettingError
@@ -37,9 +36,7 @@ def estimate_mean(moments: ReconciledMoments, scope: EstimateScope, y: Variable)
     one, coded = block.unit(0), y.coded(block)
     if y.gappy:
         return _mean_of_known(moments, scope, y, block)
-    found = [Linear(np.array([block.value(one, coded)]), block.noise(form(one, coded)[None]))]
-    found += _from_histogram(moments, y.attribute)
-    mean = combine(found)
+    mean = combine([bilinear(block, one, coded), *_from_histogram(moments, y.attribute)])
     n = moments.n_rows
     spread = max(block.value(coded, coded) - mean.values[0] ** 2, 0.0) * n / max(n - 1, 1)
     return _in_units(
@@ -53,13 +50,14 @@ def _mean_of_known(
     """Estimate the mean of the rows that have a number: others are coded as 0."""
     one, coded = block.unit(0), y.coded(block)
     if y.absent is not None:
-        sides = np.array([coded, y.known(block)])
-        found = Linear(sides @ block.matrix[0], block.noise(form(one, sides)))
+        found = bilinear(block, np.array([coded, y.known(block)]), one)
     else:
         size = len(moments.names.labels[y.attribute] or ())
         missing = moments.shares([{y.attribute: np.arange(size) == size - 1}])
-        total = Linear(np.array([block.value(one, coded)]), block.noise(form(one, coded)[None]))
-        parts = total.combine(np.array([[1.0], [0.0]])), missing.combine(np.array([[0.0], [-1.0]]))
+        parts = (
+            bilinear(block, one, coded).combine(np.array([[1.0], [0.0]])),
+            missing.combine(np.array([[0.0], [-1.0]])),
+        )
         values = parts[0].values + parts[1].values + [0, 1]
         found = Linear(values, parts[0].noise.beside(parts[1].noise))
     above, below = found.values
@@ -103,7 +101,7 @@ def estimate_shares(
     size = len(moments.names.labels[attribute] or ())
     found = moments.shares([{attribute: np.arange(size) == code} for code in codes])
     return [
-        share_of(group_name(moments, attribute, code), found.row(place), scope.rows(moments))
+        share_of(group_name(moments, attribute, code), found.part(place), scope.rows(moments))
         for place, code in enumerate(codes)
     ]
 
@@ -120,14 +118,11 @@ def estimate_groups(
     """Estimate the mean of y, or its share, where an attribute has each label: Fieller's sets."""
     within = variance_within(moments, y, by) if y.label is None else 0.0
     codes = range(len(moments.names.labels[by] or ()))
-    found, pairs = group_sums(moments, y, by, codes), np.eye(2 * len(codes))
+    found = group_sums(moments, y, by, codes)
+    names = [group_name(moments, by, code) for code in codes]
     return [
-        _estimate_group(
-            *(moments, scope, y, group_name(moments, by, code)),
-            found.combine(pairs[2 * code : 2 * code + 2]),
-            within,
-        )
-        for code in codes
+        _estimate_group(moments, scope, y, name, found.part(2 * code, 2), within)
+        for code, name in zip(codes, names, strict=True)
     ]
 
 
@@ -214,8 +209,7 @@ def group_sums(moments: ReconciledMoments, y: Variable, by: int, codes: Sequence
         )
     left = np.repeat(np.array(vectors), 2, axis=0)
     right = np.tile([y.coded(block), y.known(block)], (len(codes), 1))
-    values = np.einsum("ki,ij,kj->k", left, block.matrix, right)
-    return Linear(values, block.noise(form(left, right)))
+    return bilinear(block, left, right)
 
 
 def variance_within(moments: ReconciledMoments, y: Variable, by: int) -> float:

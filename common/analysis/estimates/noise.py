@@ -45,7 +45,6 @@ from dppca.common.kernel.privacy.laws import NoiseLaw
 from dppca.common.kernel.schema.layout import ColumnKind, Layout
 
 Array = NDArray[np.float64]
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -81,14 +80,12 @@ class Noise:
     @cached_property
     def covariance(self) -> Array:
         """Covariance, shape (k, k)."""
-        covariance: Array = (self.contributions * self.copies) @ self.contributions.T
-        return covariance
+        return np.asarray((self.contributions * self.copies) @ self.contributions.T)
 
     @cached_property
     def variance(self) -> Array:
         """Variances, shape (k,)."""
-        variance: Array = self.contributions**2 @ self.copies
-        return variance
+        return np.asarray(self.contributions**2 @ self.copies)
 
     @cached_property
     def kurtosis(self) -> Array:
@@ -161,20 +158,21 @@ class MomentNoise:
     def _pull(self) -> Array:
         """``omega^2`` of each column beside each categorical, shape (p + 1, c); 0 inside of one."""
         apart = self.attribute[:, None] != self._categoricals
-        pull: Array = apart * self.weights(self.attribute, self._categoricals) ** 2
-        return pull
+        return np.asarray(apart * self.weights(self.attribute, self._categoricals) ** 2)
 
     @cached_property
     def precision(self) -> Array:
         """W of equation (1), in units of ``s^-2``, shape (p + 1,)."""
-        precision: Array = self.sum_weight**2 + self._pull @ (1 / self._sizes)
-        return precision
+        return np.asarray(self.sum_weight**2 + self._pull @ (1 / self._sizes))
 
-    @cached_property
-    def fourth(self) -> Array:
-        """Sum over categoricals of ``omega^4 / K^3``, for fourth powers; shape (p + 1,)."""
-        fourth: Array = self._pull**2 @ self._sizes**-3.0
-        return fourth
+    def elsewhere(self, columns: NDArray[np.int64]) -> tuple[Array, Array]:
+        """What means have of products with labels of other attributes than those of ``columns``.
+
+        Weights ``omega / K`` of each such product, shape (len(columns), c), and K, shape (c,).
+        """
+        other = ~np.isin(self._categoricals, self.attribute[columns])
+        sizes = self._sizes[other]
+        return np.sqrt(self._pull[np.ix_(columns, other)]) / sizes, sizes
 
     def reconcile(self, matrix: Array) -> Array:
         """Project released moments, shape (p + 1, p + 1), onto the identities; a new array."""

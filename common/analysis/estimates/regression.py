@@ -99,7 +99,7 @@ def estimate_ols(
     sampling = np.diag(units @ rows @ units.T) / scope.rows(moments)
     df = freedom if variance == "constant" and not scope.these_rows else inf
     return [
-        normal_estimate(name, found.row(j), float(sampling[j]), df=df, null=0.0)
+        normal_estimate(name, found.part(j), float(sampling[j]), df=df, null=0.0)
         if refused is None
         else Estimate(name, refused=refused)
         for j, (name, refused) in enumerate(zip(names, [None, *refusals], strict=True))
@@ -122,37 +122,27 @@ def _refusals(
     moments: ReconciledMoments, block: Block, regressors: Sequence[Variable], made: Design
 ) -> list[NotEstimable | None]:
     """Return a refusal for each regressor, the same for all where the fit is refused."""
-    strengths = made.strengths
+
+    def told(j: int, reason: str, size: float, noise: float) -> NotEstimable | None:
+        name, remedies = regressors[j].name, _remedies(moments, block, regressors, j)
+        reason = reason.format(name)
+        return too_weak(moments, name, reason, size=size, noise=noise, remedies=remedies)
+
     if made.inverse is None:
         weakest, size, noise = _weakest_direction(made)
         if noise <= _ROUNDING**2:
             raise SettingError("the regressors determine each other: leave one out")
-        name = regressors[weakest].name
-        reason = f"with the noise, {name} is no longer independent of the other regressors"
-        return [
-            too_weak(
-                *(moments, name, reason),
-                size=size,
-                noise=noise,
-                remedies=_remedies(moments, block, regressors, weakest),
-            )
-        ] * len(regressors)
-    weakest, least = int(np.argmin(strengths)), float(strengths.min())
-    if least >= LEAST:
-        return [None] * len(regressors)
-    chosen = [weakest] if least < LEAST_FIT else np.flatnonzero(strengths < LEAST)
-    told = dict[int, NotEstimable | None]()
-    for j in map(int, chosen):
-        name = regressors[j].name
-        told[j] = too_weak(
-            *(moments, name, f"the noise hides what the other regressors leave of {name}"),
-            size=float(strengths[j]),
-            noise=1.0,
-            remedies=_remedies(moments, block, regressors, j),
-        )
-    if least < LEAST_FIT:
-        return [told[weakest]] * len(regressors)
-    return [told.get(j) for j in range(len(regressors))]
+        reason = "with the noise, {} is no longer independent of the other regressors"
+        return [told(weakest, reason, size, noise)] * len(regressors)
+    strengths = [float(each) for each in made.strengths]
+    reason = "the noise hides what the other regressors leave of {}"
+    if min(strengths) < LEAST_FIT:
+        weakest = int(np.argmin(strengths))
+        return [told(weakest, reason, strengths[weakest], 1.0)] * len(regressors)
+    return [
+        None if strength >= LEAST else told(j, reason, strength, 1.0)
+        for j, strength in enumerate(strengths)
+    ]
 
 
 def _weakest_direction(made: Design) -> tuple[int, float, float]:
@@ -168,27 +158,24 @@ def _remedies(
     moments: ReconciledMoments, block: Block, regressors: Sequence[Variable], weakest: int
 ) -> tuple[str, ...]:
     """Say what merging the smallest label of a regressor, or leaving it out, would give."""
-    attribute, found = regressors[weakest].attribute, []
+    attribute, ways = regressors[weakest].attribute, list[tuple[str, list[Variable]]]()
     labels = [each for each in regressors if each.attribute == attribute]
+    name = regressors[weakest].name
     if len(labels) > 1:
         smallest = min(labels, key=lambda each: block.value(block.unit(0), each.coded(block)))
         rest = [each for each in regressors if each is not smallest]
-        found.append(f"{smallest.name} merged with the reference: {_weakest(block, rest)}")
-    rest = [each for each in regressors if each.attribute != attribute]
-    if rest:
-        own = moments.names.schema.attributes[attribute].name
-        name = own if len(labels) > 1 else regressors[weakest].name
-        found.append(f"Without {name}: {_weakest(block, rest)}")
+        if labels[0].label is not None:
+            ways.append((f"{smallest.name} merged with the reference", rest))
+        name = moments.names.schema.attributes[attribute].name
+    ways.append((f"Without {name}", [each for each in regressors if each.attribute != attribute]))
+    found = []
+    for way, left in ways:
+        if left:
+            strengths = design(block, left).strengths
+            j = int(np.argmin(strengths))
+            weak = f"weakest {left[j].name}, strength {strengths[j]:.1f}"
+            found.append(f"{way}: {weak if strengths[j] else 'still not estimable'}")
     return tuple(found)
-
-
-def _weakest(block: Block, regressors: Sequence[Variable]) -> str:
-    made = design(block, regressors)
-    if made.inverse is None:
-        return "still not estimable"
-    strengths = made.strengths
-    weakest = int(np.argmin(strengths))
-    return f"weakest {regressors[weakest].name}, strength {strengths[weakest]:.1f}"
 
 
 def _sandwich(

@@ -50,10 +50,17 @@ class Linear:
         """Return linear combinations; ``weights`` has shape (r, k)."""
         return Linear(weights @ self.values, self.noise.combine(weights))
 
-    def row(self, place: int) -> Linear:
-        """Return one of the numbers."""
-        own, noise = slice(place, place + 1), self.noise
+    def part(self, place: int, size: int = 1) -> Linear:
+        """Return some of the numbers, from a place on."""
+        own, noise = slice(place, place + size), self.noise
         return Linear(self.values[own], Noise(noise.contributions[own], noise.copies, noise.excess))
+
+
+def bilinear(block: Block, left: Array, right: Array) -> Linear:
+    """Return ``u' G v`` of rows u and v of ``left`` and ``right``, of shapes (k, b) or (b,)."""
+    left, right = np.broadcast_arrays(np.atleast_2d(left), right)
+    values = np.einsum("ki,ij,kj->k", left, block.matrix, right)
+    return Linear(values, block.noise(form(left, right)))
 
 
 @dataclass(frozen=True)
@@ -156,8 +163,7 @@ class ReconciledMoments:
                     pairs.append((block.unit(0) if len(known) == 1 else known[1], known[0]))
             if len(pairs) == len(events):
                 left, right = (np.array(each) for each in zip(*pairs, strict=True))
-                values = np.einsum("ki,ij,kj->k", left, block.matrix, right)
-                yield Linear(values, block.noise(form(left, right)))
+                yield bilinear(block, left, right)
         for counts in self.counts:
             if attributes <= set(counts.attributes):
                 yield counts.find(events)

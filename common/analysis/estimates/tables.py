@@ -55,19 +55,13 @@ def estimate_cells(
     moments: ReconciledMoments, scope: EstimateScope, row: int, column: int
 ) -> list[Estimate]:
     """Estimate the share of the rows in each cell of the table of two attributes."""
+    n = scope.rows(moments)
     codes = [range(len(moments.names.labels[each] or ())) for each in (row, column)]
-    names = (
-        f"{group_name(moments, row, i)}, {group_name(moments, column, j)}"
-        for i, j in product(*codes)
-    )
-    shares = (
-        part.row(place)
-        for part in shares_of_cells(moments, row, column)
-        for place in range(len(part.values))
-    )
+    parts = shares_of_cells(moments, row, column)
+    shares = [part.part(place) for part in parts for place in range(len(part.values))]
     return [
-        share_of(name, share, scope.rows(moments))
-        for name, share in zip(names, shares, strict=True)
+        share_of(f"{group_name(moments, row, i)}, {group_name(moments, column, j)}", share, n)
+        for (i, j), share in zip(product(*codes), shares, strict=True)
     ]
 
 

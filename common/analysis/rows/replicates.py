@@ -1,9 +1,8 @@
 """Replicates: tables that show how much an estimate varies by the noise of a study.
 
 Replicate i of M is drawn as the published rows are, from the release to which the study's own law
-of noise was added once more. Its fresh noise comes from a public seed, the result's digest and i:
-it protects nothing, and a replicate is made of the release alone, so it costs nothing. The mean of
-many replicates is the release itself, which is public.
+of noise was added once more, from a public seed: the result's digest and i. It is made of the
+release alone, so it costs nothing; the mean of many is the release itself, which is public.
 
 With U the real rows' sampling, E the released noise, U' the drawing of rows and J the estimator's
 derivative, the published table estimates theta + J(U + E + U'), and a replicate
@@ -19,7 +18,8 @@ less than independent ones. Reiter's u + B / M and Raghunathan's (1 + 1/M) B - u
 meant for other tables and would be too narrow.
 
 Limits: a relation that the field shrinks or cannot hold is biased in every table, and B does not
-show it. For what `dppca.estimates` answers, that is better.
+show it: a logistic coefficient of age on Adult is three to five standard errors off at epsilon 1,
+3 and 50 alike. For what `dppca.estimates` answers, that is better.
 """
 
 import hashlib
