@@ -44,10 +44,10 @@ def cli(
     folder: Path,
     write: bool,
 ) -> None:
-    """Set our synthetic rows or components beside those of other makers.
+    """Set our synthetic rows, components or intervals beside those of other makers.
 
-    NAME is a data set (nltcs, demo, adult) for synthetic rows, pca for components of one table, or
-    parties for components of several parties' tables.
+    NAME is a data set (nltcs, demo, adult) for synthetic rows, pca for components of one table,
+    parties for components of several parties' tables, or estimates for intervals.
 
     \b
     Examples:

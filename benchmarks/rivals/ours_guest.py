@@ -17,6 +17,7 @@ from benchmarks.rivals.neighbours import Neighbours
 from benchmarks.studies import value_columns
 from benchmarks.synthesis.trials import row_columns
 from dppca.common.analysis.rows.synthesis import SyntheticRows, synthesize
+from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.moments.accumulation import accumulate_moments
 from dppca.common.kernel.privacy.mechanisms import add_noise
@@ -72,6 +73,13 @@ def fit_network(study: Study, values: Any, name: str, seed: int) -> Any:
 
 def release(study: Study, values: Any, relation: str, n_rows: int, seed: int) -> SyntheticRows:
     """Synthetic rows of a study of the values."""
+    result = pool_rows(study, values, relation, seed)
+    rng = np.random.default_rng(seed)
+    return synthesize(result, study, Form.DECODED, n_rows=n_rows, rng=rng)
+
+
+def pool_rows(study: Study, values: Any, relation: str, seed: int) -> Result:
+    """The result of a study of the values."""
     calibration, entropy = calibrate(study), SeededEntropy(seed)
     counts, vectors = [], []
     for part in np.array_split(values, len(study.owners)):
@@ -83,9 +91,7 @@ def release(study: Study, values: Any, relation: str, n_rows: int, seed: int) ->
         secret = relation == Neighbours.ADDED
         counts.append(max(1, round(int(noised[-1]) / unit)) if secret else moments.n_rows)
         vectors.append(noised[:-1])
-    result = pool(study, calibration, counts, vectors)
-    rng = np.random.default_rng(seed)
-    return synthesize(result, study, Form.DECODED, n_rows=n_rows, rng=rng)
+    return pool(study, calibration, counts, vectors)
 
 
 if __name__ == "__main__":

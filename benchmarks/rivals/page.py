@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.experiment import cells_text, fill_tables, markdown_table
-from benchmarks.rivals import parties, pca, synthetic
+from benchmarks.rivals import estimates, parties, pca, synthetic
 from benchmarks.rivals.cells import RivalRun
 from benchmarks.rivals.neighbours import Neighbours
 from benchmarks.studies import ROOT
@@ -17,7 +17,8 @@ from benchmarks.synthesis.trials import REAL
 from dppca.common.kernel.errors import SettingError
 
 JSON_FILE, PAGE = ROOT / "docs/evidence/comparison.json", ROOT / "docs/explanation/comparison.md"
-NAMES = (*synthetic.SUBJECTS, "pca", "parties")
+_MODULES = {"pca": pca, "parties": parties, "estimates": estimates}
+NAMES = (*synthetic.SUBJECTS, *_MODULES)
 _TABLES = {
     "singles": "one-way",
     "pairs": "two-way",
@@ -31,7 +32,7 @@ def list_cells(name: str, *, splits: int, only: str) -> tuple[list[RivalRun], tu
     """Cells of a command, and the facts by which their means are known."""
     if name in synthetic.SUBJECTS:
         return list(synthetic.list_cells(name, splits=splits, only=only)), synthetic.BY
-    module = pca if name == "pca" else parties
+    module = _MODULES[name]
     return list(module.list_cells(splits=splits, only=only)), module.BY
 
 
@@ -83,6 +84,7 @@ def page(sections: Mapping[str, Mapping[str, Any]]) -> str:
         "replaced": _replaced_table(found),
         "pca": _pca_table(found["pca"]),
         "parties": _parties_table(found["parties"]),
+        "estimates": _interval_table(sections["estimates"]["cells"], whole=False),
     }
     return fill_tables(PAGE, tables)
 
@@ -150,6 +152,33 @@ def _parties_table(cells: _Cells) -> str:
     return _captured_table(cells, parties.CONTESTANTS, columns, 10)
 
 
+def _interval_table(cells: Sequence[Mapping[str, Any]], *, whole: bool) -> str:
+    """Coverage and median width by question; of what gives none, the width that it would need.
+
+    The ``whole`` table has every epsilon and the seconds, too; the page has those that decide.
+    """
+    rows = []
+    for cell in cells:
+        if not whole and (
+            cell["contestant"] not in estimates.ON_PAGE or cell["epsilon"] not in ("", "1")
+        ):
+            continue
+        added = " (added)" if cell["neighbours"] == estimates.ADDED else ""
+        row = [cell["contestant"] + added, *(_interval(cell, each) for each in estimates.SHOWN)]
+        rows.append([*row, cell["epsilon"], _mean(cell.get("seconds"), 2)] if whole else row)
+    header = ["interval of", *estimates.SHOWN.values(), *(("ε", "seconds") if whole else ())]
+    return markdown_table(header, rows)
+
+
+def _interval(cell: Mapping[str, Any], question: str) -> str:
+    covers = "covers_rows" if cell["contestant"] in estimates.FOR_ROWS else "covers"
+    if question in cell.get(covers, {}):
+        return f"{cell[covers][question][0]:.2f}, {cell['width'][question][0]:.2f}"
+    if question in cell.get("needed", {}):
+        return f"none, {cell['needed'][question][0]:.2f}"
+    return "–"
+
+
 def _captured_table(
     cells: _Cells, contestants: Sequence[str], columns: Sequence[tuple[str, str]], count: int
 ) -> str:
@@ -169,6 +198,8 @@ def section_text(name: str, section: Mapping[str, Any]) -> str:
     cells = section["cells"]
     if name in synthetic.SUBJECTS:
         tables = _synthetic_table(cells)
+    elif name == "estimates":
+        tables = _interval_table(cells, whole=True)
     else:
         by = "owners" if name == "parties" else "components"
         contestants = parties.CONTESTANTS if name == "parties" else pca.CONTESTANTS

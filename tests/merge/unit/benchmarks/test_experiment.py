@@ -35,7 +35,7 @@ def found(trial: Toy) -> Found:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        *(("performance.page", 1500), ("rivals.page", 1500), ("synthesis.page", 1500)),
+        *(("performance.page", 1500), ("rivals.page", 1750), ("synthesis.page", 1500)),
         *(("trust", 1500), ("forecast", 900)),
     ],
 )
