@@ -307,7 +307,9 @@ def _aim_interval(
     attributes, values = _table(ATTRIBUTES)
     lower = np.array([each.get("lower", 0) for each in attributes])
     sizes = [
-        each["upper"] - each["lower"] + 1 if "lower" in each else len(_labels(each))
+        each["upper"] - each["lower"] + 1
+        if "lower" in each
+        else len(each.get("values") or each["categories"])
         for each in attributes
     ]
     environment, installs = synthetic.ENVIRONMENTS[synthetic.PGM]
@@ -324,8 +326,3 @@ def _aim_interval(
         rows = np.load(saved) + lower
     names = [each["name"] for each in attributes]
     return classical_intervals(rows[:, [names.index(name) for name in COLUMNS]]), seconds
-
-
-def _labels(attribute: dict[str, Any]) -> Sequence[str]:
-    labels: Sequence[str] = attribute.get("values") or attribute["categories"]
-    return labels
