@@ -24,11 +24,15 @@ QUESTIONS: dict[str, tuple[int, int | None, _Question]] = {
     "difference": (1, 1, lambda asked, names, more: _difference(asked, names[0], more)),
     "table": (2, 2, lambda asked, names, _: asked.table(*names)),
     "independence": (2, 2, lambda asked, names, _: asked.independence(*names)),
-    "odds-ratio": (2, 2, lambda asked, names, more: asked.odds_ratio(*names, more["against"])),
+    "odds-ratio": (
+        2,
+        2,
+        lambda asked, names, more: asked.odds_ratio(names[0], names[1], more["against"]),
+    ),
     "relative-risk": (
         2,
         2,
-        lambda asked, names, more: asked.relative_risk(*names, more["against"]),
+        lambda asked, names, more: asked.relative_risk(names[0], names[1], more["against"]),
     ),
     "correlation": (2, None, lambda asked, names, _: asked.correlation(*names)),
     "ols": (2, None, lambda asked, names, more: _ols(asked, names, more)),

@@ -90,7 +90,7 @@ def test_a_file_that_was_altered_answers_nothing(program: click.Command, tmp_pat
 
 @pytest.mark.parametrize(
     ("question", "why"),
-    [(("table", "sex"), "takes 2 names"), (("difference", "age"), "needs --by")],
+    [(("table", "sex"), "takes 2 names or labels, not 1"), (("difference", "age"), "needs --by")],
 )
 def test_a_question_that_lacks_something_says_what(question: tuple[str, ...], why: str) -> None:
     code, _, err = run_here(owner, "estimate", RESULT, *question, *CA)

@@ -206,6 +206,11 @@ def test_a_summary_fits_80_characters_and_says_a_shared_refusal_once() -> None:
     assert long in " ".join(shares.split())
     assert fit.count("not estimable") == 1
     assert f"const, stage={long}, stage=late: not estimable" in " ".join(fit.split())
+    groups = found.mean("sex", by="stage").summary()  # the noise hides two by other amounts
+    assert groups.count("not estimable") == 1
+    assert "strengths, and what would make them 4:" in " ".join(groups.split())
+    assert groups.count("rows or epsilon") == 2
+    assert max(map(len, groups.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(
