@@ -134,7 +134,9 @@ def cells(
         for name in names:
             ranges = about.missing_ranges.get(name, ())
             kept = about.readstat_variable_types[name]
-            if kept == "string":
+            if kind == "dta" and not about.variable_storage_width[name]:  # strL
+                arrays += _long_texts(columns.pop(0))
+            elif kept == "string":
                 arrays += _texts(columns.pop(0), ranges, encoding)
             else:
                 tagged = name in about.missing_user_values  # such as a, of Stata and SAS
@@ -178,6 +180,13 @@ def _texts(
     return [np.frombuffer(content, np.uint8), lengths.cumsum(), state]
 
 
+def _long_texts(texts: list[str]) -> list[np.ndarray]:
+    """Texts that pyreadstat takes for UTF-8, whatever it is asked for."""
+    parts = [text.encode() for text in texts]
+    ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
+    return [np.frombuffer(b"".join(parts), np.uint8), ends, np.zeros(len(parts), np.uint8)]
+
+
 def _read(kind: str, file: Any, **options: Any) -> tuple[dict[str, list[Any]], Any]:
     if not isinstance(file, str):
         file.seek(0)
@@ -218,14 +227,21 @@ def _require_count(kind: str, file: Any, head: bytes, n_rows: int, names: list[s
 
 
 def _require_no_more(file: Any, head: bytes, n_rows: int, names: list[str]) -> None:
-    """Raise `DamagedError` if a .sas7bdat can be read as if it said that it has a row more."""
+    """Raise `DamagedError` if a .sas7bdat can be read as if it said that it has a row more.
+
+    The page that also describes columns has room for rows that are none: it says how many fit.
+    """
     wide = head[32:33] == b"3"  # 64 bits
     order: Literal["little", "big"] = "little" if head[37:38] == b"\1" else "big"
-    place = head.find(_ROW_SIZE)
+    place, size = head.find(_ROW_SIZE), 8 if wide else 4
     if place < 0:
         return
-    place += (48 if wide else 24) - (4 if wide and order == "big" else 0)
-    more = Patched(file, place, (n_rows + 1).to_bytes(8 if wide else 4, order))
+    place -= 4 if wide and order == "big" else 0
+    fits = place + 15 * size
+    n_fit = min(n_rows, int.from_bytes(head[fits : fits + size], order))
+    between = head[place + 7 * size : fits]
+    changed = (n_rows + 1).to_bytes(size, order) + between + n_fit.to_bytes(size, order)
+    more = Patched(file, place + 6 * size, changed)
     try:
         _rows_at("sas7bdat", more, names, n_rows, 1)
     except pyreadstat.ReadstatError:
@@ -256,9 +272,10 @@ def _encoding(kind: str, head: bytes, found: str | None) -> str:
     named = {"sav": any(each in head for each in _ENCODING_RECORDS) or found != "WINDOWS-1252"}
     if not found or not named.get(kind, kind != "sas7bdat" or head[70:71] != b"\0"):
         return ""
-    with suppress(LookupError):
-        return codecs.lookup(found).name
-    return codecs.lookup("cp" + "".join(filter(str.isdigit, found))).name
+    for name in (found, found.replace("-", ""), "cp" + "".join(filter(str.isdigit, found))):
+        with suppress(LookupError):
+            return codecs.lookup(name).name
+    return ""
 
 
 def _code(code: object) -> str:

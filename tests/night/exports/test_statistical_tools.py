@@ -5,6 +5,7 @@ Parquet file with nulls; where it does not, `check` says so.
 """
 
 import shutil
+import struct
 import subprocess
 from datetime import date, timedelta
 from pathlib import Path
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 import pyreadstat
 import pytest
 
+from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.schema import Schema
 from dppca.owner.records.check import check_table
 from dppca.owner.records.faults import CheckReport, FaultKind
@@ -155,3 +157,15 @@ def test_check_tells_of_exports_that_hold_other_values(exports: Path) -> None:
         refused = right["income"].count(FaultKind.MISSING)
         out = right["income"].count(FaultKind.OUT_OF_BOUNDS)
         assert report["income"].count(FaultKind.OUT_OF_BOUNDS) == out + refused
+
+
+def test_a_file_of_sas_whose_header_says_fewer_rows_is_damage(exports: Path) -> None:
+    stored = bytearray((exports / "haven.sas7bdat").read_bytes())
+    place = stored.find(b"\xf7" * 4) + 48
+    (n_rows,) = struct.unpack_from("<Q", stored, place)
+    assert n_rows == N_ROWS
+    struct.pack_into("<Q", stored, place, n_rows - 1)
+    path = exports / "fewer.sas7bdat"
+    path.write_bytes(stored)
+    with pytest.raises(DataError, match="damaged"):
+        open_table(path, SCHEMA)

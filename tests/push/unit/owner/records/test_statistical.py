@@ -1,10 +1,11 @@
 """Files of SPSS, Stata and SAS that pyreadstat writes: what is read, and what is refused."""
 
+import io
 import struct
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pytest
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.schema.columns import cell_texts
-from dppca.owner.records import statistical
+from dppca.owner.records import statistical, statistical_worker
 from dppca.owner.records.check import check_table
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.sources import Wanted
@@ -154,6 +155,56 @@ def test_a_byte_that_is_no_text_is_one_cell_and_no_end_of_reading(tmp_path: Path
     texts = cell_texts(read(path)[0])
     assert texts[::2] == ["aaaa", "cccc"]
     assert "\ufffd" in texts[1]
+
+
+def test_long_texts_of_stata_are_read_as_they_are_beside_short_ones(tmp_path: Path) -> None:
+    path = tmp_path / "rows.dta"
+    texts = ["Zürich", "", "Ω – " * 800]
+    frame = pd.DataFrame({"word": ["ü", "x", ""], "story": texts})
+    frame.to_stata(path, write_index=False, version=118, convert_strl=["story"])
+    short, long, again = read(path, "word", "story", "story")
+    assert plain(short) == ["ü".encode(), b"x", b""]
+    assert plain(long) == plain(again) == [text.encode() for text in texts]
+
+
+@pytest.mark.parametrize("order", ["little", "big"])
+@pytest.mark.parametrize("size", [4, 8])
+@pytest.mark.parametrize(("n_rows", "fit"), [(5, 1118), (50, 31)])
+def test_room_for_more_rows_in_a_file_of_sas_is_no_damage(
+    order: Literal["little", "big"],
+    size: int,
+    n_rows: int,
+    fit: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """SAS says how many rows fit beside the description of columns, however few there are."""
+    head = bytearray(400)
+    head[32:33], head[37:38] = b"3" if size == 8 else b"2", b"\1" if order == "little" else b"\0"
+    head[200 : 200 + size] = (0xF7F7F7F7).to_bytes(size, order)
+    places = {6: n_rows, 7: 77, 15: fit, 16: 99}
+    for place, number in places.items():
+        head[200 + place * size : 200 + (place + 1) * size] = number.to_bytes(size, order)
+    seen: list[list[int]] = []
+
+    def rows_at(kind: str, file: Any, names: list[str], begin: int, most: int) -> int:
+        assert (kind, names, begin, most) == ("sas7bdat", ["x"], n_rows, 1)
+        file.seek(0)
+        whole = file.read(400)
+        numbers = [whole[200 + i * size : 200 + (i + 1) * size] for i in places]
+        seen.append([int.from_bytes(each, order) for each in numbers])
+        raise pyreadstat.ReadstatError
+
+    monkeypatch.setattr(statistical_worker, "_rows_at", rows_at)
+    statistical_worker._require_no_more(io.BytesIO(head), bytes(head), n_rows, ["x"])
+    assert seen == [[n_rows + 1, 77, min(fit, n_rows), 99]], "told that not more fit than there are"
+
+
+@pytest.mark.parametrize(
+    ("named", "found"),
+    [("WINDOWS-1251", "cp1251"), ("BIG-5", "big5"), ("EUC-TW", ""), ("ISO-8859-15", "iso8859-15")],
+)
+def test_an_encoding_that_python_does_not_know_is_none(named: str, found: str) -> None:
+    assert statistical_worker._encoding("sas7bdat", bytes(70) + b"\x7b", named) == found
 
 
 def damage(path: Path, how: str) -> None:
