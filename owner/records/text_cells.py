@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from dppca.common.kernel.schema import Attribute
 from dppca.common.kernel.schema.attributes import Date, list_labels
 from dppca.common.kernel.schema.columns import parse_column
-from dppca.common.kernel.schema.texts import day_of_text
+from dppca.common.kernel.schema.missing_codes import codes_of
+from dppca.common.kernel.schema.texts import day_of_text, label_finder
 from dppca.owner.records.date_forms import ISO
 from dppca.owner.records.text_format import USUAL, TextFormat
 
@@ -42,7 +43,7 @@ def usual_cells(form: TextFormat, cells: pa.Array, attribute: Attribute | None) 
         found = _is_one_of(text, [word.strip() for word in form.missing])
         text = pc.if_else(found, pa.scalar(None, text.type), text)
     if isinstance(attribute, Date):
-        text = _dates(form, text)
+        text = _dates(form, text, codes_of(attribute))
     elif attribute is not None:
         labels, numbers = list_labels(attribute), _numbers(form, text)
         text = numbers if labels is None else pc.if_else(_is_one_of(text, labels), text, numbers)
@@ -83,13 +84,14 @@ def _pattern(form: TextFormat) -> str:
     return f"^{_BLANKS}{form.number_pattern}{_BLANKS}$"
 
 
-def _dates(form: TextFormat, text: pa.Array) -> pa.Array:
-    """Read each distinct text once."""
+def _dates(form: TextFormat, text: pa.Array, codes: tuple[str, ...]) -> pa.Array:
+    """Read each distinct text once; a code for missing such as -99 is no number of days."""
     if form.dates == ISO:
         return text
+    find = label_finder(codes)
 
     def day(word: str) -> str:
-        found = form.day_text(word)
+        found = word if find(word) is not None else form.day_text(word)
         if found is None and math.isfinite(day_of_text(word)):
             return _UNREAD + word
         return word if found is None else found

@@ -96,12 +96,15 @@ class TextFormat:
 
     @property
     def number_pattern(self) -> str:
-        """Pattern of a number without outer blanks; its digits are all in groups, or none is."""
-        groups = "|".join(map(re.escape, self.group_marks))
-        grouped = f"|[0-9]{{1,3}}(?:(?:{groups})[0-9]{{3}})+" if groups else ""
-        mark = re.escape(self.decimal)
-        digits = f"(?:(?:[0-9]+{grouped})(?:{mark}[0-9]*)?|{mark}[0-9]+)"
-        return f"[+-]?{digits}(?:[eE][+-]?[0-9]+)?"
+        """Pattern of a number without outer blanks; its digits are all in groups, or none is.
+
+        A first group has no leading zero, and no exponent follows: ``0.123`` and ``1.234e3`` are
+        not in groups, whatever the mark.
+        """
+        mark, groups = re.escape(self.decimal), "|".join(map(re.escape, self.group_marks))
+        plain = f"(?:[0-9]+(?:{mark}[0-9]*)?|{mark}[0-9]+)(?:[eE][+-]?[0-9]+)?"
+        grouped = f"|[1-9][0-9]{{0,2}}(?:(?:{groups})[0-9]{{3}})+(?:{mark}[0-9]*)?"
+        return f"[+-]?(?:{plain}{grouped if groups else ''})"
 
     @property
     def group_marks(self) -> tuple[str, ...]:

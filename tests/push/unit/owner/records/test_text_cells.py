@@ -36,6 +36,10 @@ def values(form: TextFormat, attribute: Attribute, *cells: bytes) -> list[str]:
         (b"1,5e3", 1500),
         (b"12.34.567", NOT_A_NUMBER),
         (b"1234.567", NOT_A_NUMBER),
+        (b"0.123", NOT_A_NUMBER),
+        (b"-01.234", NOT_A_NUMBER),
+        (b"1.234e3", NOT_A_NUMBER),
+        (b"0,123", 0.123),
         (b"1.5", NOT_A_NUMBER),
         ("\u00a01.5\u2003".encode(), NOT_A_NUMBER),
         (b",", NOT_A_NUMBER),
@@ -51,6 +55,18 @@ def test_a_number_with_a_decimal_comma_is_that_number_and_no_other(
 ) -> None:
     expected = value if isinstance(value, str) else str(float(value))
     assert values(COMMA, NUMBER, cell) == [expected]
+
+
+def test_a_code_for_missing_is_no_number_of_days_and_no_date_of_the_stated_form() -> None:
+    codes = ["-99", "19000101", "99999999", "01.01.1900"]
+    bounds = {"lower": "1900-01-01", "upper": "2050-01-01"}
+    day = {"name": "d", "type": "date", **bounds, "missing_values": codes}
+    document = {"attributes": [day, categorical_of("c", ["1", "2", "3"])]}
+    attribute = Schema.from_document(document).attributes[0]
+    for form in ("days since 1960-01-01", "YYYYMMDD", "DD.MM.YYYY"):
+        cells = [code.encode() for code in codes]
+        assert values(TextFormat(dates=form), attribute, *cells) == ["nan"] * 4, form
+    assert values(TextFormat(dates="YYYYMMDD"), attribute, b"19700102") == ["1.0"]
 
 
 def test_blanks_and_apostrophes_of_every_kind_group_digits() -> None:
