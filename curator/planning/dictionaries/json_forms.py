@@ -21,7 +21,7 @@ from dppca.curator.planning.dictionaries.dictionary import (
     number_text,
 )
 from dppca.curator.planning.dictionaries.other_forms import NO_DICTIONARY, other_form
-from dppca.curator.planning.dictionaries.written import left_aside, written_fields
+from dppca.curator.planning.dictionaries.written import left_aside, usual_text, written_fields
 
 _FRICTIONLESS_KINDS = {
     "integer": EntryType.INTEGER,
@@ -67,7 +67,8 @@ def read_json(document: object, *, missing: Codes = ()) -> Dictionary:
     written, notes = written_fields(used, resource.get("dialect"))
     for field in used:
         notes += _field_notes(field)
-    notes += [f"{key} is left aside" for key in left_aside(schema, _SCHEMA_KEYS)]
+    aside = left_aside(schema, _known_keys(schema, _SCHEMA_KEYS))
+    notes += [f"{key} is left aside" for key in aside]
     if len(keys) > 1:
         notes.append("the columns of primaryKey tell rows apart: leave out what names a person")
     encoding = _word(resource.get("encoding"))
@@ -121,12 +122,17 @@ def _frictionless(
     if pairs:
         ordered = field.get("categoriesOrdered") is True
         return replace(_labels(name, pairs, note, ordered=ordered), missing=own)
-    known = _FRICTIONLESS_KINDS.get(kind) if isinstance(kind, str) else None
-    if known is None:
+    if (known := _kind(field)) is None:
         return Omission(name, FREE_TEXT if kind == "string" else "a type that a study has not")
-    lower, upper = (_bound(known, rules, side) for side in ("Minimum", "Maximum"))
+    lower, upper = (_bound(known, field, side) for side in ("Minimum", "Maximum"))
     nullable, unit = rules.get("required") is False, _word(field.get("unit"))
     return Entry(name, known, lower, upper, note=note, unit=unit, missing=own, nullable=nullable)
+
+
+def _kind(field: Mapping[str, Any]) -> EntryType | None:
+    """Return the kind of a field without labels; None for one that a study has not."""
+    kind = field.get("type")
+    return _FRICTIONLESS_KINDS.get(kind) if isinstance(kind, str) else None
 
 
 def _field_labels(field: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -139,10 +145,13 @@ def _field_labels(field: Mapping[str, Any]) -> list[tuple[str, str]]:
     return _pairs(field.get("categories"), "value", "label") or _pairs(enum, "", "")
 
 
-def _bound(kind: EntryType, rules: Mapping[str, Any], side: str) -> str | None:
+def _bound(kind: EntryType, field: Mapping[str, Any], side: str) -> str | None:
     """Return a bound as text; an exclusive one of whole numbers is the next number inside."""
-    plain = bound_text(kind, rules.get(side.lower(), ""))
-    beyond = bound_text(kind, rules.get(f"exclusive{side}", ""))
+    rules = _rules(field)
+    plain, beyond = (
+        bound_text(kind, usual_text(field, rules.get(key, "")))
+        for key in (side.lower(), f"exclusive{side}")
+    )
     if plain is not None or beyond is None:
         return plain
     if kind is not EntryType.INTEGER or "." in beyond or "e" in beyond:
@@ -154,8 +163,11 @@ def _field_notes(field: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a field says of its cells that no study can hold."""
     name, rules = field["name"], _rules(field)
     labelled = bool(_field_labels(field))
-    aside = left_aside(field, _FIELD_KEYS)
+    aside = left_aside(field, _known_keys(field, _FIELD_KEYS))
     aside += left_aside(rules, ("enum",) if labelled else _BOUNDS)
+    if (known := _kind(field)) is not None and not labelled:
+        said = [key for key in _BOUNDS if rules.get(key) is not None]
+        aside += [key for key in said if bound_text(known, usual_text(field, rules[key])) is None]
     if (
         field.get("type") not in ("date", "datetime")
         and field.get("format", "default") != "default"
@@ -176,6 +188,11 @@ def _field_notes(field: Mapping[str, Any]) -> Iterator[str]:
 def _missing(said: Mapping[str, Any]) -> Codes:
     """Return the codes for missing of a schema or a field, with their labels."""
     return join_codes(_pairs(said.get("missingValues"), "value", "label"))
+
+
+def _known_keys(said: Mapping[str, Any], keys: set[str]) -> set[str]:
+    """Return the keys that are read; codes for missing are, if they are a list."""
+    return keys if isinstance(said.get("missingValues"), list) else keys - {"missingValues"}
 
 
 def _rules(field: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -43,8 +43,8 @@ _HEADERS = {
     "contents": {"name", "type", "varnum"},
 }
 _SPSS = re.compile(
-    r"(GET (FILE|DATA)|DATA LIST|(ADD )?VALUE LABELS|VAR(IABLE)? (LABELS|LEVEL)|MISSING VALUES|"
-    r"DATASET [A-Z]+|FILE HANDLE)[ /]+\w",
+    r"\s*(GET (FILE|DATA)|DATA LIST|(ADD )?VALUE LABELS|VAR(IABLE)? (LABELS|LEVEL)|MISSING VALUES|"
+    r"DATASET [A-Z]+|FILE HANDLE)[ /=]+[\w'\"]",
     re.IGNORECASE,
 )
 _HEAD = 1 << 12
@@ -71,6 +71,4 @@ def name_text(text: str) -> str | None:
     head = text[:_HEAD]
     if head.lstrip()[:1] == "<":
         return other_form("ddi" if re.search(r"\bcodeBook\b|ddi:", head) else "xml")
-    lines = (line.strip() for line in head.split("\n"))
-    first = next((line for line in lines if line and not line.startswith("*")), "")
-    return other_form("spss") if _SPSS.match(first) else None
+    return other_form("spss") if any(map(_SPSS.match, head.splitlines())) else None

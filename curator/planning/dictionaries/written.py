@@ -5,6 +5,8 @@ A site's files are written in one way. What columns say differently becomes a no
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 _USUAL = {"delimiter": ",", "decimal": ".", "thousands": "", "dates": "YYYY-MM-DD"}
@@ -67,6 +69,22 @@ def written_fields(
             )
     written = {key: next(iter(found)) for key, found in ways.items() if len(found) == 1}
     return {key: way for key, way in written.items() if way != _USUAL[key]}, notes
+
+
+def usual_text(field: Mapping[str, Any], value: object) -> object:
+    """Return a bound in the usual form that is written as a field's cells are: ``1.000,5``.
+
+    Whatever is not written so stays as it is.
+    """
+    if not isinstance(value, str):
+        return value
+    if field.get("type") in _NUMBERS:
+        bare = value.replace(_text(field.get("groupChar")), "")
+        return bare.replace(_text(field.get("decimalChar")) or ".", ".")
+    said = _text(field.get("format")).removeprefix("fmt:")
+    with suppress(ValueError, re.error):
+        return value and datetime.strptime(value, said).date().isoformat()  # noqa: DTZ007 - a day alone
+    return value
 
 
 def _ways(field: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:

@@ -110,11 +110,36 @@ def test_what_no_study_can_hold_is_said() -> None:
     assert all(f"#   {each}" in draft for each in dictionary.notes)
 
 
+def test_bounds_are_read_as_the_cells_of_their_field_are_written() -> None:
+    german = {"decimalChar": ",", "groupChar": "."}
+    rules = {"minimum": "-1,5", "maximum": "1.000,25"}
+    days = {"minimum": "31/01/2000", "maximum": "29/02/2020"}
+    fields: list[dict[str, object]] = [
+        {"name": "x", "type": "number", **german, "constraints": rules},
+        {"name": "n", "type": "integer", "groupChar": ",", "constraints": {"maximum": "1,000"}},
+        {"name": "d", "type": "date", "format": "%d/%m/%Y", "constraints": days},
+        {"name": "t", "type": "date", "constraints": days},
+        {"name": "z", "type": "number", "missingValues": "-99", "constraints": {"minimum": True}},
+    ]
+    dictionary = read_json({"fields": fields, "missingValues": "98"})
+    bounds = {each.name: (each.lower, each.upper) for each in dictionary.entries}
+    assert bounds == {
+        "x": ("-1.5", "1000.25"),
+        "n": (None, "1000"),
+        "d": ("2000-01-31", "2020-02-29"),
+        "t": (None, None),
+        "z": (None, None),
+    }
+    assert "t: minimum, maximum is left aside" in dictionary.notes
+    assert "z: missingValues, minimum is left aside" in dictionary.notes
+    assert "missingValues is left aside" in dictionary.notes
+
+
 @pytest.mark.parametrize("odd", ["x", 7, {}, [None], [{}], None, True])
 def test_odd_values_are_no_crash(odd: object) -> None:
     keys = ("trueValues", "falseValues", "missingValues", "categories", "constraints", "format")
     more = ("decimalChar", "groupChar", "bareNumber")
-    for kind in ("boolean", "number", "date"):
+    for kind in ("boolean", "number", "date", ["integer"]):
         field = {"name": "s", "type": kind, **dict.fromkeys((*keys, *more), odd)}
         document = {"fields": [AGE, BMI, field], "missingValues": odd, "primaryKey": odd}
         assert len(read_json({"schema": document, "dialect": odd}).entries) >= 2

@@ -21,6 +21,11 @@ FORMS = [
     ("a.sps", VALUE, "SPSS syntax"),
     ("a.txt", f"* {VALUE}.\n\n  value labels sex 1 '{VALUE}'.\n", "SPSS syntax"),
     ("a.txt", "MISSING VALUES age (97 THRU 99).\n", "SPSS syntax"),
+    (
+        "a.txt",
+        f"COMMENT {VALUE}\n  of two lines.\nSET DECIMAL=DOT.\nGET FILE='a'.\n",
+        "SPSS syntax",
+    ),
     ("a.csv", f"pos,variable,label,col_type,missing\n1,{VALUE},,dbl,0\n", "labelled::look_for"),
     ("a.csv", f"column_name;data_type\n{VALUE};integer\n", "a database's columns"),
     ("a.csv", f"NAME,TYPE,LENGTH,VARNUM,LABEL\n{VALUE},1,8,2,\n", "SAS' PROC CONTENTS"),
