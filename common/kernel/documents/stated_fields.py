@@ -20,8 +20,8 @@ def _paragraph(value: object) -> object:
 Title = Annotated[str, Field(min_length=1, max_length=120), BeforeValidator(_paragraph)]
 Purpose = Annotated[str, Field(min_length=1, max_length=1000), BeforeValidator(_paragraph)]
 Line = Annotated[str, Field(min_length=1, max_length=200), BeforeValidator(_paragraph)]
-Unit = Annotated[str, Field(min_length=1, max_length=32), BeforeValidator(_paragraph)]
-MAX_DESCRIPTION = 300
+MAX_DESCRIPTION, MAX_UNIT = 300, 32
+Unit = Annotated[str, Field(min_length=1, max_length=MAX_UNIT), BeforeValidator(_paragraph)]
 Description = Annotated[
     str, Field(min_length=1, max_length=MAX_DESCRIPTION), BeforeValidator(_paragraph)
 ]

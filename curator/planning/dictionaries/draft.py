@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dppca.common.kernel.documents.names import one_line
-from dppca.common.kernel.documents.stated_fields import MAX_DESCRIPTION
+from dppca.common.kernel.documents.stated_fields import MAX_DESCRIPTION, MAX_UNIT
 from dppca.common.kernel.privacy.laws import law_for
+from dppca.common.kernel.schema.attributes import MAX_LABEL_LENGTH
 from dppca.curator.planning.dictionaries.dictionary import (
     Codes,
     Dictionary,
@@ -138,12 +139,13 @@ def _attribute(entry: Entry, choices: Choices) -> Iterator[str]:
     if entry.missing is not None:
         yield f"      missing_values: {_codes(entry.missing)}"
     counts = entry.kind in (EntryType.NUMBER, EntryType.INTEGER)
-    if entry.unit and counts:
-        yield f"      unit: {scalar(one_line(entry.unit))}"
-    note = one_line(join_notes(entry.note, "" if counts else entry.unit))
-    if note:
-        text = note if len(note) <= MAX_DESCRIPTION else note[: MAX_DESCRIPTION - 1] + "…"
-        yield f"      description: {scalar(text)}"
+    unit = _cut(entry.unit, MAX_DESCRIPTION)
+    if counts and len(unit) <= MAX_UNIT:  # a longer one is told in the description
+        if unit:
+            yield f"      unit: {scalar(unit)}"
+        unit = ""
+    if note := _cut(join_notes(entry.note, unit), MAX_DESCRIPTION):
+        yield f"      description: {scalar(note)}"
     if entry.kind in (EntryType.LABEL, EntryType.ORDINAL):
         yield from (f"      {line}" for line in _labels(entry))
     else:
@@ -178,8 +180,14 @@ def _labels(entry: Entry) -> Iterator[str]:
 
 def _codes(codes: Codes) -> str:
     """Format codes for missing as a mapping of YAML."""
-    pairs = [f"{scalar(code)}: {scalar(one_line(words))}" for code, words in codes]
+    pairs = [f"{scalar(code)}: {scalar(_cut(words, MAX_LABEL_LENGTH))}" for code, words in codes]
     return f"{{{', '.join(pairs)}}}"
+
+
+def _cut(text: str, most: int) -> str:
+    """Return a text on one line, cut where a study has no more room."""
+    line = one_line(" ".join(text.split()))
+    return line if len(line) <= most else line[: most - 1] + "…"
 
 
 def _field(name: str, value: str | None, meaning: str) -> str:

@@ -11,7 +11,7 @@ from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.documents.stated_fields import MAX_DESCRIPTION
 from dppca.common.kernel.documents.yaml_text import load_yaml
 from dppca.common.kernel.errors import SettingError, StudyError
-from dppca.common.kernel.schema.attributes import Numeric
+from dppca.common.kernel.schema.attributes import MAX_LABEL_LENGTH, Numeric
 from dppca.common.kernel.study import Study
 from dppca.curator.planning.dictionaries.dictionary import FREE_TEXT, IDENTIFIER, read_codes
 from dppca.curator.planning.dictionaries.draft import DECIDE, Choices, draft_study, open_places
@@ -265,6 +265,21 @@ def test_descriptions_and_units_are_in_the_study_and_a_long_one_is_cut(
     words = study_from_yaml(draft_study(long, SAID, source="x")).table.attributes[0].description
     assert words is not None
     assert (len(words), words[-1]) == (MAX_DESCRIPTION, "…")
+
+
+def test_a_unit_that_is_no_short_word_is_told_in_the_description(tmp_path: Path) -> None:
+    unit = "millimoles\tper litre of venous blood, fasting"
+    words = "did not answer " * 40
+    content = f"""name,type,lower,upper,missing_values,unit,description
+a,number,0,9,"-9, {words}","{unit}",Glucose
+b,number,0,9,,"{unit}",
+"""
+    study = study_from_yaml(draft_study(read(tmp_path, content), SAID, source="x"))
+    plain = unit.replace("\t", " ")
+    assert [each.description for each in study.table.attributes] == [f"Glucose. {plain}", plain]
+    assert all(getattr(each, "unit", "") is None for each in study.table.attributes)
+    ((code, said),) = study.table.attributes[0].missing_values or ()
+    assert (code, said[:14], said[-1], len(said)) == ("-9", words[:14], "…", MAX_LABEL_LENGTH)
 
 
 def test_a_delta_makes_the_noise_gaussian_and_a_target_is_said(tmp_path: Path) -> None:
