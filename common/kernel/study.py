@@ -398,11 +398,9 @@ class Study(BaseModel):
         if self.table.max_rows_per_person is None:
             raise ValueError(_UNSAID_ROWS)
         if len(set(self.owners)) != len(self.owners):
-            raise ValueError("owners must differ")
+            raise ValueError(f"owners must differ: {max(self.owners, key=self.owners.count)} twice")
         if self.quorum is not None and self.quorum > len(self.owners):
-            raise ValueError(
-                f"quorum {self.quorum} is above the number of owners, {len(self.owners)}"
-            )
+            raise ValueError(f"quorum {self.quorum} is above the {len(self.owners)} owners")
         if self.required_contributions < len(self.owners) and self.deadline is None:
             raise ValueError("a quorum below all owners needs a deadline")
         if isinstance(self.overlap, tuple):
@@ -560,7 +558,10 @@ def _check_aggregate(study: Study) -> None:
     identities, openers = study.identities or {}, study.openers or {}
     if set(identities) != set(study.owners):
         wrong = sorted(set(identities) ^ set(study.owners))
-        raise ValueError(f"identities must name every owner and nobody else: {', '.join(wrong)}")
+        raise ValueError(
+            f"identities must name every owner and nobody else: {', '.join(wrong)}: leave "
+            "identities and openers out, and `dppca-curator study assemble` puts them in"
+        )
     if not set(openers) <= set(study.owners):
         strangers = ", ".join(sorted(set(openers) - set(study.owners)))
         raise ValueError(f"openers names {strangers}, who are not among owners")
@@ -632,7 +633,7 @@ def load_study_file(text: str | Path) -> tuple[dict[str, Any], str]:
         try:
             text = text.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+            why = error.strerror if isinstance(error, OSError) else "save it as text in UTF-8"
             raise StudyError(f"the study file {text} cannot be read: {why}") from error
     if len(text) > MAX_DOCUMENT_BYTES:
         raise StudyError(f"the study file is larger than {MAX_DOCUMENT_BYTES} bytes")

@@ -14,6 +14,7 @@ import io
 import json
 import logging
 import os
+import re
 import shutil
 import signal
 import sys
@@ -28,7 +29,8 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from dppca.common.kernel.documents.names import escaped_json, shown
+from dppca.common.kernel.documents.amounts import pointed
+from dppca.common.kernel.documents.names import escaped_json, nearest_name, shown
 from dppca.common.kernel.documents.values import ErrorDocument, to_document
 from dppca.common.kernel.errors import DppcaError, SettingError
 from dppca.common.shell.packages import hide_packages
@@ -125,6 +127,7 @@ def _run(group: click.Command, arguments: list[str] | None) -> NoReturn:
     except click.ClickException as error:
         if isinstance(error, click.NoSuchOption) and error.option_name == "--json":
             error = click.UsageError("put --json after the command", error.ctx)
+        error = _with_cure(error)
         if not as_json:
             usage = io.StringIO()
             error.show(file=usage)
@@ -152,6 +155,30 @@ def _run(group: click.Command, arguments: list[str] | None) -> NoReturn:
         message = "a defect in this software, please report it with the lines above"
         _fail(message, type(error).__name__, UNEXPECTED_EXIT_CODE, as_json=as_json)
     raise SystemExit(code if isinstance(code, int) else 0)
+
+
+def _with_cure(error: click.ClickException) -> click.ClickException:
+    """Return a message of click with a cure, and without an option that is not like the one given.
+
+    An option that is missing is explained by its help; what is no number is said in plain words.
+    """
+    if isinstance(error, click.NoSuchOption):
+        names = {each.lstrip("-"): each for each in error.possibilities or ()}
+        near = nearest_name(error.option_name.lstrip("-"), names)
+        return click.NoSuchOption(
+            error.option_name, possibilities=[names[near]] if near else None, ctx=error.ctx
+        )
+    if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option):
+        return click.MissingParameter(error.param.help, error.ctx, error.param)
+    if isinstance(error, click.BadParameter) and (found := _NO_NUMBER.match(error.message)):
+        given, kind = found.groups()
+        what = "whole number: write digits alone, such as 1000"
+        words = what if kind == "integer" else f"number{pointed(given)}"
+        return click.BadParameter(f"{given!r} is not a {words}", error.ctx, error.param)
+    return error
+
+
+_NO_NUMBER = re.compile(r"'(.*)' is not a valid (integer|float)(?: range)?\.$", re.DOTALL)
 
 
 def run_and_end(group: click.Command) -> NoReturn:

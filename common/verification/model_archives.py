@@ -73,7 +73,9 @@ def open_archive(content: bytes) -> ModelArchive:
             if (kind, version) == (KIND, VERSION):
                 return ModelArchive(metadata, dict(members["state"]), dict(members["space"]))
     except (*errors, ArtefactError) as error:
-        raise ArtefactError("the container: not a model of this software, or damaged") from error
+        raise ArtefactError(
+            "the container: not a model of this software, or damaged: name a .skops file of `train`"
+        ) from error
     if foreign:
         raise ArtefactError(
             f"the model holds {', '.join(foreign)}, which no model of ours does: do not trust it"

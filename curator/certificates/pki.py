@@ -228,8 +228,8 @@ def load_authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePriv
         key = load_pem_private_key((folder / CA_KEY).read_bytes(), password=None)
     except (OSError, ValueError, TypeError) as error:
         raise SettingError(
-            f"{folder} holds no authority: run `dppca-curator pki init --directory "
-            f"{shlex.quote(str(folder))}`"
+            f"{folder} holds no authority: name its folder. Only for a new authority: "
+            f"`dppca-curator pki init --directory {shlex.quote(str(folder))}`"
         ) from error
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise SettingError(f"{folder / CA_KEY} is not an elliptic curve key: make a new authority")

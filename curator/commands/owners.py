@@ -72,6 +72,10 @@ def _describe(name: str, seen: SeenOwner, *, width: int | None) -> str:
         if seen.ledger_length
         else f"Owner {name}: no ledger counts as seen."
     ]
+    if not (seen.ledger_length or seen.contributions or seen.settlements):
+        lines[0] += (
+            " It has sent nothing, or has another name: `dppca-curator study show` lists them."
+        )
     rows = [
         (each.study, each.received.isoformat(), str(each.ledger_length))
         for each in seen.contributions

@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import click
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _TIMED_ENTRIES = 1 << 18
 _DEFAULT_SPECTRUM = "power:1"
+_COLUMNS = 80
 
 
 @click.command()
@@ -138,12 +140,24 @@ def plan(
         seconds=_seconds(study, forecast, bandwidth),
         plot=None if picture is None else str(picture),
     )
-    width = terminal_width()
+    width = terminal_width() if details else _COLUMNS
     text = plan_text(forecast, width=width, details=details, choices=bool(targets))
+    if not details:
+        text = "\n".join(part for line in text.split("\n") for part in _fold(line))
     if picture is not None:
         _draw(picture, forecast)
         text += f"\nPlot: {picture}"
     emit(forecast, text, as_json=as_json)
+
+
+def _fold(line: str) -> list[str]:
+    """Lines of at most 80 characters; those that continue one are indented below it."""
+    if len(line) <= _COLUMNS:
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return wrap(
+        line, _COLUMNS, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )
 
 
 def _rows(study: Study, given: tuple[str, ...]) -> dict[str, int]:
@@ -162,7 +176,7 @@ def _rows(study: Study, given: tuple[str, ...]) -> dict[str, int]:
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise SettingError(f"--rows takes a number of rows, or OWNER=NUMBER, not {text!r}")
+        raise SettingError(f"--rows takes a number such as 6000, or OWNER=NUMBER, not {text!r}")
     return int(text)
 
 

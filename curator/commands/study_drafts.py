@@ -115,14 +115,15 @@ def new(columns: Path, output: Path, missing_values: str, *, as_json: bool, **gi
     from dppca.curator.planning.dictionaries.recognition import read_dictionary
 
     choices = Choices(**given)
-    try:
-        for party in (*choices.owners, *([] if choices.name is None else [choices.name])):
-            require_party_name(party)
-        for amount in (choices.epsilon, choices.delta):
-            if amount is not None:
-                parse_positive(amount)
-    except ValueError as error:
-        raise SettingError(f"--name, --owner, --epsilon or --delta: {error}") from error
+    for option, value in (
+        *(("owner", each) for each in choices.owners),
+        *((each, getattr(choices, each)) for each in ("name", "epsilon", "delta")),
+    ):
+        if value is not None:
+            try:
+                (require_party_name if option in ("owner", "name") else parse_positive)(value)
+            except ValueError as error:
+                raise SettingError(f"--{option} {value}: {error}") from error
     dictionary = read_dictionary(columns, missing=read_codes(missing_values))
     names = [entry.name for entry in dictionary.entries]
     target = choices.target

@@ -286,7 +286,7 @@ def _check_rows(study: Study, rows: Mapping[str, int]) -> None:
     missing = [owner for owner in study.owners if owner not in rows]
     unknown = sorted(set(rows) - set(study.owners))
     if missing or unknown:
-        problems = [f"no rows for {', '.join(missing)}"] if missing else []
+        problems = [f"no rows for {', '.join(missing)}: say how many each has"] if missing else []
         if unknown:
             owners = ", ".join(study.owners)
             problems.append(

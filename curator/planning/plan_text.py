@@ -28,7 +28,7 @@ def plan_text(
         *([_head(plan)] if details else []),
         _plain(plan),
         *([_table(plan, width)] if details else []),
-        _widths(plan),
+        _widths(plan, width),
         _answers(plan, details=details),
         _trusts(plan, width),
         relations_lines(plan.relations),
@@ -74,7 +74,7 @@ def _plain(plan: StudyPlan) -> list[str]:
     ]
 
 
-def _widths(plan: StudyPlan) -> list[str]:
+def _widths(plan: StudyPlan, width: int | None) -> list[str]:
     """How wide intervals will be under the study's law: a column for each epsilon."""
     requested = plan.requested
     lines = [
@@ -90,8 +90,9 @@ def _widths(plan: StudyPlan) -> list[str]:
     ]
     names = ("  epsilon of each owner", *(decimal_text(line.epsilon) for line in lines))
     return [
-        "Intervals of 95 % by `estimate`, if values are spread evenly over their bounds:",
-        *text_table(names, questions, width=None, right=range(1, len(names))),
+        "Intervals of 95 % by `estimate`, for each epsilon, if values are spread evenly over their "
+        "bounds:",
+        *text_table(names, questions, width=width, right=range(1, len(names))),
     ]
 
 

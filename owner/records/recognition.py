@@ -101,7 +101,9 @@ def _count_cells(source: Source, schema: Schema) -> _Counted:
         return []
     wanted = Wanted([*found], _BATCH_ROWS, (), {})
     batches = list(islice(source.read(wanted), _BATCHES))
-    counted = []
+    counted: list[tuple[Attribute, pa.Array, Any]] = []
+    if not batches:  # of no rows
+        return counted
     for attribute, arrays in zip(found.values(), zip(*batches, strict=True), strict=True):
         texts = [each for each in arrays if pa.types.is_large_binary(each.type)]
         if texts:

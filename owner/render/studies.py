@@ -187,6 +187,16 @@ def waiting_text(standing: Standing, missing: int) -> str | None:
     return f"you and {other_owners(missing - 1)}" if missing > 1 else "you"
 
 
+def due_studies(found: OwnStudies, by: datetime) -> OwnStudies:
+    """Return the studies that wait for this site, and wait until a time at most."""
+    due = [
+        each
+        for each in found.studies
+        if each.badge.group is Group.YOU and each.until is not None and each.until <= by
+    ]
+    return OwnStudies(found.curator, due)
+
+
 def studies_text(found: OwnStudies) -> str:
     """Return the list, with some lines for each study."""
     if not found.studies:

@@ -73,8 +73,10 @@ def estimates(
     Raises
     ------
     SettingError
-        The population is smaller than the rows.
+        ``result`` is no result, or the population is smaller than the rows.
     """
+    if not isinstance(result, Published) and not hasattr(result, "released"):
+        raise SettingError("give a result: dppca.read_result(FILE, ca=...), or dppca.simulate(...)")
     published = result if isinstance(result, Published) else result.released
     moments, scope = released_moments(published), EstimateScope(these_rows, population)
     scope.check(moments.n_rows)

@@ -13,7 +13,7 @@ from fractions import Fraction
 Whole = int | str
 """A whole number in JSON, as `whole` writes it."""
 DECIMALS = 12  # of an epsilon or rho that is computed
-POINTED = ": write a decimal with a point, not with a comma"
+POINTED = ": use a point for decimals and no mark for thousands, such as 1.5 or 1500"
 _MAX_DIGITS = 30
 _LEAST_TEXT = 1 << 53
 _MOST_DECIMALS = 6  # that people are shown
@@ -29,7 +29,7 @@ def parse_decimal(value: object) -> Decimal:
     except InvalidOperation:
         number = Decimal("NaN")
     if not number.is_finite():
-        raise ValueError('must be a decimal, such as "1.0"' + _pointed(value))
+        raise ValueError('must be a decimal, such as "1.0"' + pointed(value))
     return number
 
 
@@ -43,15 +43,15 @@ def parse_positive(value: object) -> Decimal:
     except ValueError:
         number = Decimal(0)
     if number <= 0:
-        raise ValueError('must be a decimal above 0, such as "1.0"' + _pointed(value))
+        raise ValueError('must be a decimal above 0, such as "1.0"' + pointed(value))
     if len(number.as_tuple().digits) > _MAX_DIGITS or abs(number.adjusted()) > _MAX_DIGITS:
         raise ValueError(f"has more digits than a privacy parameter needs ({_MAX_DIGITS})")
     return number
 
 
-def _pointed(value: object) -> str:
-    """What to do about a decimal comma."""
-    return POINTED if isinstance(value, str) and re.fullmatch(r"[\d.]+,\d+", value) else ""
+def pointed(value: object) -> str:
+    """What to do about a decimal comma; empty for a text without one."""
+    return POINTED if isinstance(value, str) and re.fullmatch(r"[-+]?[\d.]+,\d+", value) else ""
 
 
 def whole(number: int) -> Whole:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Union, cast, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from dppca.common.kernel.documents.amounts import POINTED
+from dppca.common.kernel.documents.amounts import POINTED, pointed
 from dppca.common.kernel.documents.names import nearest_name, one_line
 from dppca.common.kernel.documents.yaml_text import compose_tree, find_line
 
@@ -137,18 +137,18 @@ def _describe(
         name = str(context["discriminator"]).strip("'")
         known = [_tag(each, name) for each in _models(model, parts)]
         if kind == "union_tag_not_found":
-            words = f"{name} is missing: {', '.join(known)}"
-        else:
-            words = f"{name} must be one of {', '.join(known)}" + _near(str(context["tag"]), known)
-        return parts, words
+            return parts, f"{name} is missing: {', '.join(known)}"
+        near = _near(str(context["tag"]), known)
+        return parts, f"{name} must be one of {', '.join(known)}{near}"
     if kind == "missing":
         return parts[:-1], _SAID["missing"]
     if kind == "value_error":
         return parts, str(context["error"])
-    if next((at for _, at in reversed(list(_steps(parts, document)))), document) is None:
+    at = next((at for _, at in reversed(list(_steps(parts, document)))), document)
+    if at is None:
         comma = str(parts[-1]).isdigit()  # 1,5 in a mapping of one line is 1, and 5 without a value
         return parts, f"is not a field{POINTED}" if comma else "is blank: fill it in"
-    return parts, _words(kind, context)
+    return parts, _words(kind, context) + pointed(at)
 
 
 def _words(kind: str, context: Mapping[str, Any]) -> str:

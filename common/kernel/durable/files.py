@@ -141,7 +141,7 @@ def read_text(path: Path) -> str:
     try:
         return read_content(path).decode()
     except UnicodeDecodeError as error:
-        raise SettingError(f"cannot read {path}: it is not text in UTF-8") from error
+        raise SettingError(f"{path} is not text in UTF-8: save it as text in UTF-8") from error
 
 
 def require_no_file(path: Path) -> None:

@@ -75,7 +75,7 @@ def load_credentials(folder: CredentialFolder) -> Credentials:
     }
     contents = []
     if not folder.folder.is_dir():
-        raise IdentityError(f"no folder {folder.folder} holds certificate.pem and key.pem")
+        raise IdentityError(f"no folder {folder.folder}: name the one with your certificate.pem")
     for path, origin in origins.items():
         try:
             contents.append(path.read_bytes().removeprefix(BOM_UTF8))  # gRPC takes none
@@ -184,8 +184,7 @@ def check_credentials(
         ) from error
     if certificate.public_key() != key.public_key():
         raise IdentityError(
-            "key.pem does not belong to the certificate: sign the request that was made with this "
-            "key"
+            "key.pem does not belong to the certificate: put back the one that was made for it"
         )
     identity = parse_identity(certificate)
     if identity.role is not role or (name is not None and identity.name != name):

@@ -25,7 +25,12 @@ from dppca.curator.planning.dictionaries.dictionary import (
     name_labels,
     read_codes,
 )
-from dppca.curator.planning.dictionaries.other_forms import NO_DICTIONARY, name_header
+from dppca.curator.planning.dictionaries.other_forms import (
+    HEADER,
+    NO_DICTIONARY,
+    OWN_COLUMNS,
+    name_header,
+)
 
 _OWN_KINDS = {
     **{kind.value: kind for kind in EntryType},
@@ -77,6 +82,9 @@ def read_table(text: str, *, missing: Codes = ()) -> Dictionary:
         read, form = _read_own, "data dictionary"
         if len(set(names)) < len(names):
             raise SettingError("the header of the data dictionary has a column twice")
+    elif len({"name", "type"} & set(names)) == 1 and len(set(OWN_COLUMNS) & set(names)) > 2:
+        lacked = "type" if "name" in names else "name"
+        raise SettingError(f"the header of the data dictionary lacks {lacked}: it is {HEADER}")
     else:
         raise SettingError(NO_DICTIONARY)
     rows = [
@@ -124,6 +132,11 @@ def _read_own(rows: _Rows) -> Iterator[Entry | Omission | OneHotColumn]:
             raise SettingError(
                 f"line {number} of the data dictionary: unknown is of numbers, which may be "
                 "missing, and of columns of type label; a study has no missing dates or levels"
+            )
+        if unknown in labels:
+            raise SettingError(
+                f"line {number} of the data dictionary: unknown is a label of its own: take it out "
+                "of labels"
             )
         yield Entry(
             name,

@@ -15,6 +15,17 @@ UNITS = {
 }
 
 
+def test_systemd_finds_no_fault_in_the_reminder(tmp_path: Path) -> None:
+    tool = shutil.which("systemd-analyze")
+    if tool is None:
+        miss("systemd-analyze", "apt-get install systemd")
+    names = ("dppca-reminder.service", "dppca-reminder.timer")
+    units = [Path(shutil.copy(ROOT / "deploy/systemd" / name, tmp_path)) for name in names]
+    verified = subprocess.run([tool, "verify", *units], capture_output=True, text=True)
+    assert verified.returncode == 0, verified.stderr
+    assert "dppca-reminder" not in verified.stderr
+
+
 @pytest.mark.parametrize("name", UNITS)
 def test_systemd_finds_no_fault(name: str, tmp_path: Path) -> None:
     tool, program = shutil.which("systemd-analyze"), shutil.which("true")

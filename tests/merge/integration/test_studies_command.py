@@ -57,6 +57,9 @@ def test_studies_come_with_cost_deadline_and_what_to_do(curator: Curator, site: 
     assert 2 * 86400 < found[shared.name]["seconds_left"] <= 51 * 3600
     assert not (site.folder / "ledger.sqlite").exists()
     assert not (site.folder / "studies").exists(), "nothing is kept, either"
+    for days, names in (("2", []), ("3", [shared.name])):
+        code, due = site.run("studies", "--due", days)
+        assert (code, [each["name"] for each in due["studies"]]) == (0, names)
 
 
 def test_what_to_do_follows_the_course_of_a_study(curator: Curator, site: OwnerSite) -> None:

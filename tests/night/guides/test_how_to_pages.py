@@ -5,16 +5,19 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from dppca.common.kernel.durable.clock import utc_now
 from dppca.common.kernel.errors import ChainError
 from dppca.common.kernel.study import Study
 from tests.support.census import census_rows
 from tests.support.checkout import ROOT
+from tests.support.curator import Curator
 from tests.support.engines import write_files
 from tests.support.object_store import BUCKET, object_store, upload
 from tests.support.page_shell import PageShell, read_blocks
@@ -234,3 +237,18 @@ def test_a_site_moves_and_charges_go_on(tmp_path: Path, site: OwnerSite, study: 
     assert moved.history.reservations == before.reservations
     assert moved.contribute(study)[0] == 0, "the same bytes, at no further charge"
     assert moved.history.reservations == before.reservations
+
+
+CONSENT = ROOT / "docs/how-to/consent-on-a-page.md"
+
+
+def test_a_steward_is_told_before_a_deadline(
+    curator: Curator, site: OwnerSite, tmp_path: Path
+) -> None:
+    shell = PageShell(tmp_path, read_blocks(CONSENT))
+    (tmp_path / "hospital").symlink_to(site.folder)
+    assert shell.run("due") == ""
+    end = (utc_now() + timedelta(days=2)).isoformat()
+    late = curator.begin(site.name, "owner-2", deadline=end, quorum=1)
+    curator.begin(site.name)
+    assert re.findall(r"^(\S+): open", shell.run("due"), re.MULTILINE) == [late.name]

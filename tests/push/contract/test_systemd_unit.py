@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import subprocess
 from collections import defaultdict
 from pathlib import Path
 
@@ -108,3 +109,25 @@ def test_the_proxy_reloads_by_another_worker_and_drains_at_a_stop() -> None:
 
 def test_a_reload_of_the_curator_reads_its_certificates(service: dict[str, list[str]]) -> None:
     assert service["ExecReload"] == ["/bin/kill -HUP $MAINPID"]
+
+
+@pytest.mark.parametrize(
+    ("prints", "mailed"),
+    [("exit 0", None), ("echo survey: open", "survey: open"), ("echo down >&2; exit 40", "down")],
+)
+def test_a_reminder_is_mailed_where_a_study_waits_or_the_command_fails(
+    prints: str, mailed: str | None, tmp_path: Path
+) -> None:
+    reminder = read_unit((FOLDER / "dppca-reminder.service").read_text())["Service"]
+    owner, mail, box = tmp_path / "dppca-owner", tmp_path / "mail", tmp_path / "box"
+    owner.write_text(f'#!/bin/sh\n[ "$*" = "studies --due 3" ] || exit 2\n{prints}\n')
+    mail.write_text(f'#!/bin/sh\n{{ echo "$3"; cat; }} > {shlex.quote(str(box))}\n')
+    owner.chmod(0o755)
+    mail.chmod(0o755)
+    (start,) = reminder["ExecStart"]
+    start = start.replace("$$", "$").replace("%%", "%").replace("/opt/dppca/bin", str(tmp_path))
+    variables = dict(each.split("=", 1) for each in shlex.split(reminder["Environment"][0]))
+    variables["PATH"] = f"{tmp_path}:/usr/bin:/bin"
+    subprocess.run(shlex.split(start), env=variables, check=True)
+    sent = f"{variables['DPPCA_STEWARD']}\n{mailed}\n"
+    assert (box.read_text() if box.exists() else None) == (None if mailed is None else sent)

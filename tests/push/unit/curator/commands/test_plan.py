@@ -53,6 +53,7 @@ def test_a_plan_in_words_and_as_a_document_and_as_a_picture(
     assert "sends 104 bytes" in text
     assert "noise edge" not in text
     assert "What choices cost" not in text, "wide tables need --details"
+    assert all(len(line) <= 80 for line in text.replace(str(picture), "").split("\n"))
     whole = _plan(capsys, study, "--rows", 4000, "--details")[1]
     assert "noise edge" in whole
     assert "What choices cost" in whole
@@ -93,6 +94,7 @@ def test_a_plan_shows_what_choices_cost_and_warns_where_noise_hides_relations(
     code, text = _plan(capsys, *arguments)
     document = _document(capsys, *arguments)[1]
     assert code == 0
+    unfolded = " ".join(text.split())
     choices = {each["choice"]: each for each in document["choices"]}
     half = choices["targets: [plan]"]
     assert half["target_product"]["rows"] == half["product"]["rows"] / 2
@@ -100,10 +102,10 @@ def test_a_plan_shows_what_choices_cost_and_warns_where_noise_hides_relations(
     for words, each in choices.items():
         assert words in text
         assert f"{each['product']['rows']:.4g} (" in text
-        assert all(line in text for line in (*each["gains"], *each["costs"]))
+        assert all(line in unfolded for line in (*each["gains"], *each["costs"]))
     relations = document["relations"]
-    assert "\n".join(relations["warning"]) in text
-    assert f"epsilon {relations['epsilon']}, or {relations['rows_per_owner']} rows" in text
+    assert " ".join(relations["warning"]) in unfolded
+    assert f"epsilon {relations['epsilon']}, or {relations['rows_per_owner']} rows" in unfolded
     enough = _document(capsys, study, "--rows", relations["rows_per_owner"], "--epsilon", 1)[1]
     assert enough["relations"]["warning"] == []
 

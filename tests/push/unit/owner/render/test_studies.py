@@ -1,5 +1,5 @@
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import product
 from typing import Any
@@ -15,6 +15,7 @@ from dppca.owner.render.studies import (
     OwnStudy,
     Standing,
     advise,
+    due_studies,
     studies_text,
     waiting_text,
 )
@@ -151,3 +152,16 @@ def test_what_comes_next_is_one_line_to_paste_and_a_title_stands_behind_a_bar() 
         "  next: dppca-owner review s",
         "        look at what would leave; `contribute` sends it",
     ]
+
+
+def test_a_reminder_is_of_what_waits_for_this_site_and_ends_soon() -> None:
+    by = datetime(2030, 1, 31, 12, tzinfo=UTC)
+    others = Badge(Group.OTHERS, "waits for others", "idle")
+    for changes, due in (
+        ({"until": by}, True),
+        ({"until": by + timedelta(seconds=1)}, False),
+        ({"until": None}, False),
+        ({"until": by, "badge": others}, False),
+    ):
+        found = listed(**changes)
+        assert due_studies(found, by) == (found if due else OwnStudies("hub:1", [])), changes

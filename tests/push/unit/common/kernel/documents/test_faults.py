@@ -126,4 +126,4 @@ def test_a_decimal_comma_is_named(text: str, said: str) -> None:
     with pytest.raises(StudyError) as raised:
         study_from_yaml(written)
     (line,) = [each for each in str(raised.value).splitlines() if said in each]
-    assert line.endswith("write a decimal with a point, not with a comma")
+    assert line.endswith("use a point for decimals and no mark for thousands, such as 1.5 or 1500")
