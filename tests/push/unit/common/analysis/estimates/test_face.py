@@ -247,3 +247,8 @@ def test_what_a_study_has_not_released_is_refused_by_a_sentence() -> None:
     with pytest.raises(SettingError, match="released no sums"):
         asked.mean("x")
     assert "eigenvalue 1" in asked.components(1).names
+
+
+def test_a_name_of_a_file_is_no_result() -> None:
+    with pytest.raises(SettingError, match=r"give a result: dppca\.read_result\(FILE, ca="):
+        estimates("components.npz")  # type: ignore[arg-type]
