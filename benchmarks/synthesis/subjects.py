@@ -97,10 +97,12 @@ class Subject:
         return len(self.columns[0])
 
 
-@lru_cache(1)
+@lru_cache(8)
 def load_subject(name: str) -> Subject:
-    """The data set called ``name``, one of `SUBJECTS`; the last one is kept."""
-    return SUBJECTS[name]()
+    """The data set called ``name``, one of `SUBJECTS` or `MADE`; the last one is kept."""
+    from benchmarks.synthesis.made import MADE
+
+    return (SUBJECTS.get(name) or MADE[name])()
 
 
 def _nltcs() -> Subject:

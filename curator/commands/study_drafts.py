@@ -1,9 +1,11 @@
 """``dppca-curator study new`` and ``study check``: study files, without a curator."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
@@ -15,6 +17,10 @@ from dppca.common.kernel.durable.files import write_new
 from dppca.common.kernel.errors import SettingError
 from dppca.common.shell.console import FILE, KNOWN_FILE, emit, prints, steps_lines
 from dppca.curator.planning.dictionaries.dictionary import Omission
+
+if TYPE_CHECKING:
+    from dppca.curator.planning.dictionaries.draft import Choices
+    from dppca.curator.planning.proposals import NumbersProposal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +35,7 @@ class DraftDocument:
     policy_format: Annotated[
         str, "line for a site's policy that says how the files are written; empty for none"
     ]
+    proposed: Annotated[str, "bins or histograms of numbers, by the noise; empty without --rows"]
     to_decide: Annotated[list[str], "fields that are blank on purpose"]
 
 
@@ -89,8 +96,21 @@ class CheckedStudyDocument:
 )
 @click.option("--target", help="Column to predict: half the noise on it.")
 @click.option("--histograms", is_flag=True, help="Release histograms of numbers and dates, too.")
+@click.option(
+    "--rows",
+    type=click.IntRange(1),
+    help="Expected rows of every owner: bins or histograms of numbers are proposed by the noise.",
+)
 @prints(DraftDocument)
-def new(columns: Path, output: Path, missing_values: str, *, as_json: bool, **given: Any) -> None:
+def new(
+    columns: Path,
+    output: Path,
+    missing_values: str,
+    rows: int | None,
+    *,
+    as_json: bool,
+    **given: Any,
+) -> None:
     """Draft a study file from a public data dictionary.
 
     Needs no curator and no certificate.
@@ -103,7 +123,7 @@ def new(columns: Path, output: Path, missing_values: str, *, as_json: bool, **gi
     Example:
       dppca-curator study new --columns dictionary.csv --output study.yaml
       dppca-curator study new --columns dictionary.csv --output study.yaml --name heart \\
-          --owner hospital --owner clinic --epsilon 1.0 --rows-per-person 1
+          --owner hospital --owner clinic --epsilon 1.0 --rows-per-person 1 --rows 7000
     """
     from dppca.curator.planning.dictionaries.dictionary import read_codes
     from dppca.curator.planning.dictionaries.draft import (
@@ -134,6 +154,9 @@ def new(columns: Path, output: Path, missing_values: str, *, as_json: bool, **gi
             f"{''.join(left_out)}: {', '.join(names)}"
         )
     text = draft_study(dictionary, choices, source=columns.name)
+    found = None if rows is None else _propose(text, choices, rows)
+    if found is not None:
+        text = draft_study(dictionary, replace(choices, bins=found.bins), source=columns.name)
     write_new(output, text)
     blank = open_places(text)
     drafted = DraftDocument(
@@ -143,12 +166,14 @@ def new(columns: Path, output: Path, missing_values: str, *, as_json: bool, **gi
         left_out=dictionary.omitted,
         notes=dictionary.notes,
         policy_format=policy_format(dictionary),
+        proposed="" if found is None else found.words,
         to_decide=blank,
     )
     lines = [
         f"{output}: from a {dictionary.form}, attributes: {len(names)}.",
         *(f"  left out: {each.name}, {each.reason}" for each in dictionary.omitted),
         *(f"  not carried over: {one_line(each)}" for each in dictionary.notes),
+        *([f"  proposed by the noise: {drafted.proposed}"] if drafted.proposed else []),
         *(f"  decide: {place}" for place in blank),
         *(["Fill these in."] if blank else []),
         *(
@@ -159,6 +184,24 @@ def new(columns: Path, output: Path, missing_values: str, *, as_json: bool, **gi
         f"next: dppca-curator study check {quote(str(output))}",
     ]
     emit(drafted, "\n".join(lines), as_json=as_json)
+
+
+def _propose(text: str, choices: Choices, rows: int) -> NumbersProposal | None:
+    """Return what the noise of a draft allows for its numbers; None without any."""
+    import yaml
+
+    from dppca.curator.planning.proposals import propose_for_draft
+
+    if choices.epsilon is None or not choices.owners or choices.rows_per_person is None:
+        raise SettingError(
+            "--rows proposes by the noise: give --epsilon, --owner and --rows-per-person too"
+        )
+    return propose_for_draft(
+        yaml.safe_load(text)["schema"],
+        epsilon=parse_positive(choices.epsilon),
+        delta=None if choices.delta is None else parse_positive(choices.delta),
+        owner_rows=[rows] * len(choices.owners),
+    )
 
 
 @click.command("check")

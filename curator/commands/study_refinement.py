@@ -18,6 +18,8 @@ from dppca.curator.commands.options import Positive
 if TYPE_CHECKING:
     from dppca.common.kernel.study import Study
 
+_SMALL_GAIN = 64  # leaves
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefinedStudyDocument:
@@ -178,6 +180,8 @@ def _text(drafted: RefinedStudyDocument) -> str:
         f"  the rows that the trees were grown on: {drafted.rows}",
         *steps_lines(drafted.next),
     ]
+    if drafted.leaves < _SMALL_GAIN:
+        lines.insert(2, "  so few leaves gain little, unless three attributes decide together")
     if drafted.hidden:
         lines.insert(2, "  THE NOISE HIDES THE COUNTS: this budget is too small for a second study")
     return "\n".join(lines)

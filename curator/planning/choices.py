@@ -70,11 +70,11 @@ def compare_choices(
     written = study.table
     _check_targets(written, targets)
     target_names = list(dict.fromkeys([*written.targets, *targets]))
-    before = _product_noise(written, requested, owner_rows)
+    before = product_noise(written, requested, owner_rows)
     choices: dict[str, Choice] = {}
     for words, table in ((AS_WRITTEN, written), *_variants(written, target_names)):
         if table is not None and table.digest not in choices:
-            product = _product_noise(table, requested, owner_rows)
+            product = product_noise(table, requested, owner_rows)
             choices[table.digest] = _choice(
                 *(words, written, table, product), factor=product / before, n_rows=sum(owner_rows)
             )
@@ -216,7 +216,8 @@ def _shaped(table: Schema) -> list[str]:
     return [*table.products_of_bins, *(each.name for each in _numerics(table) if each.histogram)]
 
 
-def _product_noise(table: Schema, requested: Calibration, owner_rows: Sequence[int]) -> float:
+def product_noise(table: Schema, requested: Calibration, owner_rows: Sequence[int]) -> float:
+    """Return the noise of a pooled product at the cost of a calibration, in rows."""
     calibration = calibrate_noise(
         type(requested.law),
         sensitivity(sensitivity_shape(table), resolution_bits=table.resolution_bits),

@@ -37,6 +37,7 @@ from dppca.common.kernel.study import Covariance, Study, Trust
 from dppca.curator.planning.assumptions import Assumption
 from dppca.curator.planning.choices import Choice, compare_choices
 from dppca.curator.planning.forecaster import Forecaster, PlanForecast, PlanNeed
+from dppca.curator.planning.proposals import Course, NumbersProposal, advise_course, propose_numbers
 from dppca.curator.planning.trusts import PlanTrust, compare_trusts
 
 GRID = tuple(Decimal(text) for text in ("0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10", "20"))
@@ -83,6 +84,13 @@ class StudyPlan:
         PlannedRounds | None,
         "the same budget in two studies, the second of which continues the first; null for unit-"
         "ball rows",
+    ]
+    course: Annotated[
+        Course, "for which trees the noise leaves room, if several attributes decide together"
+    ]
+    numbers: Annotated[
+        NumbersProposal | None,
+        "bins or histograms that the noise allows; null for unit-ball rows or without numbers",
     ]
     wide_bins: Annotated[
         tuple[str, ...],
@@ -227,6 +235,7 @@ def make_plan(
         needs.append(forecaster.need(k))
         draws = forecaster.draws
     own = next(line for line in lines if line.asked)
+    rounds = plan_rounds(study, requested, n_rows=sum(owner_rows))
     return StudyPlan(
         study=study.name,
         digest=study.digest,
@@ -239,7 +248,9 @@ def make_plan(
         choices=compare_choices(study, requested, targets, owner_rows=owner_rows),
         trusts=compare_trusts(study, rows, assumption, colluders, own, advance),
         relations=judge_relations(study, requested, owner_rows=owner_rows),
-        rounds=plan_rounds(study, requested, n_rows=sum(owner_rows)),
+        rounds=rounds,
+        course=advise_course(study.table, requested, rounds, owner_rows=owner_rows),
+        numbers=propose_numbers(study.table, requested, owner_rows=owner_rows),
         wide_bins=find_wide_bins(study.table),
         resolution_bits=study.table.resolution_bits,
         recommended_bits=advised_resolution(layout, assumption.eigenvalues[k - 1]),

@@ -68,7 +68,7 @@ def command(
         provide_forms,
         publish_forms,
     )
-    from dppca.owner.render.synthesis import SynthesisDocument, synthesis_text
+    from dppca.owner.render.synthesis import TIMES, SynthesisDocument, synthesis_text
     from dppca.owner.site.config import load_site
     from dppca.owner.site.kept_results import kept_result
     from dppca.owner.site.kept_studies import kept_study, make_folder
@@ -103,6 +103,7 @@ def command(
         digest=study.digest,
         label=Label.RELEASED,
         rows=n_rows,
+        advised_rows=TIMES * result.header.n_rows,
         kept=[form.value for form, table in tables.items() if table.drawn is None],
         trace_scale=last.claims["trace_scale"],
         decoded_by=None if drawn is None or drawn.method is None else drawn.method.value,

@@ -11,6 +11,10 @@ from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.privacy.labels import Label
 from dppca.owner.synthesis.visible_relations import VisibleRelations
 
+TIMES = 4
+"""Rows that are advised for each row of a result: half of the chance error of drawing."""
+_MOST_ADVISED = 1_000_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthesisDocument:
@@ -20,6 +24,7 @@ class SynthesisDocument:
     digest: Annotated[DigestText, "digest of the study"]
     label: Annotated[Label, "where the files may go"]
     rows: Annotated[int, "rows of each table"]
+    advised_rows: Annotated[int, "four times as many rows as the result is of"]
     kept: Annotated[list[str], "forms that lay there, signed, and were not drawn again"]
     trace_scale: Annotated[float, "factor that gives the model the trace of the covariance"]
     decoded_by: Annotated[str | None, "how decoded rows were made; null if none were drawn now"]
@@ -50,6 +55,12 @@ def synthesis_text(document: SynthesisDocument) -> str:
         lines.append(
             f"  {len(document.replicates)} replicates, to be used only together, by `combine`: "
             f"from {document.replicates[0]} on"
+        )
+    if document.rows < document.advised_rows <= _MOST_ADVISED:
+        lines.append(
+            f"  tables counted on {document.advised_rows} rows (--rows {document.advised_rows}) "
+            "would have less chance error. They tell no more about people: standard errors still "
+            f"need the {document.advised_rows // TIMES} rows of the result"
         )
     lines.append(f"Note: {use_text(None)}")
     if document.decoded_by is not None:

@@ -43,7 +43,7 @@ ROWS = 60_000
 """Synthetic rows that trees are grown on."""
 SIZES = ((5, 32), (10, 64), (20, 128), (40, 256))
 """Numbers of trees and of leaves, ascending."""
-ROWS_PER_NOISE = 4
+ROWS_PER_NOISE = 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ that explains it: no bound, no budget and no number of rows per person has a def
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dppca.common.kernel.documents.names import one_line
@@ -29,7 +29,11 @@ _NOT_PLAIN = {"true", "false", "null"}
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The operator's choices besides the dictionary; None or empty leaves a place blank."""
+    """The operator's choices besides the dictionary; None or empty leaves a place blank.
+
+    ``bins`` are those that `dppca.curator.planning.proposals` proposes; every other number then has
+    a histogram.
+    """
 
     name: str | None = None
     owners: tuple[str, ...] = ()
@@ -42,6 +46,7 @@ class Choices:
     purpose: str | None = None
     contact: str | None = None
     approval: str | None = None
+    bins: Mapping[str, int] | None = None
 
 
 def draft_study(dictionary: Dictionary, choices: Choices, *, source: str) -> str:
@@ -155,8 +160,14 @@ def _attribute(entry: Entry, choices: Choices) -> Iterator[str]:
         if entry.kind is EntryType.INTEGER:
             yield "      integer: true"
         if (entry.nullable or entry.missing) and entry.kind is not EntryType.DATE:
-            yield "      missing: indicator"
-    if choices.histograms and entry.kind is not EntryType.LABEL and len(entry.labels) != 2:
+            binned = choices.bins is not None and entry.name in choices.bins
+            yield f"      missing: {'level' if binned else 'indicator'}"
+    if entry.kind is EntryType.LABEL or len(entry.labels) == 2:
+        return
+    if choices.bins is not None and entry.name in choices.bins:
+        yield f"      bins: {choices.bins[entry.name]} # proposed by the noise, never from rows"
+        yield "      products: bins"
+    elif choices.histograms or choices.bins is not None:
         yield "      histogram: true"
 
 

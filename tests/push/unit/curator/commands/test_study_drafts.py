@@ -189,3 +189,36 @@ def test_a_masked_draft_is_checked_and_begins_once_it_has_keys(tmp_path: Path) -
     )
     complete.write_text(json.dumps({**whole, **keys}))
     assert json.loads(invoke("check", complete, "--json").output)["digest"] == made.study.digest
+
+
+def test_a_draft_proposes_bins_or_histograms_by_the_noise_alone(tmp_path: Path) -> None:
+    path = tmp_path / "columns.csv"
+    path.write_text(
+        "name,type,lower,upper,labels,missing_values\nbmi,number,10,60,,-9\nvisits,integer,0,9,,\n"
+        "age,integer,18,100,,\ncost,number,,,,\nseen,date,,,,\npain,ordinal,,,a|b|c,\n"
+        "ill,label,,,no|yes,\n"
+    )
+    said = ("--owner", "a", "--owner", "b", "--rows-per-person", 1, "--target", "ill")
+    new = ("new", "--columns", path, *said, "--delta", "1e-9")
+    texts = {}
+    for epsilon, rows in (("1", 200), ("1", 20_000), ("8", 20_000)):
+        output = tmp_path / f"{epsilon}-{rows}.yaml"
+        asked = (*new, "--output", output, "--epsilon", epsilon, "--rows", rows)
+        drafted = json.loads(invoke(*asked, "--json").output)
+        require_documented("dppca-curator", drafted)
+        texts[epsilon, rows] = output.read_text()
+        assert "lower of cost" in drafted["to_decide"]
+        assert drafted["proposed"]
+    few, some, many = texts.values()
+    assert "products: bins" not in few
+    assert few.count("histogram: true") == 6
+    for text, cells in ((some, {14, 20}), (many, {28, 40})):
+        blocks = {block.split("\n")[0]: block for block in text.split("    - name: ")[1:]}
+        assert any(f"bins: {n} # proposed" in blocks["bmi"] for n in cells)
+        assert "missing: level" in blocks["bmi"]
+        assert "bins: 10 # proposed" in blocks["visits"]  # one for each whole number
+        assert all("histogram: true" in blocks[name] for name in ("seen", "pain"))
+    assert "bins: 83 # proposed" in many
+    assert "bins: 83" not in some
+    with pytest.raises(SettingError, match="give --epsilon, --owner and --rows-per-person too"):
+        invoke(*new, "--output", tmp_path / "n.yaml", "--rows", 10)
