@@ -93,7 +93,7 @@ def list_trials() -> Iterator[BinsTrial]:
                     yield BinsTrial(name, form, ONE, epsilon, 1, split)
         for epsilon in ("1", "8"):
             for name in REFINED:
-                for how in (ONE, RANDOM, ROUNDS):
+                for how in (RANDOM, ROUNDS) if name in SHOWN else (ONE, RANDOM, ROUNDS):
                     yield BinsTrial(name, HISTOGRAMS, how, epsilon, 1, split)
                 if name in SHOWN:
                     yield from (

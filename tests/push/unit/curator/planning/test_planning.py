@@ -84,6 +84,9 @@ def test_a_plan_divides_the_budget_between_two_studies_where_it_is_enough() -> N
         assert plan.rounds.epsilon == Decimal("0.5")
         assert plan.rounds.size.is_clear == (rows > 20)
         assert said in plan_text(plan)
+        assert ("three attributes or more" in plan_text(plan)) == (rows > 20)
+        assert plan.numbers is not None
+        assert f"rows: {plan.numbers.words}" in plan_text(plan)
 
 
 def test_gaussian_noise_is_left_out_without_a_delta_and_a_study_of_it_brings_its_own() -> None:
