@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.experiment import fill_tables, group_runs, keep_cells, markdown_table
+from benchmarks.forecast_rows import page_tables
 from benchmarks.papers.data import read_musk
 from benchmarks.performance.machine import made_here
 from benchmarks.releases import state_privacy, state_study
@@ -130,7 +131,7 @@ def page(document: Mapping[str, Any]) -> str:
     worst = _worst(cells)
     where = f"{worst['table']}, {worst['mechanism']}, ε = {worst['epsilon']}"
     said = f"{abs(worst['error']):.3f} ({where})"
-    return fill_tables(PAGE, {"short": _table(cells), "worst": said})
+    return fill_tables(PAGE, {"short": _table(cells), "worst": said, **page_tables()})
 
 
 def _worst(cells: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

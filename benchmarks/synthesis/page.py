@@ -145,17 +145,16 @@ def _by_trees(cells: Sequence[Mapping[str, Any]]) -> str:
     for subject in dict.fromkeys(refined):
         own = [each for each in cells if each["subject"] == subject and "trees" in each]
         real = next((_first(each["trees"]) for each in own if each["rows"] == REAL), "–")
-        rows.append([subject, REAL, *[real] * len(ROUND_EPSILONS), *["–"] * 4])
+        rows.append([subject, REAL, *[real] * len(ROUND_EPSILONS), *["–"] * 2])
         once = [each for each in own if each["noise"] == ONE_NOISE]
         for (form, made), line in group_runs(once, ("form", "rows")).items():
             found = {each["epsilon"]: each for each in line}
             row = [subject, form if made != ROUNDS else f"{form}; {ROUNDS}"]
             row += [_first(found[e]["trees"]) if e in found else "–" for e in ROUND_EPSILONS]
-            for name in ("pairs", "forecast"):
-                row += [_three(found[e][name]) if e in found else "–" for e in TREE_EPSILONS]
+            row += [_three(found[e]["pairs"]) if e in found else "–" for e in TREE_EPSILONS]
             rows.append(row)
     header = ["data", "release", *(f"trees, ε = {each}" for each in ROUND_EPSILONS)]
-    header += [f"{name}, ε = {e}" for name in ("two-way", "forecast") for e in TREE_EPSILONS]
+    header += [f"two-way, ε = {each}" for each in TREE_EPSILONS]
     return markdown_table(header, rows, words=(0, 1))
 
 

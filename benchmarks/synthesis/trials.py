@@ -196,10 +196,11 @@ def _draw_rows(trial: GridTrial, published: Published) -> MadeRows:
     rng = np.random.default_rng([trial.split, trial.draw, 2])
     made = synthesize(result, study, Form.DECODED, n_rows=sum(counts), rng=rng)
     first = result.rounds(study)[0].study
-    layout, deviation = first.table.layout, calibrate(first).law.deviation
-    noise = entry_noise(layout, deviation=deviation, owner_rows=counts)
-    columns = row_columns(made, study.table)
-    return MadeRows(columns, str(made.method), forecast_tables(layout, noise))
+    schema, deviation = first.table, calibrate(first).law.deviation
+    noise = entry_noise(schema.layout, deviation=deviation, owner_rows=counts)
+    forecast = forecast_tables(schema, noise, sum(counts))
+    likely = None if forecast is None else forecast.likely
+    return MadeRows(row_columns(made, study.table), str(made.method), likely)
 
 
 def make_study(form: Mapping[str, Any], mechanism: str, epsilon: str, *, owners: int) -> Study:

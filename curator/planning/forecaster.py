@@ -30,7 +30,7 @@ from dppca.common.analysis.estimates.release import expected_moments
 from dppca.common.analysis.estimators.relations import least_epsilon, least_owners
 from dppca.common.analysis.forecast import ForecastSimulation, UtilityForecast
 from dppca.common.analysis.spectrum.noise_edge import entry_noise
-from dppca.common.analysis.table_forecast import forecast_tables
+from dppca.common.analysis.table_forecast import TableForecast, forecast_tables
 from dppca.common.kernel.errors import RangeError, StudyError
 from dppca.common.kernel.privacy.accounting import require_delta, require_epsilon
 from dppca.common.kernel.privacy.laws import NoiseLaw
@@ -64,9 +64,9 @@ class PlanForecast:
     noise: Annotated[float | None, "standard deviation of a pooled product, coded units"]
     forecast: Annotated[UtilityForecast | None, "what is found"]
     tables: Annotated[
-        float | None,
-        "total variation by which noise puts two-way tables of synthetic rows off, mean over all "
-        "pairs; null for unit-ball rows, a single attribute or a refused study",
+        TableForecast | None,
+        "two-way tables of as many synthetic rows, numerics in 20 equal cells; null for unit-ball "
+        "rows, a single attribute, tables alone or a refused study",
     ]
     widths: Annotated[
         tuple[ForecastWidth, ...],
@@ -140,7 +140,7 @@ class Forecaster:
             owner_rows=self._rows,
             mechanisms=self._mechanisms,
         )
-        tables = forecast_tables(self._study.table.layout, noise)
+        tables = forecast_tables(self._study.table, noise, sum(self._rows))
         return PlanForecast(
             *(self._law.name, epsilon, self._delta, noise, forecast, tables),
             forecast_widths(expected_moments(self._study, calibration, self._rows)),

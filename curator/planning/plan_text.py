@@ -5,6 +5,7 @@ from decimal import Decimal
 from dppca.common.analysis.estimators.relations import relations_lines
 from dppca.common.analysis.forecast import UtilityForecast
 from dppca.common.analysis.rows.refinement import PlannedRounds
+from dppca.common.analysis.table_forecast import JUDGED, TableForecast
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.documents.tables import text_table
 from dppca.curator.planning.choices import PooledNoise
@@ -98,11 +99,11 @@ def _widths(plan: StudyPlan, width: int | None) -> list[str]:
     ]
 
 
-def _rows(tables: float) -> str:
+def _rows(tables: TableForecast) -> str:
     return (
-        f"Rows: noise alone will put two-way tables off by up to about {tables:.2g} (total "
-        "variation), less where a few labels are common; what pairs cannot express is lost in "
-        "addition"
+        f"Rows: as many synthetic rows would have two-way tables off by {tables.low:.2g} to "
+        f"{tables.high:.2g} in nine of ten studies, most likely by {tables.likely:.2g} (total "
+        f"variation, mean over all pairs, numbers in {JUDGED} cells)"
     )
 
 
