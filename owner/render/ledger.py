@@ -1,5 +1,6 @@
 """Documents and texts of commands on budgets and ledgers; the JSON has every figure, too."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -237,7 +238,7 @@ def budget_text(document: SiteBudgets, *, width: int | None = None) -> str:
 
 def adds_up_to_less(document: SiteBudgets) -> bool:
     """Return True if less is spent of a budget than its charges' epsilons together."""
-    charged = {each.name: Decimal(0) for each in document.populations}
+    charged: defaultdict[str, Decimal] = defaultdict(Decimal)
     for release in document.releases:
         charged[release.population] += release.epsilon
     return any(

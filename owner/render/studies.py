@@ -48,11 +48,11 @@ class OwnStudy:
     owners: Annotated[int, "owners that the study names"]
     contributed: Annotated[bool, "whether the curator holds one of this site"]
     deadline: Annotated[datetime | None, "when it stops waiting for owners; null for never"] = None
+    seconds_left: Annotated[int | None, "until then, 0 once it has passed; null for never"] = None
     waits_for: Annotated[str | None, "for whom it waits, in words; null for nobody"] = None
     until: Annotated[
         datetime | None, "until when it waits for them: owners or openers; null for no limit"
     ] = None
-    seconds_left: Annotated[int | None, "until then, 0 once it has passed; null for never"] = None
     epsilon: Annotated[Decimal | None, "epsilon that a contribution costs this site"] = None
     delta: Annotated[Decimal | None, "its delta; null, as epsilon, if the study is refused"] = None
     badge: Annotated[Badge, "where it stands for this site, in short"]
@@ -151,7 +151,7 @@ def advise(name: str, standing: Standing) -> str:
     if not standing.has_components:
         return f"`dppca-owner components {name}`: look at what came out"
     if standing.state is StudyState.DECOMPOSED:
-        return f"`dppca-owner report {name}`: synthetic rows beside this site's own"
+        return f"`dppca-owner synthesize {name}`: draw synthetic rows; `report` compares them"
     return "nothing: it is closed, and its components are here"
 
 

@@ -72,7 +72,7 @@ def test_what_to_do_follows_the_course_of_a_study(curator: Curator, site: OwnerS
     assert "not known to be sent" in listed(site)[alone.name]["next"]
     assert site.contribute(alone)[0] == 0
     assert site.run("components", alone.name, "--wait", "300")[0] == 0
-    assert f"`dppca-owner report {alone.name}`" in listed(site)[alone.name]["next"]
+    assert f"`dppca-owner synthesize {alone.name}`" in listed(site)[alone.name]["next"]
     (site.folder / "studies" / alone.name / "components.npz").unlink()
     assert f"`dppca-owner components {alone.name}`" in listed(site)[alone.name]["next"]
     (site.folder / "ledger.sqlite").unlink()

@@ -48,7 +48,7 @@ RESERVE, DRAW, NOTHING, SEND = NextStep
         (Standing(SEALED, False, RESERVE), "nothing: it waits for its openers"),
         (Standing(DONE, True, SEND), "`dppca-owner components s`"),
         (Standing(DONE, True, RESERVE), "`dppca-owner doctor`"),
-        (Standing(DONE, True, SEND, has_components=True), "`dppca-owner report s`"),
+        (Standing(DONE, True, SEND, has_components=True), "`dppca-owner synthesize s`"),
         (Standing(CLOSED, True, SEND), "`dppca-owner components s`"),
         (Standing(CLOSED, True, SEND, has_components=True), "nothing: it is closed"),
         (Standing(ABORTED, True, SEND), "nothing: it was aborted"),

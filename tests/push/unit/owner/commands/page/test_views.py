@@ -19,7 +19,7 @@ from dppca.owner.commands.page.views import (
 )
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.entries import Delivery, Reservation, commitment, time_text
-from dppca.owner.render.ledger import LedgerState, PopulationBudget, SiteBudgets
+from dppca.owner.render.ledger import LedgerState, PopulationBudget, SiteBudgets, adds_up_to_less
 from tests.support.ledgers import NOW, history_of, request_of
 from tests.support.studies import make_study
 
@@ -120,3 +120,9 @@ def test_work_that_names_its_steps_shows_which_have_ended() -> None:
     with job.progress("Another", 10, unit=""):
         assert job_steps(job)[1] == ("Read", "now")
     assert job_steps(Job("s", "It")) == []
+
+
+def test_that_gaussian_costs_add_up_to_less_is_said_where_they_do() -> None:
+    assert adds_up_to_less(_budgets("1", "0.5", spent="1.2", remaining="1.8"))
+    assert not adds_up_to_less(_budgets("1", "0.5", spent="1.5", remaining="1.5"))
+    assert not adds_up_to_less(_budgets(spent="0", remaining="3"))
