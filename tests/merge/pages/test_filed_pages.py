@@ -18,11 +18,11 @@ def _require_filed(page: Page, *words: str, sheets: int = 2) -> None:
     """A printed page has these words, fits its sheets, and nothing on it can be pressed."""
     before = page.viewport_size
     assert before is not None
+    page.emulate_media(media="print")
     printed = page.pdf(prefer_css_page_size=True)
     boxes = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", printed)
     assert 0 < len(boxes) <= sheets, page.title()
     assert {(round(float(wide)), round(float(high))) for wide, high in boxes} == {(595, 842)}
-    page.emulate_media(media="print")
     page.set_viewport_size({"width": A4, "height": 1000})
     assert page.evaluate("document.documentElement.scrollWidth") <= A4
     for pressed in page.locator("nav, form, button, .button, summary, select").all():
