@@ -38,13 +38,8 @@ from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.mark import CuratorView
 from dppca.owner.ledger.path import ContributionPlan, MaskedPlan, send_release, store_release
 from dppca.owner.records.faults import CheckReport
-from dppca.owner.release.contribution import (
-    NextStep,
-    choose_data_set,
-    decide_step,
-    require_possible,
-    require_sendable,
-)
+from dppca.owner.release.contribution import choose_data_set, require_possible, require_sendable
+from dppca.owner.release.next_step import NextStep, decide_step
 from dppca.owner.render.contributions import ContributionDocument
 from dppca.owner.render.faults import alarm_lines
 from dppca.owner.render.review import ContributionPreview, consent_facts

@@ -10,12 +10,8 @@ from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study, Trust
 from dppca.owner.ledger.chain import History, admit_charge
 from dppca.owner.records.faults import CheckReport
-from dppca.owner.release.contribution import (
-    NextStep,
-    Review,
-    request_contribution,
-    require_possible,
-)
+from dppca.owner.release.contribution import Review, request_contribution, require_possible
+from dppca.owner.release.next_step import NextStep
 from dppca.owner.render.faults import key_line
 from dppca.owner.site.agreement import find_refusal
 from dppca.owner.site.policy import DataSet, Policy

@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from dppca.common.kernel.attestation.envelopes import digest_file
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.study import Study, require_continues
 from dppca.common.shell.console import Progress
 from dppca.owner.client.calls import CuratorClient, agreed_study, connect
@@ -20,8 +22,7 @@ from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.table import Table, open_table
 from dppca.owner.release.contribution import Review, choose_data_set, review
-from dppca.owner.release.regrown import compare_grown
-from dppca.owner.render.review import ContributionPreview
+from dppca.owner.render.review import ContributionPreview, Regrown
 from dppca.owner.site.agreement import Agreement, agree
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import find_continued, keep_study
@@ -169,3 +170,19 @@ def preview_contribution(
         refusals=find_refusals(seen.review, state, data_set, history, counted),
         grown=compare_grown(study, grown_on),
     )
+
+
+def compare_grown(study: Study, path: Path | None) -> Regrown | None:
+    """Grow the trees of a study again, from the file of the rows; None if none were grown."""
+    grown = None if study.continues is None else study.continues.grown
+    if grown is None:
+        return None
+    if path is None:
+        return Regrown.UNCHECKED
+    if digest_file(path) != grown.rows:
+        return Regrown.DIFFERENT
+    from dppca.common.analysis.rows.refinement import grow_again  # a contribution needs none of it
+
+    trees = grow_again(path, study.table, grown)
+    again = Schema.from_document({**study.table.model_dump(mode="json"), "tables": trees})
+    return Regrown.SAME if again.digest == study.table.digest else Regrown.DIFFERENT

@@ -31,12 +31,8 @@ from dppca.owner.models.model import write_model
 from dppca.owner.records.check import check_table
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.table import open_table
-from dppca.owner.release.contribution import (
-    NextStep,
-    choose_data_set,
-    compute_budget_status,
-    decide_step,
-)
+from dppca.owner.release.contribution import choose_data_set, compute_budget_status
+from dppca.owner.release.next_step import NextStep, decide_step
 from dppca.owner.release.weights import WeightRequest, plan_release, request_weights
 from dppca.owner.render.faults import with_counts, with_counts_line
 from dppca.owner.render.models import ReleasedModelDocument, model_offer_text

@@ -25,11 +25,10 @@ from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
 from dppca.common.shell.console import say
 from dppca.owner.client.calls import POLL_S, CuratorClient, StudySummary
-from dppca.owner.commands.coverage import find_uncovered
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.openers import record_for
-from dppca.owner.release.contribution import NextStep, decide_step
+from dppca.owner.release.next_step import NextStep, decide_step
 from dppca.owner.render.studies import (
     Badge,
     Group,
@@ -116,6 +115,8 @@ def find_standing(
     """
     step, uncovered = decide_step(history, study.digest), ""
     if state is StudyState.OPEN and step is NextStep.RESERVE:
+        from dppca.owner.commands.coverage import find_uncovered
+
         refusals = (
             find_uncovered(study, policy, history) if isinstance(policy, Policy) else [policy]
         )

@@ -16,17 +16,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.schema import Attribute
-from dppca.owner.records.faults import FaultCount, LineFault
 
 if TYPE_CHECKING:
+    from dppca.owner.records.faults import FaultCount, LineFault
     from dppca.owner.records.keys import KeyRows
     from dppca.owner.records.stored_files import Piece
 
-Malformed = Mapping[LineFault, FaultCount]
+Malformed: TypeAlias = "Mapping[LineFault, FaultCount]"
 """Rows of a text that do not match its header, by kind of fault; one kind per row. Site-only."""
 
 

@@ -26,7 +26,6 @@ cannot succeed, not which will.
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from enum import StrEnum
 from typing import Annotated
 
 import numpy as np
@@ -45,24 +44,12 @@ from dppca.common.kernel.study import Study
 from dppca.owner.ledger.chain import History, admit_charge, require_data_set
 from dppca.owner.ledger.entries import Recovery, ReleaseKind, ReleaseRequest, Reservation
 from dppca.owner.ledger.populations import Account, admits_total, remaining, spent
+from dppca.owner.release.next_step import NextStep, decide_step
 from dppca.owner.site.policy import DataSet, Policy
 
 _MAX_DRAWS, _MIN_DRAWS = 100, 8
 _MAX_DRAWN = 1 << 22  # matrix entries in all draws: a forecast takes a second or two
 BYTES_PER_ENTRY = 8
-
-
-class NextStep(StrEnum):
-    """Next step of `contribute` for a request."""
-
-    RESERVE = "reserve"
-    """Charge it, then draw."""
-    DRAW = "draw"
-    """It is charged, but no bytes were kept: draw again under the same reservation."""
-    NOTHING = "nothing"
-    """The curator holds a release that was recovered or disowned: it takes no other."""
-    SEND = "send"
-    """Its bytes are stored: send them as they are, at no further charge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,15 +156,6 @@ def request_contribution(
         request_digest=study.digest,
         colluders=study.privacy.colluders,
     )
-
-
-def decide_step(history: History, request_digest: str) -> NextStep:
-    """Next step for a request, according to the ledger."""
-    if history.settled_for(request_digest) is not None:
-        return NextStep.NOTHING
-    if history.reservation_for(request_digest) is None:
-        return NextStep.RESERVE
-    return NextStep.DRAW if history.commitment_for(request_digest) is None else NextStep.SEND
 
 
 def review(

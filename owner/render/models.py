@@ -12,7 +12,8 @@ from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.privacy.labels import Label
 from dppca.owner.ledger.entries import ReleaseRequest
 from dppca.owner.records.faults import CheckReport
-from dppca.owner.release.contribution import BudgetStatus, NextStep
+from dppca.owner.release.contribution import BudgetStatus
+from dppca.owner.release.next_step import NextStep
 from dppca.owner.release.weights import WeightRelease
 from dppca.owner.render.charges import StoredCharge, charged_text, standing_lines
 from dppca.owner.render.faults import with_counts

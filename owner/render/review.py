@@ -7,6 +7,7 @@ which attributes, for whom, at what cost, and what is left.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import StrEnum
 from functools import cached_property
 from typing import Annotated
 
@@ -24,8 +25,8 @@ from dppca.common.kernel.privacy.composition import ComposedGuarantee, describe_
 from dppca.common.kernel.study import Study
 from dppca.common.shell.missing_values import describe_missing
 from dppca.owner.records.faults import CheckReport, KeyReport
-from dppca.owner.release.contribution import BudgetStatus, Forecast, NextStep, Review, forecast
-from dppca.owner.release.regrown import Regrown
+from dppca.owner.release.contribution import BudgetStatus, Forecast, Review, forecast
+from dppca.owner.release.next_step import NextStep
 from dppca.owner.render.asked import ReviewedAttribute, describe_attributes, describe_components
 from dppca.owner.render.charges import (
     ChargedCost,
@@ -45,6 +46,14 @@ _NEXT = {
     NextStep.NOTHING: "do nothing: the curator holds a release, which was recovered or disowned",
     NextStep.SEND: "charged and stored already: send the same bytes again, at no further charge",
 }
+
+
+class Regrown(StrEnum):
+    """Whether a study's trees are those that its rows and its seed give."""
+
+    SAME = "same"
+    DIFFERENT = "different"
+    UNCHECKED = "unchecked"
 
 
 _GROWN = {

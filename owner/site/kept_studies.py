@@ -5,10 +5,12 @@ kept. If the curator later shows another one, or the steward's own study file di
 command stops, and the message names the fields at fault, never a value.
 """
 
+from __future__ import annotations
+
 import hashlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dppca.common.kernel.attestation.envelopes import SignedFile, write_signed
 from dppca.common.kernel.documents.names import file_part, nearest_name
 from dppca.common.kernel.durable.files import writing
 from dppca.common.kernel.errors import (
@@ -21,6 +23,9 @@ from dppca.common.kernel.errors import (
 from dppca.common.kernel.study import Study, differences, study_from_canonical
 from dppca.owner.site import ACKNOWLEDGEMENT, STUDIES
 from dppca.owner.site.config import Site
+
+if TYPE_CHECKING:
+    from dppca.common.kernel.attestation.envelopes import SignedFile
 
 
 def require_same(ours: Study, theirs: Study, *, what: str) -> None:
@@ -116,6 +121,8 @@ def _digest(path: Path) -> str | None:
 
 def save(path: Path, content: bytes | SignedFile) -> None:
     """Write a file atomically, after its envelope; raise `SettingError` on failure."""
+    from dppca.common.kernel.attestation.envelopes import write_signed
+
     make_folder(path.parent)
     with writing(path):
         write_signed(path, content)

@@ -10,7 +10,7 @@ from dppca.owner.commands.budget_totals import population_budget
 from dppca.owner.commands.page.jobs import Job
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.openers import OpenerRecord
-from dppca.owner.release.contribution import NextStep, decide_step
+from dppca.owner.release.next_step import NextStep, decide_step
 from dppca.owner.render.ledger import SiteBudgets
 from dppca.owner.render.review import ContributionPreview
 from dppca.owner.render.studies import Standing

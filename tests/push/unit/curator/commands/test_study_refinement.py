@@ -8,7 +8,8 @@ import pytest
 from dppca.common.analysis.rows import refinement
 from dppca.common.analysis.study_file import study_from_yaml
 from dppca.curator.cli import cli
-from dppca.owner.release.regrown import Regrown, compare_grown
+from dppca.owner.commands.preview import compare_grown
+from dppca.owner.render.review import Regrown
 from tests.support.commands import answer_of
 from tests.support.processors import another_processor
 from tests.support.sites import ProvedSite

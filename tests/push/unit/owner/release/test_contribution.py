@@ -34,13 +34,12 @@ from dppca.owner.ledger.entries import Delivery, Reservation, commitment, time_t
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.release import contribution
 from dppca.owner.release.contribution import (
-    NextStep,
     choose_data_set,
-    decide_step,
     request_contribution,
     require_possible,
     review,
 )
+from dppca.owner.release.next_step import NextStep, decide_step
 from dppca.owner.site.policy import DataSet, Policy
 from tests.support.examples import examples
 from tests.support.ledgers import BUDGET, NOW, account_of, history_of, ledger_files, request_of

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dppca.common.kernel.documents.messages import StudyState
-from dppca.owner.release.contribution import NextStep
+from dppca.owner.release.next_step import NextStep
 from dppca.owner.render.studies import (
     Badge,
     Group,

@@ -29,7 +29,8 @@ from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.schema import Column
 from dppca.common.kernel.study import Study, require_continues, study_from_mapping
 from dppca.deploy.simulation.in_memory import make_parties, run_study
-from dppca.owner.release.regrown import Regrown, compare_grown
+from dppca.owner.commands.preview import compare_grown
+from dppca.owner.render.review import Regrown
 from tests.support.noise import SeededEntropy
 from tests.support.studies import binary_of, categorical_of, make_study, numeric_of
 
