@@ -180,31 +180,22 @@ def evaluate(
     coded: NDArray[np.float64],
     decoded: Sequence[Column],
     released_mean: NDArray[np.float64] | None,
-    like: Utility | None = None,
+    real: tuple[Judgement, Judgement] | None = None,
 ) -> Utility:
     """Train on real and on synthetic rows, test on held-out real rows.
 
     ``training`` and ``held_out`` are real rows and ``decoded`` are decoded synthetic rows, as
     uncoded columns. ``coded`` are synthetic rows in coded coordinates, real units, shape (n, p).
-    ``released_mean`` has shape (p,), coded units; None if the release has no sums. Figures of real
-    rows are taken from ``like``, an evaluation on the same real rows. Raise `DataError` if the
-    target is known of no row that is trained or tried on.
+    ``released_mean`` has shape (p,), coded units; None if the release has no sums. ``real`` is what
+    `judge_real_rows` returns for the same rows; None calls it. Raise `DataError` if the target is
+    known of no row that is trained or tried on.
     """
     index, unit = schema.find_index(target), float(1 << schema.resolution_bits)
-
-    def known(columns: Sequence[Column]) -> list[Column]:
-        rows = known_cells(schema.attributes[index], columns[index])
-        if not rows.any():
-            raise DataError(
-                f"no row, or no row that classifiers are tried on, has a label of {target}: take "
-                "another target"
-            )
-        return [column[rows] for column in columns]
-
-    training, held_out = known(training), known(held_out)
-    (seen, seen_rows), (truth, test_rows), (made, made_rows) = (
-        (extract_labels(schema, target, rows), rows)
-        for rows in (encode(schema, columns) for columns in (training, held_out, decoded))
+    training, held_out = (_with_target(schema, target, each) for each in (training, held_out))
+    test_rows, made_rows = encode(schema, held_out), encode(schema, decoded)
+    seen, truth, made = (
+        extract_labels(schema, target, rows)
+        for rows in (encode(schema, training), test_rows, made_rows)
     )
     test = extract_features(schema, target, test_rows) / unit
     classes, sizes = np.unique(seen, return_counts=True)
@@ -212,22 +203,18 @@ def evaluate(
     def linear(features: NDArray[np.float64], labels: NDArray[np.int64]) -> Judgement:
         return judge_svm(features, labels, test=test, truth=truth)
 
-    def trees(columns: Sequence[Column], labels: NDArray[np.int64]) -> Judgement:
-        features, tried = (stack_features(each, without=[index]) for each in (columns, held_out))
-        return judge_trees(features, labels, test=tried, truth=truth)
-
-    before = None if like is None else like.judged
+    linear_real, trees_real = real or judge_real_rows(
+        schema, target, training=training, held_out=held_out
+    )
     judged = JudgedUtility(
-        linear_real=linear(extract_features(schema, target, seen_rows) / unit, seen)
-        if before is None
-        else before.linear_real,
+        linear_real=linear_real,
         linear_coded=linear(
             extract_features(schema, target, coded),
             synthetic_labels(schema, target, coded, released_mean),
         ),
         linear_decoded=linear(extract_features(schema, target, made_rows) / unit, made),
-        trees_real=trees(training, seen) if before is None else before.trees_real,
-        trees_decoded=trees(decoded, made),
+        trees_real=trees_real,
+        trees_decoded=_judge_trees(index, decoded, made, held_out, truth),
     )
     return Utility(
         trtr_accuracy=judged.linear_real.accuracy,
@@ -246,6 +233,43 @@ def evaluate(
             (judged.linear_real, judged.trees_real),
         ),
     )
+
+
+def judge_real_rows(
+    schema: Schema, target: str, *, training: Sequence[Column], held_out: Sequence[Column]
+) -> tuple[Judgement, Judgement]:
+    """Return what the linear machine and the trees reach, trained on real rows; see `evaluate`."""
+    index, unit = schema.find_index(target), float(1 << schema.resolution_bits)
+    training, held_out = (_with_target(schema, target, each) for each in (training, held_out))
+    rows, tried = encode(schema, training), encode(schema, held_out)
+    labels, truth = (extract_labels(schema, target, each) for each in (rows, tried))
+    features, test = (extract_features(schema, target, each) / unit for each in (rows, tried))
+    return (
+        judge_svm(features, labels, test=test, truth=truth),
+        _judge_trees(index, training, labels, held_out, truth),
+    )
+
+
+def _judge_trees(
+    target: int,
+    columns: Sequence[Column],
+    labels: NDArray[np.int64],
+    held_out: Sequence[Column],
+    truth: NDArray[np.int64],
+) -> Judgement:
+    features, tried = (stack_features(each, without=[target]) for each in (columns, held_out))
+    return judge_trees(features, labels, test=tried, truth=truth)
+
+
+def _with_target(schema: Schema, target: str, columns: Sequence[Column]) -> list[Column]:
+    index = schema.find_index(target)
+    rows = known_cells(schema.attributes[index], columns[index])
+    if not rows.any():
+        raise DataError(
+            f"no row, or no row that classifiers are tried on, has a label of {target}: take "
+            "another target"
+        )
+    return [column[rows] for column in columns]
 
 
 def _describe_sample(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -59,6 +60,7 @@ from dppca.deploy.simulation.evaluate import (
     compare_tables,
     compute_pooled_covariance,
     evaluate,
+    judge_real_rows,
 )
 from dppca.deploy.simulation.experiment import join_columns, with_owners
 from dppca.deploy.simulation.figures import marginal_chart
@@ -419,18 +421,44 @@ def simulate(
         )
         charge += more.charge
         rounds.append(Round(further.study, calibrate(further.study)))
-    drawn = {
-        Form.CODED: draw_rows(result, study, Form.CODED, n_rows=n_rows),
-        Form.DECODED: draw_rows(last, rounds[-1].study, Form.DECODED, n_rows=n_rows),
-    }
-    tables = {form: make_table(rows) for form, rows in drawn.items()}
-    coded = np.column_stack([np.asarray(tables[Form.CODED][name]) for name in schema.column_names])
     pooled = join_columns(list(training.values()))
-    real = encode(schema, pooled)
-    covariance = compute_pooled_covariance(schema, real)
-    tally = FaultCounts(schema)
-    tally.add(pooled)
-    decoded = read_frame(tables[Form.DECODED], schema)
+    # On another core: machines of real rows while synthetic ones are drawn, then the tables.
+    with ThreadPoolExecutor(1) as beside:
+        judged = (
+            None
+            if target is None
+            else beside.submit(judge_real_rows, schema, target, training=pooled, held_out=held_out)
+        )
+        drawn = {
+            Form.CODED: draw_rows(result, study, Form.CODED, n_rows=n_rows),
+            Form.DECODED: draw_rows(last, rounds[-1].study, Form.DECODED, n_rows=n_rows),
+        }
+        tables = {form: make_table(rows) for form, rows in drawn.items()}
+        coded = np.column_stack(
+            [np.asarray(tables[Form.CODED][name]) for name in schema.column_names]
+        )
+        real = encode(schema, pooled)
+        covariance = compute_pooled_covariance(schema, real)
+        tally = FaultCounts(schema)
+        tally.add(pooled)
+        decoded = read_frame(tables[Form.DECODED], schema)
+        compared = beside.submit(
+            compare_tables, schema, training=pooled, held_out=held_out, decoded=decoded
+        )
+        utility = (
+            None
+            if target is None or judged is None
+            else evaluate(
+                schema,
+                target,
+                training=pooled,
+                held_out=held_out,
+                coded=coded,
+                decoded=decoded,
+                released_mean=result.mean,
+                real=judged.result(),
+            )
+        )
     claimed, own = rounds[0].calibration, rounds[-1]
     return Simulation(
         components=make_components(result, study, None),
@@ -452,18 +480,8 @@ def simulate(
         decoded=table_for(find_library(next(iter(owners.values()))), tables[Form.DECODED]),
         synthesis=_summarise(result.header.shares[0].owner, drawn[Form.DECODED]),
         coded=coded,
-        utility=None
-        if target is None
-        else evaluate(
-            schema,
-            target,
-            training=pooled,
-            held_out=held_out,
-            coded=coded,
-            decoded=decoded,
-            released_mean=result.mean,
-        ),
-        tables=compare_tables(schema, training=pooled, held_out=held_out, decoded=decoded),
+        utility=utility,
+        tables=compared.result(),
         relations=judge_result(result, study),
         captured_variance=captured_variance(covariance, result.vectors),
         faults=tally.report(),

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dppca.common.analysis.estimators.judgement import Judgement
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.documents.messages import Form
 from dppca.common.kernel.durable.clock import utc_now
@@ -94,7 +95,7 @@ def draw_again(
                             make_table(draw_rows(result, study, Form.DECODED)), schema
                         ),
                         released_mean=result.mean,
-                        like=draws[0].utility if draws else like,
+                        real=_known_of_real_rows(draws[0].utility if draws else like),
                     ),
                     {
                         owner: _accuracy_at_home(result, study, table, target, held_out)
@@ -104,6 +105,11 @@ def draw_again(
             )
             on_draw()
     return draws
+
+
+def _known_of_real_rows(like: Utility | None) -> tuple[Judgement, Judgement] | None:
+    judged = None if like is None else like.judged
+    return None if judged is None else (judged.linear_real, judged.trees_real)
 
 
 def _accuracy_at_home(

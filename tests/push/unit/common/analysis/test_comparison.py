@@ -11,10 +11,13 @@ from dppca.common.analysis.comparison import (
     PAIR_CELLS,
     TableErrors,
     assign_cells,
+    choose_pairs,
     choose_triples,
     compare_cells,
     compare_rows,
     count_cells,
+    list_pairs,
+    total_variation,
 )
 from dppca.common.kernel.schema import Schema, encode
 
@@ -90,6 +93,26 @@ def test_rows_are_judged_by_every_table_of_three_attributes_and_what_is_in_it() 
     assert compare_cells(ours, ours, sizes) == TableErrors(0, 0, 0, 0)
     alone = compare_cells(ours[:, :1], theirs[:, :1], sizes[:1])
     assert (alone.two_way, alone.three_way, alone.workload) == (None, None, None)
+
+
+def test_pairs_of_many_attributes_are_a_sample_that_is_always_the_same() -> None:
+    assert choose_pairs(63) == list_pairs(63)
+    pairs = choose_pairs(64)
+    assert (len(pairs), pairs == sorted({*pairs} & {*list_pairs(64)})) == (2000, True)
+    assert pairs == choose_pairs(64)
+    assert {i for each in pairs for i in each} == set(range(64))
+
+
+def test_the_sample_of_pairs_is_judged_as_all_pairs_are() -> None:
+    rng = np.random.default_rng(3)
+    shift = np.linspace(0, 0.5, 70)  # pairs of later attributes differ more
+    ours, theirs = ((rng.random((4000, 70)) < 0.3 + s).astype(np.int64) for s in (shift, 0.0))
+    every = [
+        total_variation(*(np.bincount(2 * x[:, i] + x[:, j], minlength=4) for x in (ours, theirs)))
+        for i, j in list_pairs(70)
+    ]
+    found = compare_cells(ours, theirs, [2] * 70)
+    assert found.two_way == pytest.approx(np.mean(every), abs=0.01)
 
 
 def test_triples_of_many_attributes_are_a_sample_that_is_always_the_same() -> None:
