@@ -87,7 +87,7 @@ Numbers = Mapping[str, tuple[float, float, NDArray[Any], Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class JudgedTable:
     """A table, its plain schema, and what is known of its numerics before a row is read."""
 
     attributes: Sequence[Mapping[str, Any]]
@@ -127,14 +127,14 @@ class Table:
 
 
 @lru_cache(16)
-def load_table(name: str) -> Table:
+def load_table(name: str) -> JudgedTable:
     """The table called ``name``, one of `TABLES`."""
     return TABLES[name]()
 
 
-def _judged(name: str) -> Table:
+def _judged(name: str) -> JudgedTable:
     subject = JUDGED[name]()
-    return Table(
+    return JudgedTable(
         plain_attributes(subject.schema),
         subject.columns,
         subject.targets[0].attribute,
@@ -143,7 +143,7 @@ def _judged(name: str) -> Table:
     )
 
 
-def _mushrooms() -> Table:
+def _mushrooms() -> JudgedTable:
     folder = data_folder() / "mushrooms"
     names = gzip.decompress((folder / "agaricus-lepiota.names.gz").read_bytes()).decode("latin-1")
     about = names[names.index("7. Attribute Information") : names.index("8. Missing")]
@@ -159,28 +159,28 @@ def _mushrooms() -> Table:
         np.array([labels.index(row[place]) for row in rows], np.int32)
         for place, (_, labels) in enumerate(letters)
     ]
-    return Table(attributes, columns, "class", {}, {})
+    return JudgedTable(attributes, columns, "class", {}, {})
 
 
-def _splice() -> Table:
+def _splice() -> JudgedTable:
     rows, signs = read_libsvm(data_folder() / "splice/splice.gz", columns=60)
     attributes = [_labels(f"at_{place}", list("AGCT")) for place in range(20, 40)]
     columns = [np.asarray(rows[:, place] - 1, np.int32) for place in range(20, 40)]
-    return Table(
+    return JudgedTable(
         [*attributes, _labels("site", ["no", "yes"])],
         [*columns, (signs < 0).astype(np.int32)],
         *("site", {}, {}),
     )
 
 
-def _musk() -> Table:
+def _musk() -> JudgedTable:
     numbers, signs = read_musk(data_folder())
     attributes = [*numeric_attributes(10, -500, 500), _labels("musk", ["no", "yes"])]
     columns = [*numbers[:, :10].T.copy(), (signs > 0).astype(np.int32)]
-    return Table(attributes, columns, "musk", {}, {})
+    return JudgedTable(attributes, columns, "musk", {}, {})
 
 
-def _cells() -> Table:
+def _cells() -> JudgedTable:
     from sklearn.datasets import load_breast_cancer
 
     values, kinds = load_breast_cancer(return_X_y=True)
@@ -190,10 +190,10 @@ def _cells() -> Table:
         for place, top in enumerate(tops)
     ]
     columns = [*values[:, :10].T.copy(), kinds.astype(np.int32)]
-    return Table([*attributes, _labels("benign", ["no", "yes"])], columns, "benign", {}, {})
+    return JudgedTable([*attributes, _labels("benign", ["no", "yes"])], columns, "benign", {}, {})
 
 
-def _sensors() -> Table:
+def _sensors() -> JudgedTable:
     rng, n = np.random.default_rng(3), 9_000
     angle, load = rng.uniform(0, 360, n), 100 * rng.beta(2, 2, n)
     vibration = 5 + 3 * np.cos(np.radians(angle)) * load / 100 + rng.normal(0, 0.4, n)
@@ -213,7 +213,7 @@ def _sensors() -> Table:
     return _made(numbers, {"state": (4, state), "fault": (2, fault)}, "fault")
 
 
-def _digits() -> Table:
+def _digits() -> JudgedTable:
     from sklearn.datasets import load_digits
 
     values, digits = load_digits(return_X_y=True)
@@ -222,10 +222,12 @@ def _digits() -> Table:
     attributes = [{"name": f"at_{place}", **bounds} for place in places]
     columns = [*values[:, places].T.copy(), digits.astype(np.int32)]
     shapes = {f"at_{place}": {"integer": True} for place in places}
-    return Table([*attributes, _labels("digit", list("0123456789"))], columns, "digit", shapes, {})
+    return JudgedTable(
+        [*attributes, _labels("digit", list("0123456789"))], columns, "digit", shapes, {}
+    )
 
 
-def _voters() -> Table:
+def _voters() -> JudgedTable:
     spec = find_spec("statsmodels")
     if spec is None or not spec.submodule_search_locations:
         raise DataError("the election study ships inside statsmodels: pip install statsmodels")
@@ -242,7 +244,7 @@ def _voters() -> Table:
     )
 
 
-def _loans() -> Table:
+def _loans() -> JudgedTable:
     rng, n = np.random.default_rng(4), 15_000
     grade = np.digitize(rng.beta(2, 3, n), (0.15, 0.3, 0.45, 0.6, 0.75))
     income = np.minimum(np.exp(10.3 - 0.12 * grade + rng.normal(0, 0.5, n)), 300_000)
@@ -277,7 +279,7 @@ def _made(
     numbers: Numbers,
     labels: Mapping[str, tuple[int, NDArray[Any]]],
     target: str,
-) -> Table:
+) -> JudgedTable:
     attributes = [
         {"name": name, "type": "numeric", "lower": lower, "upper": upper}
         for name, (lower, upper, _, _) in numbers.items()
@@ -287,7 +289,7 @@ def _made(
         np.clip(values.astype(float), lower, upper) for lower, upper, values, _ in numbers.values()
     ]
     columns += [codes.astype(np.int32) for _, codes in labels.values()]
-    return Table(attributes, columns, target, {n: each[3] for n, each in numbers.items()}, {})
+    return JudgedTable(attributes, columns, target, {n: each[3] for n, each in numbers.items()}, {})
 
 
 def _labels(name: str, labels: Sequence[str]) -> dict[str, Any]:
@@ -296,7 +298,7 @@ def _labels(name: str, labels: Sequence[str]) -> dict[str, Any]:
 
 
 CHOSEN_ON = ("nltcs", "rule", "adult", "cells", "musk", "sensors", "splice", "mushrooms")
-TABLES: Mapping[str, Callable[[], Table]] = {
+TABLES: Mapping[str, Callable[[], JudgedTable]] = {
     **{name: partial(_judged, name) for name in CHOSEN_ON[:3]},
     "cells": _cells,
     "musk": _musk,
@@ -363,7 +365,7 @@ def _form(trial: RowsTrial) -> tuple[str, str]:
     return trial.table, trial.form
 
 
-def compare(table: Table, columns: Sequence[Column]) -> float:
+def compare(table: JudgedTable, columns: Sequence[Column]) -> float:
     """Mean total variation of the two-way tables of rows, from those of the table."""
     schema = Schema.from_document({"attributes": table.attributes})
     real, sizes = attribute_cells(schema, table.columns, table.edges)
