@@ -242,6 +242,14 @@ def _require_columns(source: Source, wanted: list[str], text_format: TextFormat 
             "them, so that it is clear which one counts"
         )
     if missing or repeated:
+        line = "" if text_format is None else text_format.delimiter.join(names).casefold().strip()
+        marks = {f"sep={mark}".strip(): words for mark, words in DELIMITERS.items()}
+        if line in marks:
+            raise DataError(
+                f"The first line of {title} is `{line}`, which only spreadsheets read: delete it, "
+                f"so that the next line is the header, and say that {marks[line]} separate "
+                "the cells (`format` in policy.yaml, or --format for a file)"
+            )
         if text_format is not None and (mark := find_delimiter(names, wanted)) is not None:
             raise DataError(
                 f"The first line of {title} is separated by {DELIMITERS[mark]}, and it is read as "

@@ -115,8 +115,9 @@ class Standing:
         if self.state is StudyState.ABORTED:
             return Badge(Group.ENDED, "ended", "bad")
         if self.state in (StudyState.DECOMPOSED, StudyState.CLOSED):
+            # A list opens no result, so it does not say whether anything was found.
             return Badge(
-                Group.RESULTS, "result here" if self.has_components else "result ready", "good"
+                Group.RESULTS, "result here" if self.has_components else "result ready", "idle"
             )
         if self.state is StudyState.SEALED:
             if self.opens:

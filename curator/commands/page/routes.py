@@ -39,11 +39,11 @@ _GROUPS = {
 _BADGES = {
     StudyState.OPEN: {"words": "waits for owners", "kind": "wait"},
     StudyState.SEALED: {"words": "waits for openers", "kind": "wait"},
-    StudyState.DECOMPOSED: {"words": "result ready", "kind": "good"},
-    StudyState.CLOSED: {"words": "closed", "kind": "good"},
+    StudyState.DECOMPOSED: {"words": "result ready", "kind": "idle"},
+    StudyState.CLOSED: {"words": "closed", "kind": "idle"},
     StudyState.ABORTED: {"words": "ended", "kind": "bad"},
 }
-"""Words of each state, and how they are meant, as on the steward's page."""
+"""Words of each state, and how they are meant, as on the steward's page. A list opens no result."""
 _NOTHING = {"words": "nothing above the noise", "kind": "wait"}
 
 
@@ -56,6 +56,12 @@ class Outcome:
     components: Sequence[KeptComponent]
     claims: Verification
     published: Published
+
+
+def _badge(state: StudyState, outcome: Outcome | None) -> dict[str, str]:
+    if outcome is None:
+        return _BADGES[state]
+    return _NOTHING if outcome.nothing else {**_BADGES[state], "kind": "good"}
 
 
 class OperatorApp(PageApp):
@@ -121,7 +127,7 @@ class OperatorApp(PageApp):
             study=study,
             face=study_header(study, state, first=self._find_first(study)),
             cost=decimal_text(calibrate(study).epsilon),
-            badge=_NOTHING if outcome is not None and outcome.nothing else _BADGES[state],
+            badge=_badge(state, outcome),
             details=details,
             missing=details.missing_openers if state is StudyState.SEALED else missing,
             owners=[

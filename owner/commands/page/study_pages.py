@@ -97,8 +97,11 @@ class StudyPages:
             return self._pages.answer("study.html", **shown)
         result, _ = kept_result(self._pages.site, study)
         nothing = nothing_in(result)
-        if nothing is not None:
-            shown["badge"] = Badge(Group.RESULTS, "nothing above the noise", "wait")
+        shown["badge"] = (
+            Badge(Group.RESULTS, "result here", "good")
+            if nothing is None
+            else Badge(Group.RESULTS, "nothing above the noise", "wait")
+        )
         return self._pages.answer(
             "components.html",
             header=result.header,

@@ -103,6 +103,8 @@ def test_pages_begin_with_the_news_that_nothing_was_found(
     wanted = re.compile(r"Nothing was found: all \d+ components may be noise\. ε 0\.001 is spent\.")
     with open_site(site) as (seen, _):
         page = seen.page
+        expect(page.locator(".pill").first).to_be_visible()
+        expect(page.locator(".pill.good")).to_have_count(0)
         page.goto(f"{page.url}study/{study.name}")
         _require_state(page, "nothing above the noise")
         notice = page.locator(".notice.wait")

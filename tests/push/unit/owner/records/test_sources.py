@@ -3,6 +3,7 @@
 import datetime as dt
 import gzip
 import math
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -20,7 +21,9 @@ from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.schema import MISSING, UNKNOWN, Categorical, Numeric
 from dppca.common.kernel.schema.columns import parse_column
 from dppca.common.kernel.schema.texts import INFINITE, NOT_A_NUMBER
+from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.table import Table, moments_of_table, open_table
+from dppca.owner.records.text_format import DELIMITERS, TextFormat
 from tests.support.studies import binary_of, categorical_of, make_schema, numeric_of
 
 SCHEMA = make_schema(
@@ -120,6 +123,13 @@ def test_missing_and_repeated_columns_are_named_all_at_once(write: Callable[...,
         DataError, match=r"first line of .* is separated by semicolons, and .* separated by commas"
     ):
         open_table(write("age;ill;town\n1;0;Ulm\n"), SCHEMA)
+    for mark, words in DELIMITERS.items():
+        text = f"sep={mark}\nage{mark}ill{mark}town\n1{mark}0{mark}Ulm\n"
+        for used in DELIMITERS:
+            with pytest.raises(
+                DataError, match=f"is `sep={re.escape(mark.strip())}`, .* {words} sep"
+            ):
+                open_table(local_files(write(text), TextFormat(used)), SCHEMA)
 
 
 @pytest.mark.parametrize("replaced", [True, False], ids=["by-another-file", "in-its-place"])
