@@ -59,8 +59,7 @@ def synthesis_text(document: SynthesisDocument) -> str:
     if document.rows < document.advised_rows <= _MOST_ADVISED:
         lines.append(
             f"  tables counted on {document.advised_rows} rows (--rows {document.advised_rows}) "
-            "would have less chance error. They tell no more about people: standard errors still "
-            f"need the {document.advised_rows // TIMES} rows of the result"
+            "would have less chance error. They tell no more about people"
         )
     lines.append(f"Note: {use_text(None)}")
     if document.decoded_by is not None:

@@ -10,17 +10,20 @@ from dppca.common.analysis.study_file import study_from_yaml
 from dppca.curator.cli import cli
 from dppca.owner.commands.preview import compare_grown
 from dppca.owner.render.review import Regrown
-from tests.support.commands import answer_of
+from tests.support.commands import answer_of, run_here
 from tests.support.processors import another_processor
 from tests.support.sites import ProvedSite
 
 
-def _refine(proved: ProvedSite, output: Path, *more: str) -> tuple[int, Any]:
+def _line(proved: ProvedSite, output: Path, *more: str) -> list[str]:
     ca = output.with_name("authority.pem")
     ca.write_bytes(proved.ca)
     line = ["study", "refine", str(proved.components), "--target", "ill", "--name", "second"]
-    line += ["--epsilon", "0.5", "--ca", str(ca), "--output", str(output), *more]
-    return answer_of("dppca-curator", cli, *line)
+    return [*line, "--epsilon", "0.5", "--ca", str(ca), "--output", str(output), *more]
+
+
+def _refine(proved: ProvedSite, output: Path, *more: str) -> tuple[int, Any]:
+    return answer_of("dppca-curator", cli, *_line(proved, output, *more))
 
 
 def test_a_draft_and_its_rows_are_what_the_result_gives(proved: ProvedSite, tmp_path: Path) -> None:
@@ -35,6 +38,16 @@ def test_a_draft_and_its_rows_are_what_the_result_gives(proved: ProvedSite, tmp_
     other = tmp_path / "again.yaml"
     assert _refine(proved, other, "--trees", "2", "--leaves", "4")[0] == 0
     assert other.read_text() == output.read_text(), "the same result and rule, the same draft"
+
+
+def test_a_draft_says_where_its_leaves_are_too_few(proved: ProvedSite, tmp_path: Path) -> None:
+    words = "so few leaves gain little, unless three attributes decide together"
+    for leaves in (63, 64):
+        output = tmp_path / f"{leaves}.yaml"
+        line = _line(proved, output, "--trees", "2", "--leaves", str(leaves))
+        code, said, _ = run_here(cli, *line)
+        assert code == 0
+        assert (words in " ".join(said.split())) == (leaves == 63)
 
 
 @pytest.mark.parametrize(
