@@ -633,7 +633,7 @@ def load_study_file(text: str | Path) -> tuple[dict[str, Any], str]:
         try:
             text = text.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "save it as text in UTF-8"
+            why = error.strerror if isinstance(error, OSError) else "not text in UTF-8: save it so"
             raise StudyError(f"the study file {text} cannot be read: {why}") from error
     if len(text) > MAX_DOCUMENT_BYTES:
         raise StudyError(f"the study file is larger than {MAX_DOCUMENT_BYTES} bytes")

@@ -102,7 +102,7 @@ def test_an_operator_is_told_the_place_and_the_cure(line: str, told: str) -> Non
             "check --data header.csv --study-file study.yaml",
             "header.csv has columns but no rows: export it again",
         ),
-        ("check --data header.csv --study-file bytes.yaml", "save it as text in UTF-8"),
+        ("check --data header.csv --study-file bytes.yaml", "not text in UTF-8: save it so"),
         ("studies --watch --due 3", "leave out --json and --due, or --watch"),
         (
             "predict --model header.csv --data header.csv --output o.csv",
