@@ -198,6 +198,8 @@ def calibrate(study: Study) -> Calibration:
     StudyError
         The noise is too small to be made of shares.
     """
+    if not isinstance(study, Study):
+        raise SettingError("study is a dppca.Study: read one from its file with study_from_yaml")
     schema, privacy = study.table, study.privacy
     sens = sensitivity(sensitivity_shape(schema), resolution_bits=schema.resolution_bits)
     k = study.max_rows_per_person

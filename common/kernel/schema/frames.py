@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from dppca.common.kernel.documents.names import nearest_name, one_line
-from dppca.common.kernel.errors import DataError, SchemaMismatchError
+from dppca.common.kernel.errors import DataError, SchemaMismatchError, SettingError
 from dppca.common.kernel.schema import (
     Column,
     Layout,
@@ -81,6 +81,8 @@ def encode(frame: Any, schema: Schema) -> NDArray[np.float64]:
     >>> encode({"age": [0, 75, 50], "smokes": ["no", "yes", "no"]}, schema).tolist()
     [[-0.5, -0.5], [0.25, 0.5], [0.0, -0.5]]
     """
+    if not isinstance(schema, Schema):
+        raise SettingError("schema is a dppca.Schema, such as the table of a dppca.Study")
     columns = read_frame(frame, schema)
     warn_of_rules(schema, columns, "the table", stacklevel=3)
     return encode_columns(schema, columns) / float(1 << schema.resolution_bits)

@@ -41,6 +41,10 @@ def test_a_plan_is_a_page_in_a_notebook_and_is_printed_in_ten_lines() -> None:
 def test_a_path_in_the_place_of_a_study_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="study_from_yaml"):
         dppca.plan("study.yaml", rows=700)  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match="study_from_yaml"):
+        dppca.calibrate("study.yaml")  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match=r"the table of a dppca\.Study"):
+        dppca.encode({"age": [40]}, "study.yaml")  # type: ignore[arg-type]
     with pytest.raises(StudyError, match="or its pathlib"):
         dppca.study_from_yaml("study.yaml")
     path = tmp_path / "study.yaml"
