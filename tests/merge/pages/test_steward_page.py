@@ -404,7 +404,7 @@ def test_two_openers_open_on_the_page_and_the_study_has_components(
             if site is first:
                 text = page.inner_text("main")
                 assert "This site has opened." in text
-                assert f"waits for its openers: {second.name}" in text
+                assert f"Waits for {second.name} to open the sum" in text
                 require_accessible(page)
             else:
                 fetch = page.get_by_role("button", name="Fetch the components")
