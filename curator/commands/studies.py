@@ -1,10 +1,11 @@
 """``dppca-curator study``: begin, show, end and download studies of a running curator."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
@@ -12,11 +13,15 @@ from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.tables import text_table
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.durable.files import write_new
+from dppca.common.kernel.errors import StudyStateError
 from dppca.common.shell.console import FILE, CommandGroup, emit, prints, terminal_width
 from dppca.common.shell.study_words import show_state
 from dppca.curator.commands import study_assembly, study_drafts, study_refinement
 from dppca.curator.commands.options import as_operator, connection, credentials_in, study_argument
 from dppca.curator.operator.responses import ListedStudy, OwnerStatus, Studies, StudyDetails
+
+if TYPE_CHECKING:
+    from dppca.curator.operator.client import OperatorClient
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,7 +249,8 @@ def close(name: str, curator: str, credentials: Path, *, as_json: bool) -> None:
     Example:
       dppca-curator study close nltcs
     """
-    with as_operator(curator, credentials) as client:
+    needed = "only one with a result is closed"
+    with as_operator(curator, credentials) as client, _telling_state(client, name, needed):
         state = client.close(name)
     emit(StudyStateDocument(name, state), f"Study {name} is {state.value}.", as_json=as_json)
 
@@ -261,9 +267,20 @@ def abort(name: str, reason: str, curator: str, credentials: Path, *, as_json: b
     Example:
       dppca-curator study abort nltcs --reason "The schema was wrong."
     """
-    with as_operator(curator, credentials) as client:
+    needed = "only one that waits is aborted, and what was released cannot be taken back"
+    with as_operator(curator, credentials) as client, _telling_state(client, name, needed):
         state = client.abort(name, reason)
     emit(StudyStateDocument(name, state), f"Study {name} is {state.value}.", as_json=as_json)
+
+
+@contextmanager
+def _telling_state(client: "OperatorClient", name: str, needed: str) -> Iterator[None]:
+    """Say which state a study is in, where that does not allow what is asked."""
+    try:
+        yield
+    except StudyStateError as error:
+        state = show_state(client.show(name).summary.state)
+        raise StudyStateError(f"study {name} is {state}: {needed}") from error
 
 
 def list_text(studies: Sequence[ListedStudy], *, width: int | None) -> str:

@@ -84,6 +84,7 @@ def test_a_study_from_its_file_to_its_tables(curator: Curator, tmp_path: Path) -
     assert curator.operate("study", "close", "census")[1]["state"] == "closed"
     code, failed = curator.operate("study", "abort", "census", "--reason", "late")
     assert (code, failed["error"]["class"]) == (44, "StudyStateError")
+    assert "study census is closed: only one that waits is aborted" in failed["error"]["message"]
     assert {path.name for path in tmp_path.iterdir()} == {
         "study.yaml",
         *("components.npz", "components.npz.intoto.json"),
