@@ -2,9 +2,9 @@
 # opendp 0.16.0, Python 3.11: the mean of a column whose number of rows is given, with contributions=1, epsilon 1.
 #
 # Expected: noise for one row, half of that for contributions=2, or an error.
-# Seen: the exact mean, with noise below 1e-11, and no word. Tables of one size differ by a row replaced, which OpenDP
-# counts as two contributions; with 2 the scale is (upper - lower) / (rows * epsilon). Who means "each person has one
-# row" by contributions=1 releases the mean without privacy.
+# Seen: the exact mean, with noise below 1e-11, and no word. By its relation that is right: a contribution is a row added
+# or removed, and no two tables of one size differ by one of those. A row replaced is two contributions; with 2 the scale
+# is (upper - lower) / (rows * epsilon). Who counts rows per person, as other libraries do, has to double the number.
 #
 # Ends with 0 while this is so, with 1 once it behaves otherwise.
 set -eu
