@@ -15,7 +15,6 @@ from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.durable.files import write_new
 from dppca.common.kernel.errors import StudyStateError
 from dppca.common.shell.console import FILE, CommandGroup, emit, prints, terminal_width
-from dppca.common.shell.study_words import show_state
 from dppca.curator.commands import study_assembly, study_drafts, study_refinement
 from dppca.curator.commands.options import as_operator, connection, credentials_in, study_argument
 from dppca.curator.operator.responses import ListedStudy, OwnerStatus, Studies, StudyDetails
@@ -276,6 +275,8 @@ def abort(name: str, reason: str, curator: str, credentials: Path, *, as_json: b
 @contextmanager
 def _telling_state(client: "OperatorClient", name: str, needed: str) -> Iterator[None]:
     """Say which state a study is in, where that does not allow what is asked."""
+    from dppca.common.shell.study_words import show_state
+
     try:
         yield
     except StudyStateError as error:
@@ -285,6 +286,8 @@ def _telling_state(client: "OperatorClient", name: str, needed: str) -> Iterator
 
 def list_text(studies: Sequence[ListedStudy], *, width: int | None) -> str:
     """Return a table of studies, and hints on owners that may have no certificate."""
+    from dppca.common.shell.study_words import show_state
+
     if not studies:
         return "No studies yet."
     names = ("study", "state", "contributions", "epsilon", "deadline", "missing", "title")
@@ -306,6 +309,7 @@ def list_text(studies: Sequence[ListedStudy], *, width: int | None) -> str:
 
 def _describe(details: StudyDetails, *, width: int | None) -> str:
     from dppca.common.kernel.study import study_from_canonical
+    from dppca.common.shell.study_words import show_state
 
     summary = details.summary
     lines = [

@@ -52,7 +52,7 @@ def test_two_stewards_and_an_operator_carry_it_through(shell: PageShell) -> None
     shell.run("open")
     keys = [*(shell.folder / "hospital-a" / "openers").glob("*.key")]
     assert keys == []
-    assert "decomposed" in shell.run("components")
+    assert "result ready" in shell.run("components")
 
 
 def test_on_a_page_a_steward_needs_the_digest_of_another_one(
