@@ -278,7 +278,7 @@ def combine(
         raise SettingError(f"{rows} rows of a table and {study_rows} of the study: 1 at least")
     between = each.var(axis=0, ddof=1)
     sampling = u * (rows / study_rows)
-    with np.errstate(divide="ignore", invalid="ignore"):  # without noise there is no limit of df
+    with np.errstate(all="ignore"):  # without noise, or with next to none, there is no limit of df
         df = (len(each) - 1) * (1 + sampling / between) ** 2
     return Combined(
         params=params,
