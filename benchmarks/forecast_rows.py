@@ -51,6 +51,7 @@ from benchmarks.papers.data import read_musk
 from benchmarks.papers.rows import read_libsvm
 from benchmarks.performance.machine import made_here
 from benchmarks.releases import (
+    label_attribute,
     numeric_attributes,
     plain_attributes,
     pool,
@@ -154,7 +155,7 @@ def _mushrooms() -> JudgedTable:
     ]
     text = gzip.decompress((folder / "agaricus-lepiota.data.gz").read_bytes()).decode()
     rows = [line.split(",") for line in text.split()]
-    attributes = [_labels(name, labels) for name, labels in letters]
+    attributes = [label_attribute(name, labels) for name, labels in letters]
     columns = [
         np.array([labels.index(row[place]) for row in rows], np.int32)
         for place, (_, labels) in enumerate(letters)
@@ -164,10 +165,10 @@ def _mushrooms() -> JudgedTable:
 
 def _splice() -> JudgedTable:
     rows, signs = read_libsvm(data_folder() / "splice/splice.gz", columns=60)
-    attributes = [_labels(f"at_{place}", list("AGCT")) for place in range(20, 40)]
+    attributes = [label_attribute(f"at_{place}", list("AGCT")) for place in range(20, 40)]
     columns = [np.asarray(rows[:, place] - 1, np.int32) for place in range(20, 40)]
     return JudgedTable(
-        [*attributes, _labels("site", ["no", "yes"])],
+        [*attributes, label_attribute("site", ["no", "yes"])],
         [*columns, (signs < 0).astype(np.int32)],
         *("site", {}, {}),
     )
@@ -175,7 +176,7 @@ def _splice() -> JudgedTable:
 
 def _musk() -> JudgedTable:
     numbers, signs = read_musk(data_folder())
-    attributes = [*numeric_attributes(10, -500, 500), _labels("musk", ["no", "yes"])]
+    attributes = [*numeric_attributes(10, -500, 500), label_attribute("musk", ["no", "yes"])]
     columns = [*numbers[:, :10].T.copy(), (signs > 0).astype(np.int32)]
     return JudgedTable(attributes, columns, "musk", {}, {})
 
@@ -190,7 +191,9 @@ def _cells() -> JudgedTable:
         for place, top in enumerate(tops)
     ]
     columns = [*values[:, :10].T.copy(), kinds.astype(np.int32)]
-    return JudgedTable([*attributes, _labels("benign", ["no", "yes"])], columns, "benign", {}, {})
+    return JudgedTable(
+        [*attributes, label_attribute("benign", ["no", "yes"])], columns, "benign", {}, {}
+    )
 
 
 def _sensors() -> JudgedTable:
@@ -223,7 +226,7 @@ def _digits() -> JudgedTable:
     columns = [*values[:, places].T.copy(), digits.astype(np.int32)]
     shapes = {f"at_{place}": {"integer": True} for place in places}
     return JudgedTable(
-        [*attributes, _labels("digit", list("0123456789"))], columns, "digit", shapes, {}
+        [*attributes, label_attribute("digit", list("0123456789"))], columns, "digit", shapes, {}
     )
 
 
@@ -284,17 +287,14 @@ def _made(
         {"name": name, "type": "numeric", "lower": lower, "upper": upper}
         for name, (lower, upper, _, _) in numbers.items()
     ]
-    attributes += [_labels(name, list("abcdefg"[:count])) for name, (count, _) in labels.items()]
+    attributes += [
+        label_attribute(name, list("abcdefg"[:count])) for name, (count, _) in labels.items()
+    ]
     columns: list[Column] = [
         np.clip(values.astype(float), lower, upper) for lower, upper, values, _ in numbers.values()
     ]
     columns += [codes.astype(np.int32) for _, codes in labels.values()]
     return JudgedTable(attributes, columns, target, {n: each[3] for n, each in numbers.items()}, {})
-
-
-def _labels(name: str, labels: Sequence[str]) -> dict[str, Any]:
-    kind, key = ("binary", "values") if len(labels) == 2 else ("categorical", "categories")
-    return {"name": name, "type": kind, key: list(labels)}
 
 
 CHOSEN_ON = ("nltcs", "rule", "adult", "cells", "musk", "sensors", "splice", "mushrooms")

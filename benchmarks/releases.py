@@ -1,6 +1,6 @@
 """Studies in memory: what is asked of the owners, and what a curator makes of their sums."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,17 @@ def numeric_attributes(
     """Numerics x0, x1, ... with the same bounds."""
     bounds = {"type": "numeric", "lower": lower, "upper": upper, **others}
     return [{"name": f"{stem}{index}", **bounds} for index in range(count)]
+
+
+def numeric_attribute(name: str, lower: float, upper: float) -> dict[str, Any]:
+    """A numeric with these bounds."""
+    return {"name": name, "type": "numeric", "lower": lower, "upper": upper}
+
+
+def label_attribute(name: str, labels: Sequence[Any]) -> dict[str, Any]:
+    """An attribute with these labels: a binary of two, else a categorical."""
+    kind, key = ("binary", "values") if len(labels) == 2 else ("categorical", "categories")
+    return {"name": name, "type": kind, key: list(labels)}
 
 
 def plain_attributes(schema: Schema) -> list[dict[str, Any]]:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.releases import label_attribute, numeric_attribute, numeric_attributes
 from benchmarks.synthesis.subjects import Subject, Target
 from dppca.common.kernel.schema import Column, Schema
 
@@ -47,9 +48,8 @@ def curved(seed: int, n_rows: int) -> Subject:
     ring = weights[0] * (hidden[:, 0] ** 2 + hidden[:, 1] ** 2 - 2)
     bands = weights[1] * 1.5 * np.cos(2 * hidden[:, 2]) + weights[2] * hidden[:, 0] * hidden[:, 3]
     score = ring + bands + 0.7 * rng.logistic(size=n_rows)
-    names = [f"x{place}" for place in range(10)]
-    attributes = [_number(name, -5, 5) for name in names]
-    label = _label("kind", ["no", "yes"])
+    attributes = numeric_attributes(10, -5, 5)
+    label = label_attribute("kind", ["no", "yes"])
     return _subject(f"curved-{seed}", [*attributes, label], [*columns, score > 1.2], "kind")
 
 
@@ -70,9 +70,9 @@ def rare(seed: int, n_rows: int) -> Subject:
     score = 1.1 * frailty + 0.5 * numbers[0] ** 2 + 0.6 * labels[2] * (numbers[1] > 1)
     score += rng.logistic(size=n_rows)
     event = score > 5.1 + 0.2 * rng.uniform(-1, 1)
-    attributes = [_number(f"x{place}", -4, 4) for place in range(6)]
-    attributes += [_label("place", list("abcd")), _label("group", list("klm"))]
-    attributes += [_label("sex", ["f", "m"]), _label("event", ["no", "yes"])]
+    attributes = [numeric_attribute(f"x{place}", -4, 4) for place in range(6)]
+    attributes += [label_attribute("place", list("abcd")), label_attribute("group", list("klm"))]
+    attributes += [label_attribute("sex", ["f", "m"]), label_attribute("event", ["no", "yes"])]
     return _subject(f"rare-{seed}", attributes, [*numbers, *labels, event], "event")
 
 
@@ -88,18 +88,11 @@ def tiers(seed: int, n_rows: int) -> Subject:
     social = np.digitize(points[5] + points[6], (1, 3))
     decided = np.digitize(work + home + social, (2, 4))
     decided = np.where(points[7] == 0, 0, np.minimum(3, decided + (work == 2) * (home == 2)))
-    attributes = [_label(f"a{place}", list("abcde")[:size]) for place, size in enumerate(sizes)]
-    attributes.append(_label("class", ["w", "x", "y", "z"]))
+    attributes = [
+        label_attribute(f"a{place}", list("abcde")[:size]) for place, size in enumerate(sizes)
+    ]
+    attributes.append(label_attribute("class", ["w", "x", "y", "z"]))
     return _subject(f"tiers-{seed}", attributes, [*columns, decided], "class", frozenset("yz"))
-
-
-def _number(name: str, lower: float, upper: float) -> dict[str, Any]:
-    return {"name": name, "type": "numeric", "lower": lower, "upper": upper}
-
-
-def _label(name: str, labels: Sequence[str]) -> dict[str, Any]:
-    kind, key = ("binary", "values") if len(labels) == 2 else ("categorical", "categories")
-    return {"name": name, "type": kind, key: list(labels)}
 
 
 def _subject(

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.releases import plain_attributes
+from benchmarks.releases import label_attribute, numeric_attribute, plain_attributes
 from benchmarks.studies import ROOT, adult, data_folder, nltcs, parse_rows
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.schema import Column, Schema
@@ -155,7 +155,7 @@ def _fair() -> Subject:
     }
     jobs = ("occupation", "occupation_husb")
     attributes = [
-        *(_numeric(name, *each) for name, each in bounds.items()),
+        *(numeric_attribute(name, *each) for name, each in bounds.items()),
         *({"name": n, "type": "categorical", "categories": list(range(1, 7))} for n in jobs),
         {"name": "affair", "type": "binary", "values": ["no", "yes"]},
     ]
@@ -180,7 +180,9 @@ def _diamonds() -> Subject:
         "z": (0, 8),
     }
     attributes = [
-        _labels(name, labels[name]) if name in labels else _numeric(name, *bounds[name])
+        label_attribute(name, labels[name])
+        if name in labels
+        else numeric_attribute(name, *bounds[name])
         for name in names
     ]
     ideal = Target("ideal cut", "cut", frozenset({"Ideal"}), hidden=("cut",))
@@ -228,7 +230,9 @@ def _rule() -> Subject:
     names = (*bounds, "region", "education", "work", "member", "urban", "granted")
     columns = (age, income, debts, children, region, education, work, member, urban, granted)
     attributes = [
-        _numeric(name, *bounds[name]) if name in bounds else _labels(name, labels[name])
+        numeric_attribute(name, *bounds[name])
+        if name in bounds
+        else label_attribute(name, labels[name])
         for name in names
     ]
     edges = {"age": np.arange(19.5, 90, 5), "children": np.arange(0.5, 6)}
@@ -240,15 +244,6 @@ def _rule() -> Subject:
 def _read_csv(text: str) -> tuple[list[str], list[list[str]]]:
     names, *rows = csv.reader(io.StringIO(text))
     return names, rows
-
-
-def _numeric(name: str, lower: float, upper: float) -> dict[str, Any]:
-    return {"name": name, "type": "numeric", "lower": lower, "upper": upper}
-
-
-def _labels(name: str, labels: Sequence[str]) -> dict[str, Any]:
-    kind, key = ("binary", "values") if len(labels) == 2 else ("categorical", "categories")
-    return {"name": name, "type": kind, key: list(labels)}
 
 
 def _binary_target(name: str, label: str) -> Target:
