@@ -1,13 +1,13 @@
 """Rows of a data set, seen through a schema, and the exact sums over them.
 
 Columns are found by name, in any order; columns that the schema does not name are not read, and
-are reported. Only one batch for each worker is kept in memory: a table may be larger than memory
-and read any number of times.
+are reported. Only a few batches are kept in memory: a table may be larger than memory and read any
+number of times.
 
-Sums take one pass, in which decoding, coding and multiplying overlap. Workers take turns at the
-file: one decodes a batch while the others code and multiply theirs. A batch stays with the worker
-that has decoded it, in the cache of its core, no more threads work than there are cores, and no
-batch waits for a worker.
+Sums take one pass, in which decoding, coding and multiplying overlap. One worker decodes, which
+hardly needs the interpreter, and the others code and multiply what it has read; when enough batches
+wait, it codes and multiplies one, too. So all cores do what takes the longest, no more threads work
+than there are cores, and they seldom wait for each other at the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Event, Lock
 from typing import Any, Protocol
 
 import numpy as np
@@ -36,6 +35,7 @@ from dppca.common.kernel.schema.columns import KnownLists, absent_column, parse_
 from dppca.owner.records.faults import KeyReport
 from dppca.owner.records.file_locations import local_files
 from dppca.owner.records.locations import Location
+from dppca.owner.records.reading_ahead import ReadAhead
 from dppca.owner.records.sources import Source, Wanted
 from dppca.owner.records.text_format import DELIMITERS, TextFormat
 
@@ -325,9 +325,9 @@ def moments_of_table(
 ) -> Moments:
     """Exact sums over all rows of a table; the same integers for any batches and workers.
 
-    Workers read in turns, and convert, code and multiply their batches, each with one BLAS thread
-    (`dppca.common.kernel.moments.threads`). One batch per worker is in memory. ``tally`` counts the
-    values that coding replaces, in the same pass, without effect on the sums; ``progress`` is
+    One worker reads; it and others convert, code and multiply batches, each with one BLAS thread
+    (`dppca.common.kernel.moments.threads`). Two batches per worker are in memory. ``tally`` counts
+    the values that coding replaces, in the same pass, without effect on the sums; ``progress`` is
     called in the calling thread after each batch, with the number of rows in it. ``workers`` is by
     default one per core, or one for a single batch; one, with all of BLAS' threads, if the sums are
     too wide to be held twice.
@@ -336,17 +336,13 @@ def moments_of_table(
     if batch_rows is None:
         batch_rows = rows_at_once(schema)
     n_workers = workers or (1 if wide or table.n_rows <= batch_rows else count_cores())
-    turn, stopped = Lock(), Event()
+    ahead = ReadAhead[CellBatch](n_workers - 1)
     added: SimpleQueue[int | None] = SimpleQueue()
 
-    def work() -> Moments:
+    def work(batches: Iterator[CellBatch]) -> Moments:
         sums = MomentSums(schema)
         try:
-            while not stopped.is_set():
-                with turn:
-                    cells = next(batches, None)
-                if cells is None:
-                    break
+            for cells in batches:
                 columns = cells.columns(distinguish_missing=tally is not None)
                 sums.add(columns)
                 if tally is not None:
@@ -354,24 +350,25 @@ def moments_of_table(
                 added.put(cells.n_rows)
             return sums.total()
         except BaseException:
-            stopped.set()
+            ahead.stop()
             raise
         finally:
             added.put(None)
 
     with (
         nullcontext() if wide else one_blas_thread(),
-        closing(table.cells(batch_rows)) as batches,
+        closing(table.cells(batch_rows)) as read,
         ThreadPoolExecutor(n_workers) as pool,
     ):
-        parts = [pool.submit(work) for _ in range(n_workers)]
+        parts = [pool.submit(work, ahead.taken()) for _ in range(n_workers - 1)]
+        parts.append(pool.submit(work, ahead.left(read)))
         try:
             for _ in parts:
                 while (n_rows := added.get()) is not None:
                     if progress is not None:
                         progress(n_rows)
         finally:
-            stopped.set()
+            ahead.stop()
         return reduce(Moments.merge, (part.result() for part in parts))
 
 
