@@ -392,13 +392,17 @@ def _emit_report(report: SimulationReport, *, as_json: bool) -> None:
 
 def _simulate(request: ExperimentRequest, *, as_json: bool) -> SimulationReport:
     from dppca.deploy.simulation.experiment import simulate
-    from dppca.deploy.simulation.runner import n_steps
+    from dppca.deploy.simulation.runner import n_steps, preloading
 
     n_owners, target = len(request.study.owners), request.target is not None
     refined = request.refinement is not None
     once = n_steps(n_owners, request.aggregation, target=target, refined=refined)
     total = request.repeats * once
-    with terminable(), progress("simulating", total, enabled=not as_json) as bar:
+    with (
+        terminable(),
+        preloading(),
+        progress("simulating", total, enabled=not as_json) as bar,
+    ):
         return simulate(request, on_step=bar.advance)
 
 

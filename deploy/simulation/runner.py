@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -35,7 +36,15 @@ from dppca.common.kernel.documents.values import DecimalText
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study, Trust, load_study_file
-from dppca.common.transport.testbed import CURATOR, OWNER, CommandAnswer, LocalFederation, Processes
+from dppca.common.transport.preloaded import load, unload
+from dppca.common.transport.testbed import (
+    CURATOR,
+    OWNER,
+    CommandAnswer,
+    LocalFederation,
+    Processes,
+    environment,
+)
 from dppca.curator.certificates.local import make_authority
 from dppca.deploy.simulation.aggregation import OPEN_BY, Aggregation, Refinement, write_draft
 from dppca.deploy.simulation.synthesis import (
@@ -48,14 +57,30 @@ DATA_SET = "rows"
 WAIT_S = 300
 PRELOADED = (
     "dppca.deploy.simulation.forked",
-    *(f"dppca.owner.commands.{name}" for name in ("contribute", "components", "synthesize")),
-    *("dppca.owner.cli", "dppca.owner.commands.setup", "dppca.owner.commands.train"),
-    *("dppca.owner.commands.predict", "dppca.owner.models.loader", "dppca.curator.daemon"),
-    *("dppca.owner.models.training", "dppca.owner.client.calls", "dppca.owner.site.enrolment"),
-    *("dppca.curator.cli", "dppca.curator.commands.study", "dppca.curator.operator.downloads"),
+    *("dppca.owner.cli", "dppca.owner.client.calls", "dppca.owner.site.enrolment"),
+    *("dppca.owner.records.delimited", "dppca.owner.records.text_cells"),
+    *(f"dppca.owner.commands.{name}" for name in ("setup", "contribute", "contribute_command")),
+    *(f"dppca.owner.commands.{name}" for name in ("components_command", "synthesize_command")),
+    *(f"dppca.owner.commands.{name}" for name in ("components", "synthesize", "train", "predict")),
+    *("dppca.owner.models.loader", "dppca.owner.models.training", "dppca.owner.render.models"),
+    *("dppca.curator.cli", "dppca.curator.daemon", "dppca.curator.operator.downloads"),
     *("scipy.special", "scipy.optimize", "scipy.interpolate", "sklearn.svm", "skops.io"),
 )
 """Modules that the parties' commands import, loaded once."""
+
+
+@contextmanager
+def preloading() -> Iterator[None]:
+    """Let runs within fork their parties' commands from what this process loads now.
+
+    Only for a process without other threads, before it has read any rows.
+    """
+    loaded = load(PRELOADED, environment(), alone=True)
+    try:
+        yield
+    finally:
+        if loaded:
+            unload()
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,10 @@ ALLOWED = {
     ): "planted faults, for tests on Linux",
     ("common/kernel/durable/checkpoints.py", "signal.SIGSTOP"): "planted faults",
     ("common/kernel/durable/checkpoints.py", "signal.pthread_kill"): "planted faults",
-    ("common/transport/preloaded.py", "os.setsid"): "only where AVAILABLE, on Linux",
+    **{
+        ("common/transport/preloaded.py", name): "only where AVAILABLE, on Linux"
+        for name in ("os.setsid", "signal.SIGHUP", "signal.SIGKILL")
+    },
 }
 
 
