@@ -65,6 +65,7 @@ _LIKELY = 3.0  # standard deviations of the prior
 _RARE = 0.02  # of a column's variance, near which the normal law is a poor guide
 _DRAWING_SWEEPS = 6
 _BLOCK_ROWS = 4096
+_APART = 16
 _TINY = np.float32(1e-30)
 
 Codes = NDArray[np.int32]
@@ -359,7 +360,7 @@ class Chains:
                         states, own = np.arange(len(likeliest)), self._codes[index]
                         odds[own, states] = odds[likeliest, states]
                         likeliest = own
-                    codes = balance(np.ascontiguousarray(odds.T), likeliest, quota[index])
+                    codes = balance(_by_state(odds), likeliest, quota[index])
                 self._codes[index] = codes
                 variable.write(self._centred, codes)
 
@@ -417,8 +418,20 @@ def _choose(odds: Rows, rng: np.random.Generator) -> Codes:
         odds[index] += odds[index - 1]
     uniform *= odds[-1]
     counted = np.uint8 if n_values <= 256 else np.int32  # bytes are added up faster
-    codes: Codes = (odds[:-1] <= uniform).sum(axis=0, dtype=counted).astype(np.int32)
+    below = (odds[:-1] <= uniform).view(np.uint8)
+    codes: Codes = below.sum(axis=0, dtype=counted).astype(np.int32)
     return codes
+
+
+def _by_state(odds: Rows) -> Rows:
+    """Return log-odds as shape (n, K).
+
+    Rows whose distance is a power of two share a few places of the cache: apart, they are read
+    several times as fast.
+    """
+    apart = np.empty((len(odds), odds.shape[1] + _APART), np.float32)[:, : odds.shape[1]]
+    apart[:] = odds
+    return np.ascontiguousarray(apart.T)
 
 
 def _likeliest(odds: Rows) -> Codes:

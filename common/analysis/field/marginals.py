@@ -94,25 +94,31 @@ def balance(
     initial labels. Both are not changed. ``quota``, shape (K,), has the rows for each label; its
     sum is n.
     """
-    codes, by_label = codes.copy(), values.T
-    counts = np.bincount(codes, minlength=len(quota))
-    for over in np.flatnonzero(counts > quota):
+    codes = codes.copy()
+    room: list[int] = (quota - np.bincount(codes, minlength=len(quota))).tolist()
+    shut = np.where(np.array(room) > 0, 0.0, -np.inf).astype(values.dtype)  # full labels
+    for over in [label for label, left in enumerate(room) if left < 0]:
         rows = np.flatnonzero(codes == over)
-        own = by_label[over][rows]
+        gain = values.take(rows, axis=0)
+        own = gain[:, over].copy()
         # Each turn fills a label or ends the excess, so there are at most K turns.
-        while (excess := counts[over] - quota[over]) > 0:
-            under = np.flatnonzero(counts < quota)
-            gain = by_label[under[:, None], rows]
-            best = gain.argmax(axis=0)
-            loss = own - gain[best, np.arange(len(rows))]
-            cheapest = np.argsort(loss, kind="stable")[:excess]
+        while True:
+            gain += shut
+            best = gain.argmax(axis=1)
+            loss = own - gain[np.arange(len(rows)), best]
+            cheapest = loss.argsort(kind="stable")[: -room[over]]
+            moved, labels = list[int](), list[int]()
+            for place, label in zip(cheapest.tolist(), best[cheapest].tolist(), strict=True):
+                if room[label] > 0:
+                    room[label] -= 1
+                    moved.append(place)
+                    labels.append(label)
+            codes[rows[moved]] = labels
+            shut[[label for label in {*labels} if not room[label]]] = -np.inf
+            room[over] += len(moved)
+            if not room[over]:
+                break
             stay = np.ones(len(rows), bool)
-            for index in np.unique(best[cheapest]):
-                label = under[index]
-                moved = cheapest[best[cheapest] == index][: quota[label] - counts[label]]
-                codes[rows[moved]] = label
-                stay[moved] = False
-                counts[label] += len(moved)
-                counts[over] -= len(moved)
-            rows, own = rows[stay], own[stay]
+            stay[moved] = False
+            rows, own, gain = rows[stay], own[stay], gain[stay]
     return codes
