@@ -16,3 +16,8 @@ def name_list(names: Sequence[str], me: str = "") -> str:
     """Return names as in a sentence, such as "you, north and valley"; ``me`` is first, as "you"."""
     ordered = [*(["you"] if me in names else []), *(name for name in names if name != me)]
     return " and ".join(filter(None, (", ".join(ordered[:-1]), *ordered[-1:])))
+
+
+def other_owners(count: int) -> str:
+    """Return a number of owners in words, such as "1 other owner" and "2 other owners"."""
+    return f"{count} other owner{'s' if count > 1 else ''}"

@@ -41,7 +41,7 @@ from dppca.owner.records.text_format import DELIMITERS, TextFormat
 
 _CODED_VALUES_PER_BATCH = 1 << 22
 _SHOWN = 20  # columns in a message
-_BATCH_ROWS = 1 << 15
+_BATCH_ROWS = 1 << 16
 _BATCH_VALUES = 1 << 20
 _WIDE = 2048
 

@@ -99,8 +99,3 @@ def charged_text(stored: StoredCharge) -> str:
     cost = f"epsilon {decimal_text(stored.epsilon)}"
     cost += f", delta {decimal_text(stored.delta)}" if stored.delta else ""
     return f"charged once to population {stored.population}: {cost}; {known}"
-
-
-def other_owners(count: int) -> str:
-    """Return a number of owners in words, such as "1 other owner" and "2 other owners"."""
-    return f"{count} other owner{'s' if count > 1 else ''}"

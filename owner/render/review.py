@@ -24,17 +24,12 @@ from dppca.common.kernel.privacy.collusion import foresee_collusion
 from dppca.common.kernel.privacy.composition import ComposedGuarantee, describe_overlap
 from dppca.common.kernel.study import Study
 from dppca.common.shell.missing_values import describe_missing
+from dppca.common.shell.study_words import other_owners
 from dppca.owner.records.faults import CheckReport, KeyReport
 from dppca.owner.release.contribution import BudgetStatus, Forecast, Review, forecast
 from dppca.owner.release.next_step import NextStep
 from dppca.owner.render.asked import ReviewedAttribute, describe_attributes, describe_components
-from dppca.owner.render.charges import (
-    ChargedCost,
-    charged_cost,
-    explain_fall,
-    other_owners,
-    standing_lines,
-)
+from dppca.owner.render.charges import ChargedCost, charged_cost, explain_fall, standing_lines
 from dppca.owner.site.agreement import Agreement
 from dppca.owner.site.config import Site
 from dppca.owner.site.policy import DataSet

@@ -12,9 +12,8 @@ from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.documents.stated import quoted_lines
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.durable.clock import duration_text
-from dppca.common.shell.study_words import show_state
+from dppca.common.shell.study_words import other_owners, show_state
 from dppca.owner.release.next_step import NextStep
-from dppca.owner.render.charges import other_owners
 from dppca.owner.site.study_answers import AnswerKind
 
 
