@@ -2,7 +2,7 @@
 
 What `dppca.common.analysis.table_forecast` says of a study's synthetic rows, beside what rows have
 that the product makes of a release of real ones. Three owners each add Gaussian noise of δ = 1e-9;
-as many rows are drawn as there are. A numeric is judged in 20 equal cells, or the data set's own.
+as many rows are drawn as there are. A numeric is judged in 20 equal cells.
 
 The constants of the forecast were chosen on `CHOSEN_ON`, on the figures of `benchmarks.synthesis`
 and on two made tables; they stood before a cell of another table was run.
@@ -95,7 +95,6 @@ class JudgedTable:
     columns: Sequence[Column]
     target: str
     shapes: Mapping[str, Mapping[str, Any]]
-    edges: Mapping[str, NDArray[np.float64]]
 
     @property
     def forms(self) -> tuple[str, ...]:
@@ -140,7 +139,6 @@ def _judged(name: str) -> JudgedTable:
         subject.columns,
         subject.targets[0].attribute,
         SHAPES.get(name, {}),
-        subject.edges,
     )
 
 
@@ -160,7 +158,7 @@ def _mushrooms() -> JudgedTable:
         np.array([labels.index(row[place]) for row in rows], np.int32)
         for place, (_, labels) in enumerate(letters)
     ]
-    return JudgedTable(attributes, columns, "class", {}, {})
+    return JudgedTable(attributes, columns, "class", {})
 
 
 def _splice() -> JudgedTable:
@@ -170,7 +168,7 @@ def _splice() -> JudgedTable:
     return JudgedTable(
         [*attributes, label_attribute("site", ["no", "yes"])],
         [*columns, (signs < 0).astype(np.int32)],
-        *("site", {}, {}),
+        *("site", {}),
     )
 
 
@@ -178,7 +176,7 @@ def _musk() -> JudgedTable:
     numbers, signs = read_musk(data_folder())
     attributes = [*numeric_attributes(10, -500, 500), label_attribute("musk", ["no", "yes"])]
     columns = [*numbers[:, :10].T.copy(), (signs > 0).astype(np.int32)]
-    return JudgedTable(attributes, columns, "musk", {}, {})
+    return JudgedTable(attributes, columns, "musk", {})
 
 
 def _cells() -> JudgedTable:
@@ -192,7 +190,7 @@ def _cells() -> JudgedTable:
     ]
     columns = [*values[:, :10].T.copy(), kinds.astype(np.int32)]
     return JudgedTable(
-        [*attributes, label_attribute("benign", ["no", "yes"])], columns, "benign", {}, {}
+        [*attributes, label_attribute("benign", ["no", "yes"])], columns, "benign", {}
     )
 
 
@@ -226,7 +224,7 @@ def _digits() -> JudgedTable:
     columns = [*values[:, places].T.copy(), digits.astype(np.int32)]
     shapes = {f"at_{place}": {"integer": True} for place in places}
     return JudgedTable(
-        [*attributes, label_attribute("digit", list("0123456789"))], columns, "digit", shapes, {}
+        [*attributes, label_attribute("digit", list("0123456789"))], columns, "digit", shapes
     )
 
 
@@ -294,7 +292,7 @@ def _made(
         np.clip(values.astype(float), lower, upper) for lower, upper, values, _ in numbers.values()
     ]
     columns += [codes.astype(np.int32) for _, codes in labels.values()]
-    return JudgedTable(attributes, columns, target, {n: each[3] for n, each in numbers.items()}, {})
+    return JudgedTable(attributes, columns, target, {n: each[3] for n, each in numbers.items()})
 
 
 CHOSEN_ON = ("nltcs", "rule", "adult", "cells", "musk", "sensors", "splice", "mushrooms")
@@ -368,8 +366,8 @@ def _form(trial: RowsTrial) -> tuple[str, str]:
 def compare(table: JudgedTable, columns: Sequence[Column]) -> float:
     """Mean total variation of the two-way tables of rows, from those of the table."""
     schema = Schema.from_document({"attributes": table.attributes})
-    real, sizes = attribute_cells(schema, table.columns, table.edges)
-    made, _ = attribute_cells(schema, columns, table.edges)
+    real, sizes = attribute_cells(schema, table.columns, {})
+    made, _ = attribute_cells(schema, columns, {})
     offs = []
     for a, b in combinations(range(len(sizes)), 2):
         here, there = (

@@ -2,25 +2,29 @@
 
 Only public figures enter: the schema, the noise, the number of synthetic rows. Forecast is the
 total variation of a pair's table, a numeric in `JUDGED` equal cells or its whole numbers, as a mean
-over all pairs. Errors of a pair (a, b) add as squares:
-
-Noise of the relation
+over all pairs. Noise of the relation
     A product of two attributes of weight w has noise with standard deviation s / w, as a share of
     the rows, and each cell of the table ``r = c_a c_b s / w`` times its share. c is how much a
     table feels the noise: ``sqrt(K (m - 1))`` for K labels or bins, of which the table tells m
-    apart (`_FILLED`); 2 for a binary, whose product is ±1/4; 3 for a numeric that is one column,
-    which has ``E|x| / E x^2 = 3`` on [-1/2, 1/2].
+    apart; 2 for a binary, whose product is ±1/4; ``E|x| / E x^2`` for a numeric that is one column:
+    3 on [-1/2, 1/2], and more for values that keep away from the bounds (`_LINE`). It costs no more
+    than what the relation is worth. Tables of two numerics' bins are smoothed instead: ``r = c
+    (sqrt(K_a K_b) s)^(2/3)``, the rate at which an even density of two numbers can be told.
 Noise of each attribute's own shares
-    ``sqrt(K (m - 1)) s / w``. Without a histogram, sums are pooled with what products with all
-    indicators of another attribute of L labels add up to: ``w^2 = w_sums^2 + sum 1 / L``
-    (`dppca.common.analysis.field.targets`). A histogram is smoothed: m is `_SMOOTHED`.
+    ``sqrt(K (K - 1)) s / w``; of one number's cells, at the rate of smoothing, ``c (sqrt(K) s /
+    w)^(4/5)``. Without a histogram, sums are pooled with what products with all indicators of
+    another attribute of L labels add up to: ``w^2 = w_sums^2 + sum 1 / L``
+    (`dppca.common.analysis.field.targets`).
+Chance
+    n rows drawn into K even cells are ``sqrt((K - 1) / (2 pi n))`` off, in total variation.
 What is not released
     The shape of a numeric without a histogram (`_SHAPE`), and what its mean square does not say of
     it under noise; bends of a relation with a numeric that is one column (`_BEND`), of which trees
     show a part (`_TREES`) unless noise covers their leaves; where values lie within bins that are
-    wider than the table's cells (`_WIDE`).
-Chance
-    n rows drawn into K even cells are ``sqrt((K - 1) / (2 pi n))`` off, in total variation.
+    wider than the table's cells (`_WIDE`): whole numbers, which come in heaps, more (`_HEAPED`).
+
+What is random adds as squares. What is not released is missing in other cells than those that noise
+puts off, so the parts that each leaves right are multiplied.
 
 Shares are not negative and add up to 1. The nearest ones to noised shares ``p (1 + r Z)`` are
 ``p (1 + r Z - t)_+`` with t such that they add up, and their total variation from p is ::
@@ -31,10 +35,11 @@ for Z a standard normal: about ``0.4 r`` for little noise, and never more than 1
 could explain, the field takes to be none. So an error v costs no more than u, what is lost where
 nothing is known: it counts as ``u v / sqrt(u^2 + v^2)``.
 
-How strong relations are, how they bend, and which cells are empty, no public figure says. The
-constants were chosen on thirteen tables and are typical of them, and nine of ten of their cells lie
-in the range, which is wider where nothing tells the shape of some numeric. Tables differ more than
-forms of one table do: `TableForecast.is_above` puts forms in order.
+How strong relations are, how they bend, and how values lie in wide bins, no public figure says, and
+tables differ in it by ten times. The constants are typical of the tables that they were chosen on,
+and nine of ten of their cells lie in the range, which is wider where nothing tells the shape of
+some numeric. So the order of two forms is right for a given table only if they are well apart:
+`TableForecast.is_above` says when.
 ``docs/reference/forecast.md`` has forecasts beside what was measured, on other tables too.
 """
 
@@ -50,17 +55,16 @@ from dppca.common.kernel.schema.layout import ColumnKind, Layout
 JUDGED = 20
 """Equal cells of a numeric in a two-way table."""
 _EVEN = 0.9  # a numeric's K cells vary as K^0.9 even ones would
-_FILLED = 0.78  # and feel noise as K^0.78 do, as noise below 0 is cut off in empty ones
-_RELATION = (0.06, 0.12, 0.15)  # worth of a relation, by how many of the two are numerics
-_BEND = (0.0, 0.045, 0.12)  # lost of it to straight lines, likewise
-_LABELS, _NUMERIC = 0.11, 0.5  # error of shares of which nothing is known
-_SHAPE = 0.16
-_SQUARE = 36.0
-_HISTOGRAM, _BINS = 1.2, 0.75  # noise of their cells that the smoothing and the fit leave
-_SMOOTHED = 5
-_WIDE = 0.12
+_RELATION = (0.07, 0.25, 0.12)  # worth of a relation, by how many of the two are numerics
+_BEND = (0.0, 0.042, 0.115)  # lost of it to straight lines, likewise
+_LABELS, _SPREAD = 0.11, 0.7  # error of shares, and of a shape, of which nothing is known
+_SHAPE = 0.13
+_SQUARE = 23.0
+_LINE = 5.0
+_HISTOGRAM, _BINS, _PAIR = 1.27, 0.57, 0.86  # what smoothing leaves of noise
+_WIDE, _HEAPED = 0.05, 0.12  # for each cell's width that a bin is wider
 _TREES, _COVERED = 0.7, 4.0
-_DRAWN = 0.6  # of chance, as rows meet the shares of each attribute
+_DRAWN = 0.5  # of chance, as rows meet the shares of each attribute
 _FIT = 0.002
 _ORDERED, _COVERED_ROWS = 1.1, 0.4
 _RANGE, _VAGUE_RANGE = (0.45, 2.1), (0.35, 2.6)
@@ -75,13 +79,17 @@ class TableForecast:
     low: Annotated[float, "one of twenty is closer"]
     high: Annotated[float, "one of twenty is farther off"]
 
-    def is_above(self, other: Self) -> bool:
-        """Whether rows of another form of the study are likely to be closer to the real ones.
+    @property
+    def better_below(self) -> float | None:
+        """Likely figure below which another form's rows are likely to be closer; None above 0.4.
 
-        Neither is above the other if they differ by less than a tenth, or if one is above 0.4,
-        where noise has covered what tells forms apart.
+        Forms are about as good if they differ by less than a tenth, or if noise covers them.
         """
-        return _ORDERED * other.likely < self.likely < _COVERED_ROWS
+        return self.likely / _ORDERED if self.likely < _COVERED_ROWS else None
+
+    def is_above(self, other: Self) -> bool:
+        """Whether rows of another form of the study are likely to be closer to the real ones."""
+        return self.better_below is not None and other.likely < self.better_below
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +97,17 @@ class _Part:
     """What an attribute adds to the errors of its tables."""
 
     numeric: bool
-    line: bool  # one column of products
+    bins: int  # in products; 0 for labels, and for one column
     felt: float
     cells: float
-    own: float
+    own: float  # by noise
+    hidden: float  # not released
     vague: bool  # a shape, or places in wide bins, that nothing tells
     target: bool
+
+    @property
+    def line(self) -> bool:
+        return self.numeric and not self.bins
 
 
 def forecast_tables(schema: Schema, noise: float, n_rows: int) -> TableForecast | None:
@@ -163,42 +176,44 @@ def _part(schema: Schema, index: int, noise: float) -> _Part:
     if not isinstance(attribute, Numeric):
         felt = sqrt(labels * (labels - 1)) if blocks else 2.0
         own = _known(noised_variation(felt * told), _LABELS)
-        return _Part(False, False, felt, labels if blocks else 2, own, False, target)
+        return _Part(False, 0, felt, labels if blocks else 2, own, 0.0, False, target)
     cells = JUDGED
     if attribute.integer:
         lower, upper = attribute.bounds
         cells = min(cells, floor(upper) - ceil(lower) + 1)
     even = cells**_EVEN
     if blocks:
-        apart = min(labels, cells)
-        filled = apart**_FILLED
-        felt = sqrt(labels / apart * filled * max(filled - 1, 1))
-        own = _known(noised_variation(_BINS * felt * told), _NUMERIC)
-        own = hypot(own, _WIDE * max(0, cells / labels - 1))
-        return _Part(True, False, felt, even, own, labels < cells, target)
+        felt = sqrt(labels * (min(labels, cells) - 1))
+        own = _smoothed(labels, told, _BINS)
+        wide = _HEAPED if attribute.integer else _WIDE
+        hidden = min(1.0, wide * max(0, cells / labels - 1))
+        return _Part(True, labels, felt, even, own, hidden, labels < cells, target)
     counted = dict(layout.histograms).get(index)
     if counted is None:
-        own = hypot(_SHAPE, _known(noised_variation(_SQUARE * told), _NUMERIC))
-        return _Part(True, True, 3.0, even, min(own, 1.0), True, target)
-    felt = _HISTOGRAM * sqrt(counted * max(min(counted, _SMOOTHED) - 1, 1))
-    own = _known(noised_variation(felt * noise / float(layout.histogram_weight)), _NUMERIC)
-    return _Part(True, True, 3.0, even, own, False, target)
+        hidden = hypot(_SHAPE, _known(noised_variation(_SQUARE * told), _SPREAD))
+        return _Part(True, 0, _LINE, even, 0.0, hidden, True, target)
+    own = _smoothed(counted, noise / float(layout.histogram_weight), _HISTOGRAM)
+    return _Part(True, 0, _LINE, even, own, 0.0, False, target)
+
+
+def _smoothed(cells: int, noise: float, constant: float) -> float:
+    felt = sqrt(cells * (cells - 1)) * noise
+    return noised_variation(min(felt, constant * (sqrt(cells) * noise) ** 0.8))
 
 
 def _pair_error(a: _Part, b: _Part, noise: float, n_rows: int, bend: float) -> float:
     numerics = a.numeric + b.numeric
+    felt = a.felt * b.felt * noise
+    if a.bins and b.bins:
+        smoothed = _PAIR * (sqrt(a.bins * b.bins) * noise) ** (2 / 3)
+        relation = noised_variation(min(felt, smoothed))
+    else:
+        relation = _known(noised_variation(felt), _RELATION[numerics])
+    drawn = _DRAWN * drawing_error((a.cells - 1) * (b.cells - 1) + 1, n_rows)
     lines = (a.line + b.line) / max(numerics, 1)
-    errors = (
-        _known(noised_variation(a.felt * b.felt * noise), _RELATION[numerics]),
-        bend * _BEND[numerics] * sqrt(lines),
-        _DRAWN * drawing_error((a.cells - 1) * (b.cells - 1) + 1, n_rows),
-        _FIT,
-    )
-    shapes = [part for part in (a, b) if part.line and part.vague]
-    kept = 1 - min(1.0, hypot(*errors, *(x.own for x in (a, b) if x not in shapes)))
-    for part in shapes:
-        kept *= 1 - part.own
-    return 1 - kept
+    kept = 1 - min(1.0, hypot(relation, drawn, _FIT, a.own, b.own))
+    kept *= (1 - a.hidden) * (1 - b.hidden)
+    return 1 - kept * (1 - bend * _BEND[numerics] * sqrt(lines))
 
 
 def _seen_bend(layout: Layout, noise: float) -> float:

@@ -100,10 +100,16 @@ def _widths(plan: StudyPlan, width: int | None) -> list[str]:
 
 
 def _rows(tables: TableForecast) -> str:
+    limit = tables.better_below
+    order = (
+        "noise covers which form of the study would be better"
+        if limit is None
+        else f"other forms of the study are about as good, unless theirs is below {limit:.2g}"
+    )
     return (
         f"Rows: as many synthetic rows would have two-way tables off by {tables.low:.2g} to "
         f"{tables.high:.2g} in nine of ten studies, most likely by {tables.likely:.2g} (total "
-        f"variation, mean over all pairs, numbers in {JUDGED} cells)"
+        f"variation, mean over all pairs, numbers in {JUDGED} cells); {order}"
     )
 
 

@@ -79,6 +79,25 @@ def test_tables_are_forecast_to_be_closer_with_a_larger_epsilon_and_with_more_ro
     assert "two-way tables" not in plan_text(_plan(alone, 500))
 
 
+def test_a_plan_puts_no_form_first_that_is_about_as_good_or_that_noise_covers() -> None:
+    numbers = [
+        {"name": name, "type": "numeric", "lower": 0, "upper": 1, "histogram": True}
+        for name in ("x", "y")
+    ]
+    few = make_study(numbers, name="pilot", owners=["east"], components={"count": 1})
+    shown = [_plan(_study(), 5000), _plan(few, 2)]
+    clear, covered = (plan.requested.tables for plan in shown)
+    assert clear is not None
+    assert clear.better_below is not None
+    assert not clear.is_above(replace(clear, likely=clear.likely / 1.09))
+    assert clear.is_above(replace(clear, likely=0.99 * clear.better_below))
+    assert covered is not None
+    assert covered.better_below is None
+    close, lost = (plan_text(plan) for plan in shown)
+    assert f"about as good, unless theirs is below {clear.better_below:.2g}" in close
+    assert "noise covers which form of the study would be better" in lost
+
+
 def test_a_plan_divides_the_budget_between_two_studies_where_it_is_enough() -> None:
     for rows, said in ((20, "would hide the counts"), (50_000, "epsilon 0.5 each, 1 together")):
         plan = _plan(_study(), rows)
