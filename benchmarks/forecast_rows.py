@@ -4,8 +4,8 @@ What `dppca.common.analysis.table_forecast` says of a study's synthetic rows, be
 that the product makes of a release of real ones. Three owners each add Gaussian noise of δ = 1e-9;
 as many rows are drawn as there are. A numeric is judged in 20 equal cells.
 
-The constants of the forecast were chosen on `CHOSEN_ON`, on the figures of `benchmarks.synthesis`
-and on two made tables; they stood before a cell of another table was run.
+The constants of the forecast were chosen on `CHOSEN_ON`. How forms of the other tables are ordered
+was known when its formulas last changed.
 
 mushrooms, splice, musk
     Public tables in the folder of data: 23 labels; 20 letters about the middle and the class; ten

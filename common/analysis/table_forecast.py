@@ -2,7 +2,9 @@
 
 Only public figures enter: the schema, the noise, the number of synthetic rows. Forecast is the
 total variation of a pair's table, a numeric in `JUDGED` equal cells or its whole numbers, as a mean
-over all pairs. Noise of the relation
+over all pairs. The errors of a pair (a, b):
+
+Noise of the relation
     A product of two attributes of weight w has noise with standard deviation s / w, as a share of
     the rows, and each cell of the table ``r = c_a c_b s / w`` times its share. c is how much a
     table feels the noise: ``sqrt(K (m - 1))`` for K labels or bins, of which the table tells m
@@ -38,7 +40,7 @@ nothing is known: it counts as ``u v / sqrt(u^2 + v^2)``.
 How strong relations are, how they bend, and how values lie in wide bins, no public figure says, and
 tables differ in it by ten times. The constants are typical of the tables that they were chosen on,
 and nine of ten of their cells lie in the range, which is wider where nothing tells the shape of
-some numeric. So the order of two forms is right for a given table only if they are well apart:
+some numeric. So two forms come out in order nine times of ten only if they are well apart:
 `TableForecast.is_above` says when.
 ``docs/reference/forecast.md`` has forecasts beside what was measured, on other tables too.
 """
