@@ -172,6 +172,7 @@ class FaultCounts:
             else TargetReport(target.name, len(target.labels), len(self._occurring)),
             files=tuple(part.n_rows for part in parts) if len(parts) > 1 else (),
             relation="" if table is None else table.source.relation,
+            weight="" if table is None else table.source.weight,
         )
 
 

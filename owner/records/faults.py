@@ -193,6 +193,9 @@ class CheckReport:
     relation: Annotated[
         str, "table of a database that was read, with its schema; empty for a query or files"
     ] = ""
+    weight: Annotated[
+        str, "variable by which SPSS weights the rows of its file, which count once; else empty"
+    ] = ""
     key: Annotated[KeyReport | None, "rows of one person; null if the policy names no key"] = None
     refuse_if_above: Annotated[float | None, "share of faults that the study allows"] = None
     label: Annotated[Label, "where it may go"] = Label.SITE_ONLY

@@ -96,6 +96,7 @@ class File(Source):
             groups=rows.groups,
             unknown=rows.unknown,
             value_labels=rows.value_labels,
+            weight=rows.weight,
             in_folders=frozenset(dict(stored.cells)),
             stored=stored,
             reader=reader,
@@ -250,6 +251,7 @@ def join_files(title: str, files: Sequence[File]) -> Source:
         malformed=malformed,
         unknown=frozenset().union(*(file.unknown for file in files)),
         value_labels=_all_labels(files),
+        weight=next((file.weight for file in files if file.weight), ""),
         files=tuple(files),
     )
 

@@ -76,6 +76,7 @@ class OneHotSource(Source):
             is_named_by_a_line=inner.is_named_by_a_line,
             unknown=inner.unknown,
             value_labels=inner.value_labels,
+            weight=inner.weight,
             in_folders=inner.in_folders,
             inner=inner,
             one_hot=one_hot,

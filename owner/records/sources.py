@@ -71,6 +71,8 @@ class Rows(ABC):
         Columns of types that pyarrow does not know; they cannot be read.
     value_labels
         Labels that the file gives to codes, and their codes, by column; the cells are codes.
+    weight
+        Column by which the file weights its rows, which count once here; empty without one.
     """
 
     names: tuple[str, ...]
@@ -80,6 +82,7 @@ class Rows(ABC):
     groups: tuple[RowGroup, ...] = ()
     unknown: frozenset[str] = frozenset()
     value_labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    weight: str = ""
 
     @abstractmethod
     def read(self, wanted: Wanted) -> Iterator[list[Any]]:

@@ -119,6 +119,7 @@ def open_statistical(stored: StoredFile) -> StatisticalRows:
                 for field, pairs in found["labels"].items()
             }
         ),
+        weight=text(found["weight"]),
         kind=kind,
         fields=fields,
         encoding=encoding,

@@ -35,7 +35,8 @@ _VALUES, _MOST_ROWS, _COUNTED = 1 << 19, 1 << 17, 1 << 18  # at once: more would
 _MOST_LABELS: Final = 1000
 _HEAD: Final = 1 << 20
 _CARD: Final = 80  # bytes of a record of .xpt
-_CASES: Final = 80  # place of the number of cases in .sav
+_LAYOUT, _WEIGHT, _CASES = 64, 76, 80  # places in .sav: order of bytes, weight, number of cases
+_LONG: Final = 255  # bytes of a text of .sav, beyond which it is several variables
 _ENCODING_RECORDS: Final = (b"\7\0\0\0\x14\0\0\0\1\0\0\0", b"\0\0\0\7\0\0\0\x14\0\0\0\1")
 _UNICODE_STATA: Final = 118  # the release since which texts are UTF-8
 _ROW_SIZE: Final = b"\xf7\xf7\xf7\xf7"  # begins the part of .sas7bdat with the number of rows
@@ -111,7 +112,23 @@ def describe(kind: str, file: Any) -> dict[str, Any]:
         "encoding": _encoding(kind, head, plain.file_encoding),
         "formats": {k: v or "" for k, v in raw.original_variable_types.items()},
         "labels": labels,
+        "weight": _weight(head, raw.variable_storage_width) if kind == "sav" else "",
     }
+
+
+def _weight(head: bytes, widths: Mapping[str, int]) -> str:
+    """Name of the variable that weights the rows of .sav; empty without one."""
+    order: Literal["little", "big"] = "little" if head[_LAYOUT] else "big"
+    place = int.from_bytes(head[_WEIGHT : _WEIGHT + 4], order)  # counted in 8 bytes, from 1
+    if not place:
+        return ""
+    for name, width in widths.items():
+        if place == 1:
+            return name
+        place -= -(-width // 8)
+        if width > _LONG:
+            break
+    return "a variable"
 
 
 def cells(

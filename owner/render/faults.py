@@ -212,6 +212,10 @@ def check_text(report: CheckReport) -> str:
     lines = [*alarm_lines(report), f"{report.rows} rows"]
     if report.relation:
         lines.append(f"  of the table {report.relation}")
+    if report.weight:
+        lines.append(
+            f"  SPSS weights the rows of this file by {report.weight}; here every row counts once"
+        )
     if report.key is not None:
         lines.append(f"  {key_line(report.key)}")
     if report.extra_columns:

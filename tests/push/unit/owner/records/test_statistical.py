@@ -131,6 +131,25 @@ def test_tags_of_stata_are_missing_and_float_is_its_shortest_decimal(tmp_path: P
     assert column[:2].tolist() == [5.7, 0.1]
 
 
+@pytest.mark.parametrize(("place", "named"), [(0, ""), (1, "age"), (5, "w"), (9, "a variable")])
+def test_rows_that_spss_weights_count_once_and_check_says_by_what(
+    tmp_path: Path, place: int, named: str
+) -> None:
+    path = tmp_path / "rows.sav"
+    rows = {"age": [20.0, 30.0], "ward": ["N" * 20, "x"], "w": [1.0, 3.0], "note": ["a" * 300, ""]}
+    pyreadstat.write_sav(pd.DataFrame(rows), path)
+    stored = bytearray(path.read_bytes())
+    stored[76:80] = struct.pack("<i", place)  # what WEIGHT BY writes: counted in eight bytes
+    path.write_bytes(stored)
+    numbers = [{"name": name, "type": "numeric", "lower": 0, "upper": 99} for name in ("age", "w")]
+    schema = Schema.from_document({"attributes": numbers})
+    report = check_table(open_table(path, schema), schema)
+    assert report.weight == named
+    assert report.rows == 2
+    said = f"  SPSS weights the rows of this file by {named}; here every row counts once"
+    assert (said in check_text(report).splitlines()) is bool(named)
+
+
 def test_a_file_without_a_number_of_cases_is_counted(survey: Path) -> None:
     stored = bytearray(survey.read_bytes())
     stored[80:84] = struct.pack("<i", -1)
