@@ -24,7 +24,7 @@ from multiprocessing import connection, get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from threading import Condition, Lock, Thread
+from threading import Condition, Lock, Thread, active_count
 from typing import Any
 
 from dppca.common.kernel.errors import PeerError
@@ -75,13 +75,14 @@ def load(modules: Sequence[str], environment: Mapping[str, str], *, alone: bool 
     """Start the process that commands are forked from, unless it runs; False if none can be.
 
     It has loaded ``modules`` and has ``environment``, as its commands have. ``alone``: this process
-    has no other thread yet, and has read nothing that a party may not have; it loads them, too.
+    has read nothing yet that a party may not have; it loads them, too, unless it has other threads.
     Each call needs one of `unload`.
     """
     global _forker, _users
     if not AVAILABLE or environment.get("PYTHONPATH"):
         return False
     if _forker is None:
+        alone = alone and active_count() == 1  # a fork would lose the others, but not their locks
         if alone:
             _import_all(modules)
         _forker = _Forker(modules, environment, alone=alone)

@@ -73,7 +73,7 @@ PRELOADED = (
 def preloading() -> Iterator[None]:
     """Let runs within fork their parties' commands from what this process loads now.
 
-    Only for a process without other threads, before it has read any rows.
+    Only before it has read any rows.
     """
     loaded = load(PRELOADED, environment(), alone=True)
     try:
