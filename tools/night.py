@@ -230,7 +230,8 @@ def main(arguments: list[str]) -> int:
     """Run the suites; return the exit code."""
     rows = read_rows()
     names = [name for name in arguments if not name.startswith("-")] or list(SUITES)
-    if unknown := set(names) - SUITES.keys():
+    options = {name for name in arguments if name.startswith("-")} - {"--touched"}
+    if unknown := (set(names) - SUITES.keys()) | options:
         sys.stderr.write(f"no suite {', '.join(sorted(unknown))}; there are {', '.join(SUITES)}\n")
         return 2
     if "--touched" in arguments:

@@ -188,3 +188,12 @@ def test_a_suite_runs_where_it_has_not_passed_since_what_touches_it_changed(git:
 
 def _test_files(folder: Path) -> Iterator[Path]:
     return folder.rglob("test_*.py")
+
+
+@pytest.mark.parametrize("asked", [["--help"], ["--touch"], ["law"]])
+def test_what_is_no_suite_runs_none(
+    asked: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(night, "_run", None)
+    assert night.main(asked) == 2
+    assert f"no suite {asked[0]}; there are laws" in capsys.readouterr().err
