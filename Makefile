@@ -53,11 +53,13 @@ test: install
 test-merge: install
 	$(PYTEST) tests/merge
 
-# Before an issue is done and before a tag: SUITES="audits spark" runs some, SUITES=--touched those
-# that the change touches. Containers and Spark need a Docker engine and Java 17.
+# Before an issue is done and before a tag: DUE=1 runs all that is due and commits its record,
+# SUITES="audits spark" some suites, SUITES=--landing what a landing runs, eight minutes of what is
+# due. Containers and Spark need a Docker engine and Java 17.
 SUITES ?=
+DUE ?=
 test-night: install
-	$(BIN)/python -m tools.night $(SUITES)
+	$(BIN)/python -m tools.night $(if $(DUE),--due --commit) $(SUITES)
 
 # Spark's environment is its own, because pyspark has another pandas. It comes as a source archive:
 # setuptools, of the locked bytes too, makes its wheel.
@@ -80,9 +82,12 @@ fuzz: install
 	$(INSTALL) $(VENV) fuzz
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --minutes $(MINUTES)
 
-# The site, in build/site: strict about links, and nothing in it loads anything from elsewhere.
-docs: install
+$(VENV)/.docs: requirements/docs.lock $(VENV)/.installed
 	$(INSTALL) $(VENV) docs
+	@touch $@
+
+# The site, in build/site: strict about links, and nothing in it loads anything from elsewhere.
+docs: $(VENV)/.docs
 	$(BIN)/python -m tools.pages --check
 	$(BIN)/python -m tools.words
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -11,6 +11,7 @@ from tools import json_reference
 from tools.decisions import index
 from tools.file_reference import policy_schema, site_page, site_schema, study_page, study_schema
 from tools.markdown import ROOT
+from tools.night import night_page
 from tools.reference import page
 
 PAGES: dict[str, Callable[[], str]] = {
@@ -20,6 +21,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/study-file.schema.json": study_schema,
     "docs/reference/site-file.schema.json": site_schema,
     "docs/reference/policy-file.schema.json": policy_schema,
+    "docs/reference/night.md": night_page,
     "docker-compose.yml": demo_compose_text,
 }
 SITE_PAGES: dict[str, Callable[[], str]] = {

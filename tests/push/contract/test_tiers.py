@@ -4,7 +4,6 @@ Who changes a module finds its tests by its name. Unit tests of `deploy` and `be
 nobody's privacy rests, are in the merge tier.
 """
 
-import ast
 import re
 import subprocess
 from collections.abc import Iterator
@@ -15,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.checkout import ROOT
-from tools import night
-from tools.night import SUITES, TOUCHES, files_of, is_touched, page_of, read_rows, touched_suites
+from tools.night import SUITES, TOUCHES, touched_suites
+from tools.night_record import imported_names
 
 TIERS = ("push", "merge", "night")
 BEYOND_PYTHON = {
@@ -42,14 +41,7 @@ def tracked() -> list[str]:
 
 @cache
 def imported(path: Path) -> frozenset[str]:
-    found = set[str]()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found.update(each.name for each in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            found.add(node.module)
-            found.update(f"{node.module}.{each.name}" for each in node.names)
-    return frozenset(found)
+    return imported_names(path.read_text())
 
 
 def reached(path: Path) -> set[str]:
@@ -103,7 +95,7 @@ def test_the_test_command_is_the_push_tier_and_ci_runs_it_last() -> None:
 
 def test_every_folder_of_the_night_is_a_suite() -> None:
     folders = {path.name for path in (ROOT / "tests/night").iterdir() if any(path.glob("test_*"))}
-    assert folders == {name for name, suite in SUITES.items() if not suite.command}
+    assert folders == SUITES.keys() - {"laws", "fuzz"}
 
 
 def test_the_table_knows_every_file_but_those_that_touch_all() -> None:
@@ -137,63 +129,5 @@ def test_a_change_touches_these_suites(paths: list[str], suites: set[str]) -> No
     assert touched_suites(paths) == suites
 
 
-def row_of(name: str, result: str, files: str) -> str:
-    shows = SUITES[name].shows
-    return f"| `{name}` | {shows} | {result} | 5 | 1.0 | `{files}` | `abc123` | 2026-01-02 |"
-
-
-def test_the_page_is_read_as_it_was_written() -> None:
-    rows = {name: row_of(name, "passed", "abc123") for name in ("laws", "spark")}
-    text = page_of(rows)
-    assert read_rows(text) == rows
-    assert text.count("| never |") == len(SUITES) - 2
-    committed = (ROOT / night.PAGE).read_text()
-    assert page_of(read_rows(committed)) == committed
-
-
-def commit(folder: Path) -> None:
-    who = ("-c", "user.name=t", "-c", "user.email=t@example.org")
-    for line in (["add", "."], [*who, "commit", "-q", "-m", "all"]):
-        subprocess.run(["git", *line], cwd=folder, check=True)
-
-
-@pytest.fixture
-def git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository with one commit."""
-    monkeypatch.setattr(night, "ROOT", tmp_path)
-    (tmp_path / "README.md").touch()
-    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    commit(tmp_path)
-    return tmp_path
-
-
-def test_a_suite_runs_where_it_has_not_passed_since_what_touches_it_changed(git: Path) -> None:
-    guides, spark = (row_of(name, "passed", files_of(name)) for name in ("guides", "spark"))
-    assert not is_touched("guides", guides)
-    assert is_touched("guides", row_of("guides", "failed", files_of("guides")))
-    assert is_touched("guides", row_of("guides", "passed", files_of("spark")))
-    assert is_touched("guides", "")
-    (git / "README.md").write_text("changed")
-    assert is_touched("guides", guides)
-    assert not is_touched("spark", spark)
-    commit(git)
-    assert is_touched("guides", guides)
-    assert not is_touched("spark", spark)
-    (git / "README.md").write_text("")
-    commit(git)
-    assert not is_touched("guides", guides), "the files are what they were when it passed"
-    (git / "new.py").touch()
-    assert is_touched("spark", spark), "a file that the table lacks"
-
-
 def _test_files(folder: Path) -> Iterator[Path]:
     return folder.rglob("test_*.py")
-
-
-@pytest.mark.parametrize("asked", [["--help"], ["--touch"], ["law"]])
-def test_what_is_no_suite_runs_none(
-    asked: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(night, "_run", None)
-    assert night.main(asked) == 2
-    assert f"no suite {asked[0]}; there are laws" in capsys.readouterr().err
