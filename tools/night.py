@@ -47,6 +47,7 @@ from tools.night_record import (
     order_due,
     row_of,
 )
+from tools.syntax import nodes, parse
 
 RECORD = "docs/reference/night.json"
 PAGE = "docs/reference/night.md"
@@ -320,10 +321,9 @@ def find_parts() -> Mapping[str, str]:
 
 def _has_laws(path: Path) -> bool:
     """Whether pytest marks tests of a file as hypothesis' own: decorated ones, and machines."""
-    text = path.read_text()
-    if "hypothesis.stateful" in imported_names(text):
+    if "hypothesis.stateful" in imported_names(nodes(path)):
         return True
-    body = ast.parse(text).body
+    body = parse(path).body
     methods = (each for node in body if isinstance(node, ast.ClassDef) for each in node.body)
     functions = (node for node in (*body, *methods) if isinstance(node, ast.FunctionDef))
     decorators = (each for function in functions for each in function.decorator_list)

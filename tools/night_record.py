@@ -217,7 +217,7 @@ class Digests:
         return self._imports[path]
 
     def _find(self, path: str) -> Iterable[str]:
-        for name in imported_names((self._root / path).read_text("utf-8")):
+        for name in imported_names(ast.walk(ast.parse((self._root / path).read_text("utf-8")))):
             parts = name.removeprefix("dppca.").split(".")
             for n in range(1, len(parts) + 1):
                 module = "/".join(parts[:n])
@@ -226,10 +226,10 @@ class Digests:
                         yield file
 
 
-def imported_names(text: str) -> frozenset[str]:
-    """Names that a module imports, wherever in it: modules, and what is taken from them."""
+def imported_names(nodes: Iterable[ast.AST]) -> frozenset[str]:
+    """Names that a module of these nodes imports, anywhere: modules, and what it takes of them."""
     found = set[str]()
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes:
         if isinstance(node, ast.Import):
             found.update(each.name for each in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:

@@ -14,10 +14,12 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 from tools.markdown import ROOT
+from tools.syntax import nodes
 
 FOLDERS = (
     "common",
@@ -74,9 +76,14 @@ def modules(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def imported(path: Path) -> Iterator[Path]:
-    """Yield files of the product that a file imports, wherever in it."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+@cache
+def imported(path: Path) -> frozenset[Path]:
+    """Return the files of the product that a file imports, wherever in it."""
+    return frozenset(_imported(path))
+
+
+def _imported(path: Path) -> Iterator[Path]:
+    for node in nodes(path):
         if not isinstance(node, ast.ImportFrom) or node.module is None:
             continue
         for module in (node.module, *(f"{node.module}.{each.name}" for each in node.names)):

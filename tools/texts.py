@@ -19,6 +19,7 @@ import click
 
 from dppca.common.kernel.errors import error_kinds
 from tools.markdown import ROOT
+from tools.syntax import parse
 
 KINDS = ("page", "help", "key", "refusal", "line")
 _ROOMS = ("common", "owner", "curator", "deploy")
@@ -55,9 +56,9 @@ def texts_of_template(path: str, source: str) -> Iterator[Text]:
             yield Text(path, shown.count("\n", 0, part.start(1)) + 1, "page", _joined(part[1]))
 
 
-def texts_of_module(path: str, source: str) -> Iterator[Text]:
+def texts_of_module(path: str, tree: ast.Module) -> Iterator[Text]:
     """Yield the texts of a module; of docstrings only those of commands."""
-    yield from _texts_below(path, ast.parse(source), "line")
+    yield from _texts_below(path, tree, "line")
 
 
 def _texts_below(path: str, node: ast.AST, kind: str) -> Iterator[Text]:
@@ -112,7 +113,7 @@ def texts() -> Iterator[Text]:
         if "/templates/" in path:
             yield from texts_of_template(path, (ROOT / path).read_text())
         elif path.endswith(".py") and not path.startswith("common/wire/"):
-            yield from texts_of_module(path, (ROOT / path).read_text())
+            yield from texts_of_module(path, parse(ROOT / path))
 
 
 @click.command()

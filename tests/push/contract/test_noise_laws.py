@@ -1,12 +1,13 @@
 """Nobody asks which law a release's noise has: what depends on it is a method of the law."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from dppca.common.kernel.privacy.laws import LAWS
+from tests.support.checkout import ROOT
+from tools.syntax import nodes
 
-ROOT = Path(__file__).resolve().parents[3]
 SAYS_WHAT_LAWS_ARE = {"common/kernel/privacy/laws.py", "common/kernel/study.py"}
 CLASSES = {law.__name__ for law in LAWS.values()} | {"LaplacePrivacy", "GaussianPrivacy"}
 
@@ -28,10 +29,10 @@ def names_a_law(node: ast.expr) -> bool:
     )
 
 
-def questions(source: str) -> list[int]:
+def questions(source: Iterable[ast.AST]) -> list[int]:
     """Lines on which a law is asked for by name, by type, or by the number that only it has."""
     found = []
-    for node in ast.walk(ast.parse(source)):
+    for node in source:
         match node:
             case ast.Compare(left=left, comparators=others):
                 asks = any(map(names_a_law, (left, *others)))
@@ -58,6 +59,6 @@ def test_no_module_asks_which_law_it_has() -> None:
     asking = {
         str(path.relative_to(ROOT)): lines
         for path in product()
-        if (lines := questions(path.read_text()))
+        if (lines := questions(nodes(path)))
     }
     assert not asking

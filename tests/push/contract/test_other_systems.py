@@ -1,8 +1,10 @@
 """A site's side names nothing of `os` and `signal` that Windows or macOS lack."""
 
 import ast
+from collections.abc import Iterable
 
 from tests.support.checkout import ROOT
+from tools.syntax import nodes
 
 SIDES = ("common", "owner")
 ABSENT = {
@@ -33,10 +35,10 @@ ALLOWED = {
 }
 
 
-def find_names(source: str) -> set[str]:
-    """Names of `ABSENT` that a module's text uses, such as ``os.fork``."""
+def find_names(source: Iterable[ast.AST]) -> set[str]:
+    """Names of `ABSENT` that a module uses, such as ``os.fork``."""
     found = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in source:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             if node.attr in ABSENT.get(node.value.id, ()):
                 found.add(f"{node.value.id}.{node.attr}")
@@ -53,8 +55,6 @@ def test_no_module_of_a_site_names_what_other_systems_lack() -> None:
     paths = [path for side in SIDES for path in (ROOT / side).rglob("*.py")]
     assert len(paths) > 100
     found = {
-        (str(path.relative_to(ROOT)), name)
-        for path in paths
-        for name in find_names(path.read_text(encoding="utf-8"))
+        (str(path.relative_to(ROOT)), name) for path in paths for name in find_names(nodes(path))
     }
     assert found == ALLOWED.keys()

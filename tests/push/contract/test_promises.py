@@ -9,12 +9,12 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.support.checkout import ROOT
+from tools.syntax import parse
 
 PAGE, THREATS, SECURITY = "docs/promises.md", "docs/threat-model.md", "SECURITY.md"
 ATTACKS = "Attacks"
@@ -84,7 +84,8 @@ def find_faults(root: Path) -> Iterator[str]:
 
 def find_faults_of_test(path: Path, name: str) -> Iterator[str]:
     """Nothing where the test exists and nothing keeps all of it from running."""
-    place: ast.Module | ast.ClassDef | ast.FunctionDef = _parse(path)
+    place: ast.Module | ast.ClassDef | ast.FunctionDef
+    place = parse(path) if path.is_file() else ast.Module([], [])
     said = _statements(place)
     for part in name.split("::"):
         found = [
@@ -101,11 +102,6 @@ def find_faults_of_test(path: Path, name: str) -> Iterator[str]:
         yield f"{path.name}: {name} is no test"
     if any(NEVER.fullmatch(text) for text in said):
         yield f"{path.name}: {name} never runs"
-
-
-@cache
-def _parse(path: Path) -> ast.Module:
-    return ast.parse(path.read_text() if path.is_file() else "")
 
 
 def _statements(place: ast.Module | ast.ClassDef | ast.FunctionDef) -> list[str]:

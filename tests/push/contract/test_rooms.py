@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.checkout import ROOT
 from tools.rooms import draw, imported, modules
+from tools.syntax import parse
 
 PRODUCT = ("common", "owner", "curator", "deploy")
 MOST_ROOMS = 12
@@ -59,7 +60,7 @@ def test_no_two_public_classes_have_one_name(folders: tuple[str, ...]) -> None:
         (_qualified(node.name, path), path)
         for folder in folders
         for path in modules(ROOT / folder)
-        for node in ast.parse(path.read_text()).body
+        for node in parse(path).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert _repeated(classes) == set()

@@ -5,7 +5,7 @@ what a policy may name. What is not named cannot be asked for.
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -16,8 +16,9 @@ from dppca.owner import records
 from dppca.owner.records.locations import Location
 from dppca.owner.records.sources import Rows
 from dppca.owner.site.source_documents import SourceDocument, SourceForm
+from tests.support.checkout import ROOT
+from tools.syntax import nodes
 
-ROOT = Path(__file__).resolve().parents[3]
 TABLE = "owner/site/source_documents.py"
 FIELDS = SourceDocument.model_fields.keys()
 NAMES = FIELDS - {"spark"}  # which is an engine's name, too
@@ -46,10 +47,10 @@ def product() -> Iterator[Path]:
                 yield path
 
 
-def questions(source: str) -> list[int]:
+def questions(source: Iterable[ast.AST]) -> list[int]:
     """Lines on which a kind is named, or a source asked for its kind's name."""
     found = []
-    for node in ast.walk(ast.parse(source)):
+    for node in source:
         match node:
             case ast.ImportFrom(module=str(module), names=names) if "owner" in module:
                 asks = any(each.name in KINDS for each in names)
@@ -76,7 +77,7 @@ def test_no_module_asks_which_kind_of_source_it_has() -> None:
     asking = {
         str(path.relative_to(ROOT)): lines
         for path in product()
-        if (lines := questions(path.read_text()))
+        if (lines := questions(nodes(path)))
     }
     assert not asking
 
@@ -92,4 +93,4 @@ def test_no_module_asks_which_kind_of_source_it_has() -> None:
     ],
 )
 def test_every_form_of_the_question_is_seen(question: str) -> None:
-    assert questions(question)
+    assert questions(ast.walk(ast.parse(question)))

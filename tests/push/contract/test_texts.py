@@ -1,5 +1,7 @@
 """`tools/texts.py` finds every kind of text that a command or page shows, with its line."""
 
+import ast
+
 from tools.texts import KINDS, Text, texts, texts_of_module, texts_of_template
 
 _MODULE = '''"""A module."""
@@ -31,7 +33,7 @@ _TEMPLATE = """{# No text. #}
 
 
 def test_a_module_has_help_refusals_keys_and_lines() -> None:
-    assert list(texts_of_module("a.py", _MODULE)) == [
+    assert list(texts_of_module("a.py", ast.parse(_MODULE))) == [
         Text("a.py", 7, "help", "Open a study, once."),
         Text("a.py", 10, "line", "{count} rows were read"),
         Text("a.py", 12, "refusal", "study {study.name} is closed: ask the operator"),

@@ -16,6 +16,7 @@ import pytest
 from tests.support.checkout import ROOT
 from tools.night import SUITES, TOUCHES, touched_suites
 from tools.night_record import imported_names
+from tools.syntax import nodes
 
 TIERS = ("push", "merge", "night")
 BEYOND_PYTHON = {
@@ -41,7 +42,7 @@ def tracked() -> list[str]:
 
 @cache
 def imported(path: Path) -> frozenset[str]:
-    return imported_names(path.read_text())
+    return imported_names(nodes(path))
 
 
 def reached(path: Path) -> set[str]:
