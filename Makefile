@@ -92,13 +92,14 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m tools.words
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# Style, types, import rules, generated code.
+# Style, types, import rules, generated code; the lock files and the form of compose files.
 static: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m tools.wire --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(PYTEST) tests/static
 
 # Everything that there is to check.
 check: static docs test test-merge test-night

@@ -178,6 +178,7 @@ TOUCHES: Mapping[str, str] = {
     "docs/*.json": "",
     "tests/push/*": "",
     "tests/merge/*": "",
+    "tests/static/*": "",
     "findings/*": "",
     "tools/*": "",
     ".ci/*": "",

@@ -231,7 +231,7 @@ def gu_loss(released: Any) -> float:
 
 
 # All noised counts of a network's fit, step after step. A single row has no dependence, so choices
-# tell nothing here; `tests/push/unit/common/papers/base/test_exponential.py` tests their law.
+# tell nothing here; `tests/merge/unit/common/papers/base/test_exponential.py` tests their law.
 TRIPLES = make_schema([binary_of(name, [0, 1]) for name in "abc"], max_rows_per_person=1)
 NETWORK_ROWS = np.zeros((1, 3)), np.ones((1, 3))
 

@@ -1,7 +1,7 @@
 """Tests are in three tiers by folder, unit tests mirror the source, and CI runs what is touched.
 
-Who changes a module finds its tests by its name. Unit tests of `deploy` and `benchmarks`, on which
-nobody's privacy rests, are in the merge tier.
+Who changes a module finds its tests by its name. Unit tests of `deploy`, `benchmarks` and
+`common/papers`, on which no site's release rests, are in the merge tier.
 """
 
 import re
@@ -59,7 +59,7 @@ def reached(path: Path) -> set[str]:
 
 def test_every_test_is_in_a_tier() -> None:
     folders = {path.relative_to(ROOT / "tests").parts[0] for path in _test_files(ROOT / "tests")}
-    assert folders == set(TIERS)
+    assert folders == {*TIERS, "static"}
 
 
 def test_every_unit_test_is_named_for_a_module_or_a_folder_of_the_source() -> None:
@@ -76,7 +76,9 @@ def _has_source(test: Path) -> bool:
 
 def test_units_of_what_privacy_rests_on_are_tried_at_every_push() -> None:
     rooms = [{path.name for path in unit.iterdir() if any(path.rglob("*.py"))} for unit in UNITS]
-    assert rooms == [{"common", "curator", "owner"}, {"benchmarks", "deploy"}]
+    assert rooms == [{"common", "curator", "owner"}, {"benchmarks", "common", "deploy"}]
+    below = {path.relative_to(UNITS[1]).parts[1] for path in UNITS[1].glob("common/**/*.py")}
+    assert below == {"papers"}, "the lab's wheel, which no site and no curator imports"
 
 
 def test_the_push_tier_needs_nothing_but_python() -> None:
@@ -90,6 +92,8 @@ def test_the_test_command_is_the_push_tier_and_ci_runs_it_last() -> None:
     makefile = (ROOT / "Makefile").read_text()
     for target, folder in (("test", "push"), ("test-merge", "merge")):
         assert f"\n{target}: install\n\t$(PYTEST) tests/{folder}\n" in makefile
+    static = makefile.partition("\nstatic: install\n")[2].partition("\n\n")[0]
+    assert "\t$(PYTEST) tests/static" in static.splitlines()
     phases = re.findall(r"^phase ([\w-]+)", (ROOT / ".ci/run").read_text(), re.MULTILINE)
     assert phases[-3:] == ["test-merge", "test-night", "test"]
 
