@@ -16,7 +16,7 @@ from typing import Annotated, Any, Generic, Self, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from dppca.common.kernel.schema.attributes import Date, Name, Numeric, Ordinal
+from dppca.common.kernel.schema.attributes import WHOLE, Date, Name, Numeric, Ordinal
 from dppca.common.kernel.schema.cells import encode_numeric
 from dppca.common.kernel.schema.partitions import MAX_LEAVES, MAX_TABLES
 from dppca.common.kernel.schema.splits import Public, Reach, divide, find_reach
@@ -41,10 +41,10 @@ class RandomTrees(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    count: Annotated[int, Field(ge=1, le=MAX_TABLES)]
-    leaves: Annotated[int, Field(ge=2, le=MAX_LEAVES)]
+    count: Annotated[int, Field(ge=1, le=MAX_TABLES), WHOLE]
+    leaves: Annotated[int, Field(ge=2, le=MAX_LEAVES), WHOLE]
     target: Name
-    seed: Annotated[int, Field(ge=0, lt=1 << 63)]
+    seed: Annotated[int, Field(ge=0, lt=1 << 63), WHOLE]
 
     @model_validator(mode="after")
     def _bounded(self) -> Self:

@@ -39,7 +39,7 @@ from dppca.common.kernel.documents.tables import html_table
 from dppca.common.kernel.documents.values import differing_keys
 from dppca.common.kernel.documents.yaml_text import MAX_DOCUMENT_BYTES, NotYamlError, load_yaml
 from dppca.common.kernel.errors import SettingError, StudyError, TooManyRowsError
-from dppca.common.kernel.schema.attributes import Name
+from dppca.common.kernel.schema.attributes import NUMBER, WHOLE, Name
 from dppca.common.kernel.schema.document import Schema, canonical_json
 from dppca.common.kernel.schema.partitions import MAX_LEAVES, MAX_TABLES
 
@@ -142,7 +142,7 @@ class _Privacy(_Strict):
     scale: ExactDecimal | None = None
     nominal_epsilon: ExactDecimal | None = None
     trust: Trust = Trust.OWNER
-    colluders: Annotated[int, Field(ge=1)] | None = None
+    colluders: Annotated[int, Field(ge=1), WHOLE] | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -236,9 +236,9 @@ class ComponentRule(_Strict):
         Keep the components with an eigenvalue above the simulated threshold of the noise.
     """
 
-    contribution_rate: Annotated[float, Field(gt=0, lt=1)] | None = None
+    contribution_rate: Annotated[float, Field(gt=0, lt=1), NUMBER] | None = None
     trace: Literal["positive", "signed"] = "positive"
-    count: Annotated[int, Field(ge=1)] | None = None
+    count: Annotated[int, Field(ge=1), WHOLE] | None = None
     above_noise: Literal[True] | None = None
 
     @model_validator(mode="after")
@@ -259,7 +259,7 @@ class FaultRule(_Strict):
         or more rows of a CSV file are malformed. No release depends on it.
     """
 
-    refuse_if_above: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
+    refuse_if_above: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False), NUMBER]
 
 
 class GrownTrees(_Strict):
@@ -281,9 +281,9 @@ class GrownTrees(_Strict):
 
     rows: Sha256
     target: Name
-    trees: Annotated[int, Field(ge=1, le=MAX_TABLES)]
-    leaves: Annotated[int, Field(ge=2, le=MAX_LEAVES)]
-    seed: Annotated[int, Field(ge=0, lt=1 << 63)]
+    trees: Annotated[int, Field(ge=1, le=MAX_TABLES), WHOLE]
+    leaves: Annotated[int, Field(ge=2, le=MAX_LEAVES), WHOLE]
+    seed: Annotated[int, Field(ge=0, lt=1 << 63), WHOLE]
 
 
 class Continued(_Strict):
@@ -378,17 +378,17 @@ class Study(BaseModel):
     contact: Line | None = None
     approval: Line | None = None
     owners: Annotated[tuple[PartyName, ...], Field(min_length=1, max_length=MAX_OWNERS)]
-    quorum: Annotated[int, Field(ge=1)] | None = None
+    quorum: Annotated[int, Field(ge=1), WHOLE] | None = None
     deadline: AwareDatetime | None = None
     overlap: Overlap = False
-    max_rows: Annotated[int, Field(ge=1, le=1 << 40)] = 1_000_000_000
+    max_rows: Annotated[int, Field(ge=1, le=1 << 40), WHOLE] = 1_000_000_000
     privacy: Privacy
     components: ComponentRule | None
     covariance: Covariance = Covariance.POOLED
     faults: FaultRule | None = None
     identities: dict[PartyName, Base64] | None = None
     openers: dict[PartyName, OpenerEntry] | None = None
-    spares: Annotated[int, Field(ge=0)] = 0
+    spares: Annotated[int, Field(ge=0), WHOLE] = 0
     open_by: AwareDatetime | None = None
     continues: Continued | None = None
     table: Annotated[Schema, Field(alias="schema")]

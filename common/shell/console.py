@@ -29,7 +29,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from dppca.common.kernel.documents.amounts import pointed
+from dppca.common.kernel.documents.amounts import is_numeral, pointed
 from dppca.common.kernel.documents.names import escaped_json, nearest_name, shown
 from dppca.common.kernel.documents.values import ErrorDocument, to_document
 from dppca.common.kernel.errors import DppcaError, SettingError
@@ -51,6 +51,18 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 """Types of a command's arguments; they need not exist."""
 KNOWN_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 _Command = TypeVar("_Command", bound=Callable[..., object])
+
+
+class Whole(click.IntRange):
+    """Whole number of digits alone: ``1_0``, which Python takes for 10, is a usage error."""
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        """Return the number; a message of click if it is none."""
+        if isinstance(value, str) and not is_numeral(value):
+            self.fail(f"{value!r} is not a valid {self.name}.", param, ctx)
+        return int(super().convert(value, param, ctx))
 
 
 class JsonOption(click.Option):

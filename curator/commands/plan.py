@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dppca.common.kernel.errors import ArtefactError, SettingError
-from dppca.common.shell.console import FILE, emit, prints, progress, terminal_width
+from dppca.common.shell.console import FILE, Whole, emit, prints, progress, terminal_width
 from dppca.curator.commands.options import Positive
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ _COLUMNS = 80
 )
 @click.option(
     "--colluders",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     help="Compare the study with `trust: aggregate` and this number of owners that may collude.",
 )
 @click.option(

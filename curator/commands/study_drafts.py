@@ -15,7 +15,7 @@ from dppca.common.kernel.documents.stated import Stated
 from dppca.common.kernel.documents.values import DigestText
 from dppca.common.kernel.durable.files import write_new
 from dppca.common.kernel.errors import SettingError
-from dppca.common.shell.console import FILE, KNOWN_FILE, emit, prints, steps_lines
+from dppca.common.shell.console import FILE, KNOWN_FILE, Whole, emit, prints, steps_lines
 from dppca.curator.planning.dictionaries.dictionary import Omission
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class CheckedStudyDocument:
 @click.option("--delta", help="Makes the noise Gaussian; such as 1e-9.")
 @click.option(
     "--rows-per-person",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     help="The most rows that one person may have at one owner.",
 )
 @click.option("--target", help="Column to predict: half the noise on it.")

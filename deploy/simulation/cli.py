@@ -23,6 +23,7 @@ from dppca.common.shell.console import (
     FOLDER,
     KNOWN_FILE,
     CommandGroup,
+    Whole,
     emit,
     load_little,
     prints,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 _REPORT = "dppca.deploy.simulation.run_report:SimulationReport"
 _MOST_GROUPS = 50
-_COUNT = click.IntRange(min=0)
+_COUNT = Whole(min=0)
 _Option = Callable[[Callable[..., None]], Callable[..., None]]
 _DRAWS = 4  # further draws of the demo's noise: half a second each
 

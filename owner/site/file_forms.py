@@ -23,6 +23,7 @@ from dppca.common.kernel.documents.amounts import parse_decimal
 from dppca.common.kernel.documents.faults import explain_faults
 from dppca.common.kernel.documents.yaml_text import NotYamlError, load_yaml
 from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.schema.attributes import WHOLE
 from dppca.common.kernel.study import PartyName
 from dppca.owner.engines.addresses import require_engine
 from dppca.owner.records.locations import Secret
@@ -149,7 +150,7 @@ class AggregateDocument(StrictDocument):
         At least one of these owners must be an opener. Default: any.
     """
 
-    colluders: Annotated[int, Field(ge=1)]
+    colluders: Annotated[int, Field(ge=1), WHOLE]
     trusted_openers: _Names | None = None
 
 

@@ -2,21 +2,33 @@
 
 Every epsilon, delta and scale that a person or a file states is read by `parse_decimal`, whether it
 stands in a study, a policy, an option or a receipt. The reader decides what else it must be.
-Large whole numbers are text, too (`whole`).
+`is_numeral` alone decides which text is a number: Python would take ``0_5`` for 5. Large whole
+numbers are text, too (`whole`).
 """
 
 import math
 import re
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from numbers import Real
+from typing import TypeGuard
 
 Whole = int | str
 """A whole number in JSON, as `whole` writes it."""
 DECIMALS = 12  # of an epsilon or rho that is computed
 POINTED = ": use a point for decimals and no mark for thousands, such as 1.5 or 1500"
+_NUMERAL = re.compile(r"-?(?=\.?[0-9])(0|[1-9][0-9]*)?(\.[0-9]*)?([eE][-+]?[0-9]{1,9})?")
 _MAX_DIGITS = 30
 _LEAST_TEXT = 1 << 53
 _MOST_DECIMALS = 6  # that people are shown
+
+
+def is_numeral(value: object) -> TypeGuard[str]:
+    """Whether it is text of digits 0-9 with at most one point and an exponent, and nothing else.
+
+    A zero before another digit is refused, too: ``05`` may be meant as 5 or as 0.5.
+    """
+    return isinstance(value, str) and _NUMERAL.fullmatch(value) is not None
 
 
 def parse_decimal(value: object) -> Decimal:
@@ -24,13 +36,12 @@ def parse_decimal(value: object) -> Decimal:
 
     Raise `ValueError` if it is no finite number. True and false are none.
     """
-    try:
-        number = Decimal("NaN") if isinstance(value, bool) else Decimal(str(value))
-    except InvalidOperation:
-        number = Decimal("NaN")
-    if not number.is_finite():
-        raise ValueError('must be a decimal, such as "1.0"' + pointed(value))
-    return number
+    # Its own text: that of NumPy's scalars may be made shorter.
+    text = repr(float(value)) if isinstance(value, float) else value
+    text = str(text) if isinstance(text, Real | Decimal) and not isinstance(text, bool) else text
+    if not is_numeral(text):
+        raise ValueError('must be a decimal, such as "1.0"' + _cure(value))
+    return Decimal(text)
 
 
 def parse_positive(value: object) -> Decimal:
@@ -43,7 +54,7 @@ def parse_positive(value: object) -> Decimal:
     except ValueError:
         number = Decimal(0)
     if number <= 0:
-        raise ValueError('must be a decimal above 0, such as "1.0"' + pointed(value))
+        raise ValueError('must be a decimal above 0, such as "1.0"' + _cure(value))
     if len(number.as_tuple().digits) > _MAX_DIGITS or abs(number.adjusted()) > _MAX_DIGITS:
         raise ValueError(f"has more digits than a privacy parameter needs ({_MAX_DIGITS})")
     return number
@@ -52,6 +63,11 @@ def parse_positive(value: object) -> Decimal:
 def pointed(value: object) -> str:
     """What to do about a decimal comma; empty for a text without one."""
     return POINTED if isinstance(value, str) and re.fullmatch(r"[-+]?[\d.]+,\d+", value) else ""
+
+
+def _cure(value: object) -> str:
+    other = isinstance(value, str) and not is_numeral(value) and re.search(r"\d", value)
+    return pointed(value) or (": write digits 0-9 and one point alone" if other else "")
 
 
 def whole(number: int) -> Whole:

@@ -101,6 +101,13 @@ class _Loader(yaml.SafeLoader):
         self._sizes[id(node)] = size
         return node
 
+    def construct_scalar(self, node: yaml.ScalarNode) -> Any:
+        """Refuse what a tag alone calls a number: ``!!int 1_0`` would be 10."""
+        pattern = _PLAIN_SCALARS.get(node.tag, ("",))[0]
+        if pattern and not re.fullmatch(pattern, node.value):
+            raise _OursError(None, None, "a tag makes no number: remove it", node.start_mark)
+        return super().construct_scalar(node)
+
     def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
         """Keep the text of a number that would lose a zero at its end, or digits."""
         value: float = super().construct_yaml_float(node)

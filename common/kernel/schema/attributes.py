@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from datetime import date, datetime
 from enum import StrEnum
+from functools import partial
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -28,7 +29,10 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
+from pydantic_core import PydanticKnownError
+from pydantic_core.core_schema import ErrorType
 
+from dppca.common.kernel.documents.amounts import is_numeral
 from dppca.common.kernel.documents.names import check_name
 from dppca.common.kernel.documents.stated_fields import Description, Unit
 from dppca.common.kernel.documents.yaml_text import WrittenFloat
@@ -73,6 +77,12 @@ def check_finite(value: float) -> float:
     if not math.isfinite(value):
         raise ValueError("must be finite")
     return value + 0.0  # -0.0 and 0.0 are one number, and must be one digest
+
+
+def _numeral(value: object, *, fault: ErrorType) -> object:
+    if isinstance(value, bool | str) and not is_numeral(value):
+        raise PydanticKnownError(fault)
+    return value
 
 
 def find_neighbour(value: float, towards: float, *, integer: bool) -> float:
@@ -141,7 +151,9 @@ Label = Annotated[
     BeforeValidator(_label),
     WithJsonSchema({"type": ["string", "number", "boolean"]}, mode="validation"),
 ]
-Finite = Annotated[float, AfterValidator(check_finite)]
+NUMBER = BeforeValidator(partial(_numeral, fault="float_parsing"))
+WHOLE = BeforeValidator(partial(_numeral, fault="int_parsing"))
+Finite = Annotated[float, NUMBER, AfterValidator(check_finite)]
 Day = Annotated[
     float,
     BeforeValidator(_day),
@@ -268,7 +280,7 @@ class Numeric(_Strict):
     score: Score = Score.LINEAR
     integer: bool = False
     spikes: Annotated[tuple[Finite, ...], Field(min_length=1, max_length=MAX_SPIKES)] | None = None
-    bins: Annotated[int, Field(ge=2, le=MAX_BINS)] | tuple[Finite, ...] | None = None
+    bins: Annotated[int, Field(ge=2, le=MAX_BINS), WHOLE] | tuple[Finite, ...] | None = None
     histogram: bool = False
     products: Literal["bins"] | None = None
     missing: Literal["level", "indicator"] | None = None
@@ -416,7 +428,7 @@ class Date(Numeric):
     lower: Day
     upper: Day
     integer: bool = True
-    bins: Annotated[int, Field(ge=2, le=MAX_BINS)] | tuple[Day, ...] | None = None
+    bins: Annotated[int, Field(ge=2, le=MAX_BINS), WHOLE] | tuple[Day, ...] | None = None
 
     def format_value(self, value: float) -> str:
         """Return the date of a number of days."""

@@ -30,6 +30,8 @@ from dppca.common.kernel.documents.faults import explain_faults
 from dppca.common.kernel.documents.tables import html_table
 from dppca.common.kernel.errors import SettingError
 from dppca.common.kernel.schema.attributes import (
+    NUMBER,
+    WHOLE,
     Attribute,
     Categorical,
     MissingValues,
@@ -115,15 +117,15 @@ class Schema(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    resolution_bits: Annotated[int, Field(ge=1, le=FINEST_BITS)] = 10
-    max_rows_per_person: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    sum_weight: Annotated[float, Field(gt=0, le=64, allow_inf_nan=False)] = 1.0
+    resolution_bits: Annotated[int, Field(ge=1, le=FINEST_BITS), WHOLE] = 10
+    max_rows_per_person: Annotated[int, Field(ge=1, le=1_000_000), WHOLE] | None = None
+    sum_weight: Annotated[float, Field(gt=0, le=64, allow_inf_nan=False), NUMBER] = 1.0
     row_norm: RowNorm | None = None
-    histogram_weight: Annotated[float, Field(gt=0, le=64, allow_inf_nan=False)] = 1.0
+    histogram_weight: Annotated[float, Field(gt=0, le=64, allow_inf_nan=False), NUMBER] = 1.0
     targets: Annotated[tuple[Name, ...], Field(max_length=MAX_TARGETS)] = ()
-    target_weight: Annotated[int, Field(ge=2, le=64)] = 2
+    target_weight: Annotated[int, Field(ge=2, le=64), WHOLE] = 2
     tables: Annotated[tuple[CountedTable, ...], Field(max_length=MAX_TABLES)] = ()
-    tables_weight: Annotated[float, Field(gt=0, le=64, allow_inf_nan=False)] = 1.0
+    tables_weight: Annotated[float, Field(gt=0, le=64, allow_inf_nan=False), NUMBER] = 1.0
     only_tables: bool = False
     missing_values: MissingValues = ()
     attributes: Annotated[tuple[Attribute, ...], Field(min_length=1)]

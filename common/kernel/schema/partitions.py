@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from dppca.common.kernel.schema.attributes import MAX_BINS, Name
+from dppca.common.kernel.schema.attributes import MAX_BINS, WHOLE, Name
 from dppca.common.kernel.schema.splits import (
     Branch,
     OpenSplit,
@@ -66,7 +66,7 @@ class CountedTable(Strict):
     """
 
     table: Annotated[tuple[Name, ...], Field(max_length=MAX_TABLE_ATTRIBUTES)] = ()
-    cells: dict[Name, Annotated[int, Field(ge=2, le=MAX_BINS)]] = {}  # noqa: RUF012 - pydantic copies it
+    cells: dict[Name, Annotated[int, Field(ge=2, le=MAX_BINS), WHOLE]] = {}  # noqa: RUF012 - pydantic copies it
     tree: Annotated[tuple[TreeNode, ...], Field(max_length=2 * MAX_LEAVES - 1)] = ()
     target: Name | None = None
 

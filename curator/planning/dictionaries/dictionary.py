@@ -197,8 +197,10 @@ def number_text(value: object) -> str | None:
     """Format a bound for a study file; None if it is no finite number."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
+    from dppca.common.kernel.schema.texts import number_of_text  # not for a command's help
+
     try:
-        number = float(value)
+        number = number_of_text(value) if isinstance(value, str) else float(value)
     except (ValueError, OverflowError):  # a whole number of JSON has any length
         return None
     if not math.isfinite(number):

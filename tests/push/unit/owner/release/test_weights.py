@@ -165,6 +165,8 @@ def test_the_steward_is_told_the_charge_and_what_is_left_before_being_asked(
         (["--epsilon", "1"], 24, "--yes"),
         (["--epsilon", "0"], 10, "epsilon is 0; it must be above 0"),
         (["--epsilon", "nan"], 10, "epsilon"),
+        (["--epsilon", "0_5"], 10, "epsilon is '0_5'; it must be a decimal"),
+        (["--epsilon", "1", "--delta", "0_1"], 10, "delta is '0_1'; it must be a decimal"),
         (["--epsilon", "1", "--delta", "1"], 10, "delta must be a decimal strictly between"),
         (["--epsilon", "1", "--delta", "1e-6"], 21, "delta 0"),
         (["--epsilon", "10.01"], 21, "dp-svm for ill of study site-test"),

@@ -1,12 +1,60 @@
-"""Amounts of privacy in short: never less spent, and never more left, than there is."""
+"""Amounts of privacy: what is one, and in short never less spent, nor more left, than there is."""
 
 from decimal import Decimal
+from fractions import Fraction
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dppca.common.kernel.documents.amounts import decimal_text, left_text, spent_text
+from dppca.common.kernel.documents.amounts import decimal_text, left_text, parse_decimal, spent_text
+
+OTHERS = (
+    "0_5",
+    "1_0",
+    "_1_",
+    "1__0",
+    "0.5_0",
+    "1e-1_0",
+    "1e_9",
+    "\uff10.\uff15",
+    "\u0661",
+    "1e\u0661",
+)
+OTHERS += (
+    " 1",
+    "1 ",
+    "1\n",
+    "\ufeff1",
+    "1\u00a0",
+    "0 5",
+    "05",
+    "00.5",
+    "-01",
+    "+1",
+    "0x1",
+    "0b1",
+    "1,5",
+)
+OTHERS += (
+    "1.5.0",
+    "",
+    ".",
+    "-",
+    "e5",
+    ".e5",
+    "1e",
+    "1e+",
+    "1f",
+    "inf",
+    "Infinity",
+    "nan",
+    "sNaN12",
+    "\u00bd",
+)
+OTHERS += ("--1", "1e1.5", "(1)", "1:30", "true", "1e99999999999999999999", "1E-9999999999999")
 
 
 @pytest.mark.parametrize(
@@ -25,6 +73,73 @@ from dppca.common.kernel.documents.amounts import decimal_text, left_text, spent
 )
 def test_of_many_digits_people_see_three(amount: str | None, spent: str, left: str) -> None:
     assert (spent_text(amount), left_text(amount)) == (spent, left)
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_an_amount_is_digits_one_point_and_an_exponent(text: str) -> None:
+    for value in (text, np.str_(text)):
+        with pytest.raises(ValueError, match="must be a decimal"):
+            parse_decimal(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "amount"),
+    [
+        *(
+            (text, text)
+            for text in ("0", "0.5", ".5", "5.", "-1.0", "1e-9", "1E+3", "12.50e2", "0e0")
+        ),
+        *((number, "0.1") for number in (0.1, np.float64(0.1), np.float32(0.1), Decimal("0.1"))),
+        *((number, "3") for number in (3, np.int8(3), np.uint64(3), Decimal(3))),
+        (1e-9, "1E-9"),
+        (10**30, "1" + "0" * 30),
+    ],
+)
+def test_an_amount_is_read_exactly_from_text_or_a_number(value: Any, amount: str) -> None:
+    assert parse_decimal(value) == Decimal(amount)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        True,
+        False,
+        np.True_,
+        None,
+        b"1",
+        [1],
+        {1},
+        1 + 0j,
+        Fraction(1, 2),
+        np.array(1),
+        np.array([1]),
+        np.ma.masked,
+        np.datetime64("2020"),
+        np.timedelta64(5),
+        *(float(text) for text in ("inf", "-inf", "nan")),
+        *(Decimal(text) for text in ("NaN", "-Infinity", "sNaN")),
+    ],
+    ids=repr,
+)
+def test_what_only_looks_like_a_number_is_no_amount(value: Any) -> None:
+    with pytest.raises(ValueError, match="must be a decimal"):
+        parse_decimal(value)
+
+
+def test_how_numpy_prints_changes_no_amount() -> None:
+    with np.printoptions(legacy="1.13", precision=2):
+        assert parse_decimal(np.float64(1) / 3) == Decimal(repr(1 / 3))
+
+
+@given(st.text(st.sampled_from("0159_.eE+- \u0661\uff15"), max_size=7))
+def test_a_text_is_an_amount_only_if_every_sign_of_it_counts(text: str) -> None:
+    try:
+        amount = parse_decimal(text)
+    except ValueError:
+        return
+    assert set(text) <= set("0123456789.eE+-")
+    assert amount == Decimal(text) == Fraction(text)
+    assert not text.lstrip("-").startswith(("00", "01", "05", "09"))
 
 
 @given(st.decimals(0, 10**9, places=12))
