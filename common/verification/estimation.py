@@ -1,13 +1,13 @@
 """Common options and implementation of ``dppca-owner estimate`` and ``dppca-curator estimate``."""
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dppca.common.kernel.errors import ExitCode, SettingError
+from dppca.common.kernel.errors import ExitCode
 from dppca.common.shell.console import FILE, emit, progress, tell
 
 if TYPE_CHECKING:
@@ -17,28 +17,39 @@ if TYPE_CHECKING:
     from dppca.common.kernel.attestation.results import Published
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_Question = Callable[["Estimates", tuple[str, ...], dict[str, Any]], "EstimateAnswer"]
-QUESTIONS: dict[str, tuple[int, int | None, _Question]] = {
-    "mean": (1, 1, lambda asked, names, more: asked.mean(names[0], by=more["by"])),
-    "share": (1, 1, lambda asked, names, more: asked.proportion(names[0], by=more["by"])),
-    "difference": (1, 1, lambda asked, names, more: _difference(asked, names[0], more)),
-    "table": (2, 2, lambda asked, names, _: asked.table(*names)),
-    "independence": (2, 2, lambda asked, names, _: asked.independence(*names)),
-    "odds-ratio": (
-        2,
-        2,
-        lambda asked, names, more: asked.odds_ratio(names[0], names[1], more["against"]),
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question of the command, of ``fewest`` to ``most`` names; None is any number.
+
+    ``options`` are those that it has beside the ones of every question; others are usage errors.
+    """
+
+    fewest: int
+    most: int | None
+    ask: Callable[["Estimates", tuple[str, ...], dict[str, Any]], "EstimateAnswer"]
+    options: tuple[str, ...] = ()
+
+
+QUESTIONS = {
+    "mean": Question(1, 1, lambda asked, names, more: asked.mean(names[0], **more), ("by",)),
+    "share": Question(1, 1, lambda asked, names, more: asked.proportion(names[0], **more), ("by",)),
+    "difference": Question(
+        1, 1, lambda asked, names, more: asked.difference(names[0], **more), ("by", "labels")
     ),
-    "relative-risk": (
-        2,
-        2,
-        lambda asked, names, more: asked.relative_risk(names[0], names[1], more["against"]),
+    "table": Question(2, 2, lambda asked, names, _: asked.table(*names)),
+    "independence": Question(2, 2, lambda asked, names, _: asked.independence(*names)),
+    "odds-ratio": Question(
+        2, 2, lambda asked, names, more: asked.odds_ratio(*names, **more), ("against",)
     ),
-    "correlation": (2, None, lambda asked, names, _: asked.correlation(*names)),
-    "ols": (2, None, lambda asked, names, more: _ols(asked, names, more)),
-    "components": (0, 0, lambda asked, _, __: asked.components()),
+    "relative-risk": Question(
+        2, 2, lambda asked, names, more: asked.relative_risk(*names, **more), ("against",)
+    ),
+    "correlation": Question(2, None, lambda asked, names, _: asked.correlation(*names)),
+    "ols": Question(2, None, lambda asked, names, more: _ols(asked, names, **more), ("variance",)),
+    "components": Question(0, 0, lambda asked, _, __: asked.components()),
 }
-"""For each question: the fewest and most names that follow it, and who answers."""
 
 
 def estimate_options(command: _Command) -> _Command:
@@ -103,14 +114,14 @@ def estimate(
     from dppca.common.kernel.attestation.signatures import UNVOUCHED, UNVOUCHED_WHY
     from dppca.common.kernel.attestation.verify import read_authority, read_revoked
 
-    fewest, most, ask = QUESTIONS[question]
-    if len(names) < fewest or (most is not None and len(names) > most):
-        wanted = f"{fewest}" if most == fewest else f"{fewest} or more"
-        raise click.UsageError(f"{question} takes {wanted} names or labels, not {len(names)}")
+    asked = QUESTIONS[question]
+    given = {name: value for name, value in more.items() if value is not None}
+    _require_usage(question, names, given)
     authority = read_authority(ca)
     parties = KnownParties(authority, revoked=read_revoked(crl, ca=authority))
     published = read_published(result, parties, first=first)
-    answer = ask(estimates(published, these_rows=these_rows, population=population), names, more)
+    face = estimates(published, these_rows=these_rows, population=population)
+    answer = asked.ask(face, names, given)
     if adjust is not None:
         answer = answer.adjusted(adjust)
     emit(answer.document(), answer.summary(), as_json=as_json)
@@ -142,17 +153,22 @@ def read_published(path: Path, parties: "KnownParties", *, first: Path | None) -
     return Published(checked.study, result)
 
 
-def _difference(asked: "Estimates", name: str, more: dict[str, Any]) -> "EstimateAnswer":
-    if more["by"] is None:
-        raise SettingError("a difference needs --by, the attribute of the two groups")
-    return asked.difference(name, more["by"], more["labels"])
+def _require_usage(name: str, names: tuple[str, ...], given: Collection[str]) -> None:
+    question = QUESTIONS[name]
+    fewest, most = question.fewest, question.most
+    if len(names) < fewest or (most is not None and len(names) > most):
+        wanted = f"{fewest}" if most == fewest else f"{fewest} or more"
+        raise click.UsageError(f"{name} takes {wanted} names or labels, not {len(names)}")
+    for option in given:
+        if option not in question.options:
+            takers = [each for each, one in QUESTIONS.items() if option in one.options]
+            raise click.UsageError(f"{name} takes no --{option}: it is for {', '.join(takers)}")
+    if name == "difference" and "by" not in given:
+        raise click.UsageError("a difference needs --by, the attribute of the two groups")
 
 
-def _ols(asked: "Estimates", names: tuple[str, ...], more: dict[str, Any]) -> "EstimateAnswer":
+def _ols(asked: "Estimates", names: tuple[str, ...], **more: Any) -> "EstimateAnswer":
     with progress("Fitting", 100) as bar:
         return asked.ols(
-            names[0],
-            names[1:],
-            variance=more["variance"],
-            progress=lambda share: bar.reach(int(100 * share)),
+            *(names[0], names[1:]), progress=lambda share: bar.reach(int(100 * share)), **more
         )

@@ -206,7 +206,7 @@ class EstimateAnswer:
         if self.adjustment == "holm":
             order = np.argsort(values)  # NaN come last
             steps = values[order] * np.maximum(tests - np.arange(len(values)), 1)
-            values[order] = np.minimum(np.fmax.accumulate(steps), 1)
+            values[order] = np.minimum(np.maximum.accumulate(steps), 1)
         return values
 
     def conf_int(self, alpha: float | None = None) -> Array:

@@ -193,14 +193,16 @@ class Estimates:
             missing brings the indicator of that with it.
         variance
             How rows vary: ``constant``, for a label by default ``bound`` (at most 1/4), or
-            ``sandwich``, which fits the field and takes seconds.
+            ``sandwich``, which fits the field and takes seconds. Not for these rows alone.
         reference
             The label that is left out, by attribute; by default the largest.
         progress
             Called with the finished share of the field's fit.
         """
+        if variance is not None and self.scope.these_rows:
+            raise SettingError("a variance has no meaning for these rows alone")
         outcome = self.moments.names.variable(y)
-        regressors = [one for each in x for one in self._regressors(each, reference or {})]
+        regressors = self._design(x, reference or {})
         chosen = variance or ("constant" if outcome.label is None else "bound")
         if chosen not in _OLS:
             raise SettingError(f"{chosen} is no variance; take constant, bound or sandwich")
@@ -218,7 +220,7 @@ class Estimates:
         self, x: Sequence[str], *, reference: Mapping[str, str] | None = None
     ) -> dict[str, float]:
         """Return how far each regressor of `ols` is above its noise, by name; 4 is enough."""
-        regressors = [one for each in x for one in self._regressors(each, reference or {})]
+        regressors = self._design(x, reference or {})
         block = self.moments.block([each.attribute for each in regressors])
         found = design(block, regressors).strengths
         return {each.name: float(s) for each, s in zip(regressors, found, strict=True)}
@@ -238,11 +240,24 @@ class Estimates:
         normal = () if self.scope.these_rows else ("Sampling is normal theory.",)
         return self._answer("components", found, more=normal)
 
+    def _design(self, x: Sequence[str], reference: Mapping[str, str]) -> list[Variable]:
+        whole = [each for each in x if self._has_all_labels(each)]
+        if unused := [repr(each) for each in reference if each not in whole]:
+            raise SettingError(
+                f"{', '.join(unused)} in reference is no attribute whose labels all enter but one: "
+                f"{', '.join(whole) or 'there is none'}"
+            )
+        return [one for each in x for one in self._regressors(each, reference)]
+
+    def _has_all_labels(self, name: str) -> bool:
+        place, label = self.moments.names.find(name)
+        return label is None and self.moments.names.kind(place) is ColumnKind.INDICATOR
+
     def _regressors(self, name: str, reference: Mapping[str, str]) -> list[Variable]:
         names = self.moments.names
-        place, label = names.find(name)
+        place, _ = names.find(name)
         size = len(names.labels[place] or ())
-        if label is not None or names.kind(place) is not ColumnKind.INDICATOR:
+        if not self._has_all_labels(name):
             found = names.variable(name)
             found.require_column()
             more = [] if found.absent is None else [names.indicator(place, size - 1)]

@@ -154,7 +154,8 @@ class Correlation:
     ``noise`` is the covariance of c / s and s / s, shape (2, 2); ``sampling`` is ``1 / (n - 3)``, 0
     for these rows. Without noise it is Fisher's interval; without sampling it is Fieller's, which
     covers where the variance of a strong relation is hardly above its noise and the delta method's
-    does not (.82 for .95 at r = .7 and a strength of 4).
+    does not (.82 for .95 at r = .7 and a strength of 4). Each rho is judged by the noise's share at
+    this rho: near -1 and 1 nothing but noise varies, so that there it alone decides.
     """
 
     estimate: float
@@ -169,7 +170,10 @@ class Correlation:
     @property
     def noise_share(self) -> float:
         """Share of the variance that is noise."""
-        noise, sampling = self._variance(self.estimate)
+        return self._share(self.estimate)
+
+    def _share(self, rho: float) -> float:
+        noise, sampling = self._variance(rho)
         return noise / (noise + sampling) if noise + sampling else 0.0
 
     @property
@@ -178,7 +182,7 @@ class Correlation:
         return sqrt(sum(self._variance(self.estimate)))
 
     def _distance(self, rho: float) -> float:
-        straight, share = self.estimate - rho, self.noise_share
+        straight, share = self.estimate - rho, self._share(rho)
         if abs(rho) >= 1:
             return share * straight
         bent = (1 - rho * rho) * (atanh(self.estimate) - atanh(rho))

@@ -6,6 +6,8 @@ import click
 import pytest
 
 from dppca.common.kernel.errors import AlteredError, ExitCode
+from dppca.common.shell.console import USAGE_EXIT_CODE
+from dppca.common.verification.estimation import QUESTIONS
 from dppca.curator.cli import cli as curator
 from dppca.owner.cli import cli as owner
 from tests.support.commands import answer_of, run_here
@@ -30,6 +32,9 @@ CA = ("--ca", EDITION / "ca.pem")
         ("relative-risk", "work=state", "sex=Male", "--against", "private"),
         ("correlation", "age", "sex"),
         ("ols", "age", "sex", "work", "--adjust", "bonferroni"),
+        ("ols", "sex=Male", "work", "--variance", "bound", "--adjust", "holm"),
+        ("odds-ratio", "work=state", "sex=Male", "--against", "private"),
+        ("share", "work=state", "--by", "sex"),
         ("components",),
     ],
     ids=" ".join,
@@ -94,5 +99,59 @@ def test_a_file_that_was_altered_answers_nothing(program: click.Command, tmp_pat
 )
 def test_a_question_that_lacks_something_says_what(question: tuple[str, ...], why: str) -> None:
     code, _, err = run_here(owner, "estimate", RESULT, *question, *CA)
-    assert code != 0
+    assert code == USAGE_EXIT_CODE
     assert why in err
+
+
+OPTIONS = {
+    "by": ("sex",),
+    "labels": ("Male", "Female"),
+    "against": ("private",),
+    "variance": ("sandwich",),
+}
+NAMES = {
+    **dict.fromkeys(("mean", "difference"), ("age",)),
+    **dict.fromkeys(("odds-ratio", "relative-risk"), ("sex=Male", "work=state")),
+    **dict.fromkeys(("table", "independence"), ("sex", "work")),
+    **dict.fromkeys(("correlation", "ols"), ("age", "sex")),
+    "share": ("work",),
+    "components": (),
+}
+FOR = {
+    "by": ["mean", "share", "difference"],
+    "labels": ["difference"],
+    "against": ["odds-ratio", "relative-risk"],
+    "variance": ["ols"],
+}
+
+
+def test_every_option_of_a_question_alone_is_known_here() -> None:
+    shared = {"these_rows", "population", "adjust", "first", "crl", "ca", "as_json", "help"}
+    for program in (owner, curator):
+        command = program.get_command(click.Context(program), "estimate")
+        assert command is not None
+        options = {each.name for each in command.params if isinstance(each, click.Option)}
+        assert options - shared == set(OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("question", "option"),
+    [(each, option) for each in QUESTIONS for option in OPTIONS if each not in FOR[option]],
+)
+def test_an_option_that_a_question_does_not_have_is_a_usage_error(
+    question: str, option: str
+) -> None:
+    for program, name in ((owner, "dppca-owner"), (curator, "dppca-curator")):
+        asked = ("estimate", RESULT, question, *NAMES[question], f"--{option}", *OPTIONS[option])
+        code, out, err = run_here(program, *asked, *CA)
+        assert (code, out) == (USAGE_EXIT_CODE, "")
+        assert f"{question} takes no --{option}: it is for {', '.join(FOR[option])}" in err
+        code, document = answer_of(name, program, *asked, *CA)
+        assert code == USAGE_EXIT_CODE
+        assert f"takes no --{option}" in document["error"]["message"]
+
+
+def test_an_empty_option_is_none_that_was_left_out() -> None:
+    code, _, err = run_here(owner, "estimate", RESULT, "table", "sex", "work", "--by", "", *CA)
+    assert code == USAGE_EXIT_CODE
+    assert "takes no --by" in err

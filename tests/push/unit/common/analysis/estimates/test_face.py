@@ -1,7 +1,8 @@
 """Estimates equal those of statsmodels and scipy where a release has no noise."""
 
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from statsmodels.stats.proportion import confint_proportions_2indep, proportion_
 from statsmodels.stats.weightstats import DescrStatsW
 
 from dppca import estimates
+from dppca.common.analysis.estimates.answers import NotEstimable
 from dppca.common.analysis.estimates.face import Estimates
 from dppca.common.analysis.estimates.scope import EstimateScope
 from dppca.common.kernel.attestation.results import Published
@@ -28,6 +30,7 @@ FALSE_ALARMS = 0.0  # all that is random has a seed
 ROWS = 2_000
 STUDY = Cell("gaussian", "owner", 3, "3").study(PEOPLE)
 CODED = coded_people(STUDY)[:ROWS]
+HIDDEN = NotEstimable("the noise hides it", "age", 1.0, 4.0, None, None)
 GRID = 2**STUDY.table.resolution_bits
 
 
@@ -171,6 +174,37 @@ def test_several_estimates_are_adjusted_on_request(asked: Estimates) -> None:
     _equal(holm[order], np.minimum(np.maximum.accumulate(plain[order] * np.arange(6, 0, -1)), 1))
     with pytest.raises(SettingError, match="no adjustment"):
         found.adjusted("scheffe")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("method", ["bonferroni", "holm"])
+def test_what_has_no_test_of_its_own_gets_none_by_an_adjustment(
+    asked: Estimates, method: Literal["bonferroni", "holm"]
+) -> None:
+    found = asked.ols("score", ["age", "sex", "region"])
+    refused = replace(found.estimates[1], estimate=None, law=None, refused=HIDDEN)
+    some = replace(found, estimates=(*found.estimates, refused, *found.estimates[:2]))
+    without = replace(some, estimates=some.estimates[:6] + some.estimates[7:])
+    adjusted = some.adjusted(method)
+    _equal(np.delete(adjusted.pvalues, 6), without.adjusted(method).pvalues)
+    assert np.isnan(adjusted.pvalues[6])
+    assert adjusted.document().estimates[6].pvalue is None
+    assert np.isnan(adjusted.to_frame()["pvalue"].iloc[6])
+    cramer = asked.independence("sex", "region").adjusted(method)
+    assert [np.isnan(p) for p in cramer.pvalues] == [
+        each.pvalue is None for each in cramer.estimates
+    ]
+    assert np.isnan(cramer.pvalues).any()
+
+
+def test_an_option_without_effect_is_refused(asked: Estimates) -> None:
+    of_rows = replace(asked, scope=EstimateScope(True))
+    with pytest.raises(SettingError, match="no meaning for these rows"):
+        of_rows.ols("score", ["age"], variance="constant")
+    for ask in (partial(asked.ols, "score"), asked.strengths):
+        for name in ("age", "nothing", "sex"):
+            with pytest.raises(SettingError, match=f"'{name}' in reference"):
+                ask(["age", "region"], reference={name: "x"})
+        assert ask(["age", "region"], reference={"region": "south"})
 
 
 def test_an_answer_is_a_frame_a_text_and_a_document() -> None:
