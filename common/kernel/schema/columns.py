@@ -59,6 +59,7 @@ from dppca.common.kernel.schema.texts import (
     label_finder,
     number_of_text,
 )
+from dppca.common.kernel.schema.zones import on_clock
 
 _DAY_S: Final = 86_400
 _PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -303,12 +304,8 @@ def local_seconds(cells: pa.Array) -> NDArray[np.int64] | None:
     seconds: NDArray[np.int64] = ticks // _PER_SECOND[unit]
     if zone and zone != "UTC":
         known = (seconds >= (_FIRST_DAY - 1) * _DAY_S) & (seconds < (_LAST_DAY + 2) * _DAY_S)
-        asked = pa.array(np.where(known, seconds, 0)).view(pa.timestamp("s", zone))
-        try:
-            local = pc.local_timestamp(asked).view(pa.int64()).to_numpy()
-        except pa.ArrowException:
-            return None
-        seconds = np.where(known, local, seconds)
+        local = on_clock(zone, np.where(known, seconds, 0))
+        return None if local is None else np.where(known, local, seconds)
     return seconds
 
 
