@@ -121,7 +121,10 @@ def create(file: Path, curator: str, credentials: Path, *, as_json: bool) -> Non
     Example:
       dppca-curator study create nltcs.yaml --curator localhost:7443 --credentials alice
     """
+    from dppca.curator.study.codable import require_codable
+
     begun = study_assembly.read_study(file)
+    require_codable(begun.table)  # the curator does too, but says why in its log alone
     with as_operator(curator, credentials) as client:
         existed = client.create(begun)
     document = BegunStudyDocument(

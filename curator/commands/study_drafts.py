@@ -225,8 +225,10 @@ def check(file: Path, *, as_json: bool) -> None:
     from dppca.common.kernel.schema.texts import labels_of_one_number
     from dppca.common.shell.missing_values import describe_missing
     from dppca.curator.commands.study_assembly import key_steps, read_draft_or_study
+    from dppca.curator.study.codable import require_codable
 
     study, lacks_keys = read_draft_or_study(file)
+    require_codable(study.table)
     place = quote(str(file))
     if lacks_keys:
         steps = key_steps(file, study)

@@ -37,6 +37,7 @@ from dppca.common.kernel.errors import (
 )
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study, Trust, require_continues
+from dppca.curator.study.codable import require_codable
 from dppca.curator.study.sealed_set import is_opened, make_terms, missing_openers, open_by_passed
 from dppca.curator.study.study_record import Contribution, Sealing, StoredResult, StudyRecord
 
@@ -100,14 +101,15 @@ def create(
     ``existing`` is the stored study of that name, ``first`` the one that the study continues, if
     any; that one must have the result which the study names. Raise `ConflictError` if ``existing``
     is another document, `StudyError` if the study continues none of this curator, the deadline or
-    the time to open has passed, or a key does not fit, and `RangeError` if the study's integers
-    could leave 64 bits.
+    the time to open has passed, a key does not fit, or rows cannot be coded (`require_codable`),
+    and `RangeError` if the study's integers could leave 64 bits.
     """
     if existing is not None:
         if existing.study.digest == study.digest:
             return existing
         raise ConflictError(f"another study is called {study.name}: choose another name")
     calibrate(study)
+    require_codable(study.table)
     if study.continues is not None:
         if first is None or first.result is None:
             raise StudyError(f"study {study.name} continues a study that has no result here")

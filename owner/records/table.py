@@ -15,7 +15,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -341,28 +341,30 @@ def moments_of_table(
 
     def work(batches: Iterator[CellBatch]) -> Moments:
         sums = MomentSums(schema)
-        try:
-            for cells in batches:
-                columns = cells.columns(distinguish_missing=tally is not None)
-                sums.add(columns)
-                if tally is not None:
-                    tally.add(columns, cells.arrays)
-                added.put(cells.n_rows)
-            return sums.total()
-        except BaseException:
+        for cells in batches:
+            columns = cells.columns(distinguish_missing=tally is not None)
+            sums.add(columns)
+            if tally is not None:
+                tally.add(columns, cells.arrays)
+            added.put(cells.n_rows)
+        return sums.total()
+
+    def end(part: Future[Moments]) -> None:
+        # Called however a worker ends, so that neither this thread nor the others wait for it.
+        if part.cancelled() or part.exception() is not None:
             ahead.stop()
-            raise
-        finally:
-            added.put(None)
+        added.put(None)
 
     with (
         nullcontext() if wide else one_blas_thread(),
         closing(table.cells(batch_rows)) as read,
         ThreadPoolExecutor(n_workers) as pool,
     ):
-        parts = [pool.submit(work, ahead.taken()) for _ in range(n_workers - 1)]
-        parts.append(pool.submit(work, ahead.left(read)))
         try:
+            parts = [pool.submit(work, ahead.taken()) for _ in range(n_workers - 1)]
+            parts.append(pool.submit(work, ahead.left(read)))
+            for part in parts:
+                part.add_done_callback(end)
             for _ in parts:
                 while (n_rows := added.get()) is not None:
                     if progress is not None:

@@ -238,8 +238,8 @@ class Numeric(_Strict):
         magnitude, such as money: the logarithm of ``1 + 1000 t``, with t the value's place between
         its bounds, from 0 to 1. The lowest thousandth then takes as much as a tenth elsewhere.
     integer
-        True if values are whole numbers; so are synthetic values then. Another value counts as the
-        nearest whole number between the bounds, and is a fault.
+        True if values are whole numbers, up to 2^53; so are synthetic values then. Another value
+        counts as the nearest whole number between the bounds, and is a fault.
     spikes
         Values that many rows have exactly, in ascending order: ``[0]`` for money and counts,
         ``[40]`` for hours of work. Each has its own cell, after all others. Needs ``histogram:

@@ -128,7 +128,9 @@ def make_grid(numerics: Sequence[Numeric], *, resolution_bits: int) -> Grid:
 def _ends(numeric: Numeric) -> tuple[float, float]:
     """The least and the largest value that a row counts as."""
     lower, upper = numeric.bounds
-    return (math.ceil(lower), math.floor(upper)) if numeric.integer else (lower, upper)
+    if not numeric.integer:
+        return lower, upper
+    return float(math.ceil(lower)), float(math.floor(upper))  # NumPy holds no int beyond 64 bits
 
 
 def _collapse(values: NDArray[_Kind]) -> NDArray[_Kind]:

@@ -152,8 +152,8 @@ class Jobs:
                     f"{under_way.title} is under way: wait until it has ended. Nothing was done"
                 )
             job.thread = threading.Thread(target=_run, args=(job, work), daemon=True)
+            job.thread.start()  # raises if the system gives no thread: then there is no job
             self._last[job.study] = job
-            job.thread.start()
         return job
 
 
@@ -162,9 +162,9 @@ def _run(job: Job, work: Callable[[Job], object]) -> None:
         work(job)
     except DppcaError as error:
         job.fail(str(error) or error.public)
-    except Exception as error:  # noqa: BLE001 - any other error is a defect of this software
-        say(defect_text(error), err=True)
+    except BaseException as error:  # noqa: BLE001 - a library in Rust may raise no Exception
         job.fail("a defect in this software, please report it with the lines in the terminal")
+        say(defect_text(error), err=True)
 
 
 class PageDialogue:

@@ -14,6 +14,7 @@ from cryptography.x509.oid import NameOID
 
 from dppca.common.kernel.attestation.results import result_from_bytes
 from dppca.common.kernel.documents.messages import Form
+from dppca.common.kernel.errors import StudyError
 from dppca.common.kernel.identity.tls import Role
 from dppca.curator.cli import cli
 from tests.support.census import arrow, decoded_rows, make_release
@@ -21,7 +22,7 @@ from tests.support.certificates import write_credentials
 from tests.support.commands import answer_of, run_here
 from tests.support.curator import Curator
 from tests.support.federations import MaskedHub
-from tests.support.studies import make_study
+from tests.support.studies import make_study, numeric_of, study_document
 
 STUDY = make_study()
 run_curator = partial(answer_of, "dppca-curator", cli)
@@ -33,6 +34,16 @@ def test_a_study_from_its_file_to_its_tables(curator: Curator, tmp_path: Path) -
     code, made = curator.operate("study", "create", file)
     assert (code, made["digest"], made["already_stored"]) == (0, STUDY.digest, False)
     assert curator.operate("study", "create", file)[1]["already_stored"]
+    other = tmp_path / "other.yaml"
+    other.write_text(
+        json.dumps(
+            study_document([numeric_of("id", 0, 1e300, integer=True), numeric_of("x", 0, 1)])
+        )
+    )
+    code, failed = curator.operate("study", "create", other)
+    assert (code, failed["error"]["class"]) == (StudyError.exit_code, "StudyError")
+    assert "attribute id: integer: whole numbers beyond" in failed["error"]["message"]
+    other.unlink()
     awaited = {"first": list(STUDY.owners), "total": 3}
     listed = curator.operate("study", "list")[1]["studies"][0]
     assert (listed["epsilon"], listed["missing"], listed["unheard"]) == ("1", awaited, awaited)

@@ -77,6 +77,13 @@ def test_a_purpose_that_is_missing_is_named_and_a_hidden_one_is_refused(
         invoke("check", hidden)
 
 
+def test_a_study_whose_rows_cannot_be_coded_exactly_is_not_valid(tmp_path: Path) -> None:
+    attributes = [numeric_of("id", 0, 1.9e19, integer=True), numeric_of("x", 0, 1)]
+    (tmp_path / "s.yaml").write_text(json.dumps(study_document(attributes)))
+    with pytest.raises(StudyError, match=r"attribute id: integer: whole numbers beyond .* \(2\^53"):
+        invoke("check", tmp_path / "s.yaml")
+
+
 def test_codes_for_missing_and_how_files_are_written_are_said(tmp_path: Path) -> None:
     dictionary, output = tmp_path / "columns.json", tmp_path / "s.yaml"
     sizes = {"minimum": 0, "maximum": 1, "pattern": "x"}

@@ -23,7 +23,7 @@ from dppca.curator.study.study_record import Sealing, StoredOpening, StoredResul
 from tests.support.census import make_release
 from tests.support.masked import make_masked_study
 from tests.support.pooling import contribution_of
-from tests.support.studies import make_study
+from tests.support.studies import make_study, numeric_of
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 DEADLINE = NOW + timedelta(hours=1)
@@ -283,6 +283,14 @@ def test_the_same_document_again_has_no_effect_even_after_its_deadline() -> None
         ({"deadline": NOW}, StudyError, "deadline of study census has passed"),
         ({"overlap": True}, ConflictError, "another study is called census"),
         ({"privacy": {"mechanism": "laplace", "epsilon": "1e-17"}}, RangeError, r"reach 2\^62"),
+        (
+            {
+                "attributes": [numeric_of("id", 0, 1.9e19, integer=True), numeric_of("x", 0, 1)],
+                "components": {"count": 1},
+            },
+            StudyError,
+            r"id: .*\(2\^53\)",
+        ),
     ],
 )
 def test_a_study_that_cannot_be_is_refused(

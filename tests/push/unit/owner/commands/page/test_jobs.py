@@ -159,7 +159,7 @@ def test_how_work_ends_that_was_stopped_is_told_once(capsys: pytest.CaptureFixtu
 def test_how_work_ended_is_told_but_not_a_defects_text(capsys: pytest.CaptureFixture[str]) -> None:
     jobs = Jobs()
 
-    def fail(error: Exception) -> Job:
+    def fail(error: BaseException) -> Job:
         def work(_: Job) -> None:
             raise error
 
@@ -175,3 +175,20 @@ def test_how_work_ended_is_told_but_not_a_defects_text(capsys: pytest.CaptureFix
     printed = capsys.readouterr().err
     assert "KeyError" in printed
     assert "a value of a row" not in printed
+
+    class PanicError(BaseException):
+        """As a library in Rust raises."""
+
+    assert "a defect" in str(fail(PanicError()).error)
+
+
+def test_work_for_which_there_is_no_thread_is_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    jobs = Jobs()
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", start)
+        with pytest.raises(RuntimeError):
+            jobs.start(Job("a", "It"), lambda _: None)
+    assert (jobs.of("a"), jobs.running()) == (None, None)
