@@ -31,6 +31,7 @@ from dppca.common.kernel.errors import (
 )
 from dppca.common.kernel.identity.tls import Credentials
 from dppca.common.transport import require_tls_13
+from dppca.common.transport.allowance import Allowance
 from dppca.common.transport.hosts import (
     LOOK_S,
     DialTarget,
@@ -71,8 +72,8 @@ _GLANCE_S = 2.0
 """Longest second look while a call goes on."""
 STUDIES_PAGE = 1000
 """Studies of a list in one message; each has less than 2 KiB, and a message 8 MiB."""
-STUDIES_BYTES = 64 << 20
-"""Most bytes of a list in all."""
+MOST_STUDIES = 100_000
+"""Most studies of a list in all."""
 
 _T = TypeVar("_T")
 
@@ -373,19 +374,25 @@ class CuratorConnection:
     ) -> Iterator[pb.ListStudiesResponse]:
         """Yield all pages; an earlier version of the curator sends everything as one.
 
-        Raise `PeerError` if a page does not lead to the next, `LimitError` if there is no end.
+        Raise `PeerError` if a page does not lead to the next, or a study is listed twice;
+        `LimitError` if the list is longer than a curator's can be, or takes too long.
         """
-        request, n_bytes = pb.ListStudiesRequest(most=STUDIES_PAGE), 0
+        request, seen = pb.ListStudiesRequest(most=STUDIES_PAGE), set[bytes]()
+        allowed = Allowance("the curator's list of studies", messages=MOST_STUDIES // STUDIES_PAGE)
         while True:
             page = self._ask(method, request, deadline_s=deadline_s)
-            n_bytes += page.ByteSize()
-            if n_bytes > STUDIES_BYTES:
-                raise LimitError(f"the curator's list of studies exceeds {STUDIES_BYTES} bytes")
+            allowed.take(page.ByteSize())
+            if len(seen) + len(page.studies) > MOST_STUDIES:
+                raise LimitError(f"the curator lists more than {MOST_STUDIES} studies")
+            n_before = len(seen)
+            seen.update(each.digest for each in page.studies)
+            if len(seen) < n_before + len(page.studies):
+                raise PeerError("the curator lists a study twice: tell the operator")
             yield page
             if not page.has_more:
                 return
             last = page.studies[-1].digest if page.studies else b""
-            if not last or last == request.after:
+            if not last:
                 raise PeerError("the curator's list of studies does not go on: tell the operator")
             request.after = last
 

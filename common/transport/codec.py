@@ -27,6 +27,8 @@ from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.wire import federation_pb2 as pb
 
 DIGEST_BYTES = 32
+MOST_VALUES = 100_000
+"""Most values of a list in one message: empty ones take two bytes there, and hundreds here."""
 
 _Value = TypeVar("_Value")
 
@@ -76,8 +78,8 @@ def read_message(kind: type[_Value], message: Message) -> _Value:
     from the message's ``NAME_s``, seconds since 1970 UTC. A decimal is an amount of privacy. An
     empty value becomes None if the field allows None.
 
-    Raise `PeerError` for a time outside the calendar or an amount that no study can have, and
-    `UploadError` for an unknown state.
+    Raise `PeerError` for a time outside the calendar or an amount that no study can have,
+    `UploadError` for an unknown state, and `LimitError` for a list of more than `MOST_VALUES`.
     """
     hints = typing.get_type_hints(kind)
     return kind(**{name: _read_field(hint, message, name) for name, hint in hints.items()})
@@ -86,7 +88,12 @@ def read_message(kind: type[_Value], message: Message) -> _Value:
 def _read_field(hint: Any, message: Message, name: str) -> Any:
     kinds = [each for each in typing.get_args(hint) if each is not NoneType] or [hint]
     if typing.get_origin(hint) is tuple:
-        return tuple(_read_value(kinds[0], each) for each in getattr(message, name))
+        values = getattr(message, name)
+        if len(values) > MOST_VALUES:
+            raise LimitError(
+                f"{name} of the other side's answer has more than {MOST_VALUES} values"
+            )
+        return tuple(_read_value(kinds[0], each) for each in values)
     value = getattr(message, f"{name}_s" if kinds[0] is datetime else name)
     return None if kinds[0] is not hint and not value else _read_value(kinds[0], value)
 

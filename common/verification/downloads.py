@@ -25,17 +25,19 @@ def receive_result(
     and `UploadError` if the received content differs from the announced one.
     """
     whole = Reassembly(total_bytes=total_bytes, sha256=sha256, cap=largest_result(study))
-    envelope, content, most = bytearray(), list[bytes](), largest_envelope(study)
+    # No lists: a piece may have one byte.
+    envelope, content, most = bytearray(), bytearray(), largest_envelope(study)
     for part in parts:
-        if part.WhichOneof("part") == "envelope":
+        if part.envelope:
             envelope += part.envelope
             if len(envelope) > most:
                 raise LimitError(f"an envelope of this study has at most {most} bytes")
         elif part.WhichOneof("part") == "chunk":
-            content.append(whole.add(part.chunk))
+            piece = whole.add(part.chunk)
+            content += piece
             if received is not None:
-                received(len(content[-1]))
+                received(len(piece))
         else:
             raise UploadError("a message of the download is empty")
     whole.finish()
-    return SignedFile(b"".join(content), bytes(envelope))
+    return SignedFile(bytes(content), bytes(envelope))

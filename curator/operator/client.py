@@ -17,6 +17,7 @@ from dppca.common.kernel.durable.files import SHARED, replacing, writing
 from dppca.common.kernel.errors import ConflictError, NotReadyError, StudyStateError, UploadError
 from dppca.common.kernel.identity.tls import Credentials, Role
 from dppca.common.kernel.study import Study, differences, study_from_canonical
+from dppca.common.transport.allowance import Allowance
 from dppca.common.transport.channels import CuratorConnection, guess_study
 from dppca.common.transport.codec import form_to_wire, read_message, state_from_wire
 from dppca.common.transport.hosts import DialTarget
@@ -89,13 +90,17 @@ class OperatorClient(CuratorConnection):
         return state_from_wire(answer.state)
 
     def show_owner(self, name: str) -> SeenOwner:
-        """Return the record of an owner's ledger."""
+        """Return the record of an owner's ledger; raise `LimitError` if it has no end."""
         request = pb.ShowOwnerRequest(name=name)
-        pages = self._call(lambda left: list(self._admin.ShowOwner(request, timeout=left)))
-        whole = pb.ShowOwnerResponse()
-        for page in pages:  # the first has the ledger, the others parts of the lists
-            whole.MergeFrom(page)
-        return read_message(SeenOwner, whole)
+
+        def fetch(left: float) -> pb.ShowOwnerResponse:
+            whole, allowed = pb.ShowOwnerResponse(), Allowance(f"the record of owner {name}")
+            # The first page has the ledger, the others parts of the lists.
+            for page in allowed.of(self._admin.ShowOwner(request, timeout=left)):
+                whole.MergeFrom(page)
+            return whole
+
+        return read_message(SeenOwner, self._call(fetch))
 
     def settle_ledger(self, name: str, reason: str) -> SettledLedger:
         """Set aside the record of an owner's ledger; again, return the last settlement."""
@@ -162,5 +167,7 @@ def _save(chunks: Iterable[pb.Chunk], path: Path) -> int:
         for chunk in chunks:
             if chunk.offset != size:
                 raise UploadError(f"a chunk begins at byte {chunk.offset}; {size} was expected")
+            if not chunk.content:
+                raise UploadError("a chunk is empty")
             size += file.write(chunk.content)
     return size

@@ -27,6 +27,7 @@ from dppca.common.kernel.errors import (
     IdentityError,
     LimitError,
     NotReadyError,
+    PeerError,
     SettingError,
     StudyStateError,
     UnreachableError,
@@ -41,6 +42,7 @@ from dppca.common.kernel.identity.tls import (
     parse_identity,
 )
 from dppca.common.kernel.study import Study, require_continues, study_from_canonical
+from dppca.common.transport.allowance import Allowance
 from dppca.common.transport.channels import (
     CALL_TIMEOUT_S,
     CHUNK_BYTES,
@@ -75,6 +77,13 @@ if TYPE_CHECKING:
 
 POLL_S = 10.0
 TRANSFER_TIMEOUT_S = 600.0
+DOCUMENTS_BYTES = 128 << 20
+"""Most bytes of all studies that one command fetches."""
+
+
+def allow_documents() -> Allowance:
+    """Return what the documents of all listed studies may take, from now on."""
+    return Allowance("the curator's list of studies with their documents", n_bytes=DOCUMENTS_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,24 +203,38 @@ class CuratorClient(CuratorConnection):
     ) -> tuple[ContributionRecord, ...]:
         """Contributions of this owner with their receipts; ``of`` chooses studies by name.
 
-        Raise `ReceiptError` or `SignatureError` if an envelope of these holds no receipt.
+        Raise `ReceiptError` or `SignatureError` if an envelope of these holds no receipt,
+        `PeerError` if a study comes twice, `LimitError` if they are more, or larger, than a
+        curator stores.
         """
         request = pb.ListContributionsRequest()
 
         def fetch(left: float) -> tuple[ContributionRecord, ...]:
             answers = self._federation.ListContributions(request, timeout=left)
-            return tuple(_held(each) for each in answers if of is None or of(one_line(each.study)))
+            allowed, seen = Allowance("the curator's list of contributions"), set[str]()
+            found: list[ContributionRecord] = []
+            for each in allowed.of(answers):
+                study = one_line(each.study)
+                if study in seen:
+                    raise PeerError("the curator lists a contribution twice: tell the operator")
+                seen.add(study)
+                if of is None or of(study):
+                    found.append(_held(each))
+            return tuple(found)
 
         return self._call(fetch)
 
-    def study(self, name: str) -> tuple[Study, StudyState]:
+    def study(self, name: str, allowed: Allowance | None = None) -> tuple[Study, StudyState]:
         """Return a study's document and state.
 
-        Raise `UnknownStudyError` if there is no such study or it does not name this owner,
-        `StudyError` or `UploadError` if the answer is no study or another one.
+        ``allowed`` is what the documents of several studies may take together. Raise
+        `UnknownStudyError` if there is no such study or it does not name this owner, `StudyError`
+        or `UploadError` if the answer is no study or another one.
         """
         with guess_study(name, self.studies):
             answer = self._ask(self._federation.GetStudy, pb.GetStudyRequest(name=name))
+        if allowed is not None:
+            allowed.take(len(answer.document))
         study = study_from_canonical(answer.document)
         if study.name != name:
             raise UploadError(f"the curator sent study {study.name} when it was asked for {name}")
@@ -327,8 +350,10 @@ class CuratorClient(CuratorConnection):
 
         def fetch(left: float) -> bytes:
             whole = ChunkVerifier(total_bytes=limit, sha256=b"", cap=limit)
-            chunks = self._federation.DownloadSealed(request, timeout=left)
-            return b"".join(whole.take(chunk) for chunk in chunks)
+            content = bytearray()  # not a list: a chunk may have one byte
+            for chunk in self._federation.DownloadSealed(request, timeout=left):
+                content += whole.take(chunk)
+            return bytes(content)
 
         return SealedSet.from_bytes(self._call(fetch, deadline_s=TRANSFER_TIMEOUT_S), terms)
 
@@ -550,9 +575,11 @@ def _read_study(file: Path) -> Study:
 
 
 def _held(held: pb.HeldContribution) -> ContributionRecord:
-    from dppca.common.kernel.attestation.contributions import unchecked_receipt
+    from dppca.common.kernel.attestation.contributions import MAX_BYTES, unchecked_receipt
     from dppca.owner.ledger.mark import ContributionRecord
 
+    if max(len(held.envelope), len(held.acknowledgement)) > MAX_BYTES:
+        raise LimitError(f"an envelope or acknowledgement has more than {MAX_BYTES} bytes")
     receipt = unchecked_receipt(held.envelope)
     return ContributionRecord(
         study=one_line(held.study),

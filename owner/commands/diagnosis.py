@@ -33,7 +33,7 @@ from dppca.common.kernel.errors import (
 )
 from dppca.common.kernel.identity.tls import Role, Term, check_credentials, load_credentials
 from dppca.common.kernel.study import Study
-from dppca.owner.client.calls import open_client, read_proxy
+from dppca.owner.client.calls import allow_documents, open_client, read_proxy
 from dppca.owner.commands.coverage import find_refusals
 from dppca.owner.engines.addresses import LOCAL
 from dppca.owner.engines.selection import open_engine
@@ -199,11 +199,12 @@ def _connection(
         with open_client(site, load_credentials(site)) as client:
             client.require_serving()
             studies, view = client.studies(), client.held()
+            allowed = allow_documents()
             for each in studies:
                 if each.state not in (StudyState.OPEN, StudyState.SEALED):
                     continue
                 try:
-                    study, _ = client.study(each.name)
+                    study, _ = client.study(each.name, allowed)
                 except (StudyError, PrivacyError, SettingError, UploadError) as error:
                     message = f"study {each.name}: its document is refused ({error}); tell the "
                     refused.append(Diagnosis("connection", State.INFO, f"{message}operator"))

@@ -5,7 +5,7 @@ from dataclasses import replace
 from dppca.common.kernel.durable.checkpoints import checkpoint
 from dppca.common.kernel.durable.clock import read_unix_time, utc_now
 from dppca.common.shell.console import say, terminal_width
-from dppca.owner.client.calls import CuratorClient, compare_ledger
+from dppca.owner.client.calls import CuratorClient, allow_documents, compare_ledger
 from dppca.owner.client.recovery import (
     RecoveredContribution,
     acknowledgements,
@@ -78,9 +78,9 @@ def _found(
     site: Site, client: CuratorClient, history: History, *, disowned: set[str]
 ) -> list[RecoveredContribution]:
     """Return contributions that only the curator knows, without disowned ones; each is checked."""
-    ca = site.ca.read_bytes()
+    ca, allowed = site.ca.read_bytes(), allow_documents()
     return [
-        examine(each, client.study(each.study)[0], history, owner=site.name, ca=ca)
+        examine(each, client.study(each.study, allowed)[0], history, owner=site.name, ca=ca)
         for each in client.contributions(lambda study: study not in disowned)
         if not history.knows(each.study_digest, each.release_id)
     ]

@@ -2,8 +2,10 @@
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from datetime import UTC
+from functools import partial
 
 import click
 
@@ -24,7 +26,8 @@ from dppca.common.kernel.errors import (
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
 from dppca.common.shell.console import say
-from dppca.owner.client.calls import POLL_S, CuratorClient, StudySummary
+from dppca.common.transport.allowance import Allowance
+from dppca.owner.client.calls import POLL_S, CuratorClient, StudySummary, allow_documents
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.openers import record_for
@@ -55,20 +58,23 @@ def list_studies(site: Site, client: CuratorClient, known: dict[str, Study]) -> 
     """
     summaries, history = client.studies(), read_history(site.ledger)
     policy = find_policy(site)
-    listed = [_list(site, client, each, history, policy, known) for each in summaries]
+    allowed = allow_documents()
+    listed = [
+        _list(site, each, history, policy, partial(_fetch, client, each, known, allowed))
+        for each in summaries
+    ]
     return OwnStudies(site.curator, listed)
 
 
 def _list(
     site: Site,
-    client: CuratorClient,
     found: StudySummary,
     history: History,
     policy: Policy | DppcaError,
-    known: dict[str, Study],
+    fetch: Callable[[], Study],
 ) -> OwnStudy:
     try:
-        study = _fetch(client, found, known)
+        study = fetch()
         calibration = calibrate(study)
     except (StudyError, PrivacyError, SettingError, UploadError) as error:
         refused = f"nothing: its document is refused ({error}); tell the operator"
@@ -143,9 +149,11 @@ def find_policy(site: Site) -> Policy | DppcaError:
         return error
 
 
-def _fetch(client: CuratorClient, found: StudySummary, known: dict[str, Study]) -> Study:
+def _fetch(
+    client: CuratorClient, found: StudySummary, known: dict[str, Study], allowed: Allowance
+) -> Study:
     if found.digest not in known:
-        study, _ = client.study(found.name)
+        study, _ = client.study(found.name, allowed)
         if study.digest != found.digest:
             raise UploadError("it is not the one that is listed")
         known[found.digest] = study

@@ -11,12 +11,15 @@ import zipfile
 from collections.abc import Callable, Iterator
 from concurrent import futures
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import grpc
 import numpy as np
 import pytest
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from dppca.common.kernel.attestation.components import sign_result
 from dppca.common.kernel.attestation.contributions import (
@@ -41,11 +44,13 @@ from dppca.common.kernel.attestation.signatures import Signer, make_signer
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
+from dppca.common.transport.allowance import Allowance
 from dppca.common.transport.channels import CHUNK_BYTES
 from dppca.common.wire import federation_pb2 as pb
 from dppca.common.wire import federation_pb2_grpc as rpc
 from dppca.curator.study.aggregate import aggregate
 from dppca.curator.study.study_record import Contribution, LedgerHead
+from dppca.owner.client import calls
 from dppca.owner.site.config import load_site
 from dppca.owner.site.kept_studies import components_path
 from tests.support.census import make_release
@@ -72,6 +77,7 @@ class Curator(rpc.FederationServicer):
     signs: Callable[[Any], bytes] = lambda _: b""
     taken: list[tuple[Any, bytes]] = field(default_factory=list)
     lists: Callable[[Any], pb.ListStudiesResponse] = lambda _: pb.ListStudiesResponse()
+    holds: Callable[[], Iterator[pb.HeldContribution]] = lambda: iter(())
 
     @property
     def state(self) -> pb.StudyState:
@@ -79,6 +85,11 @@ class Curator(rpc.FederationServicer):
 
     def ListStudies(self, request: Any, context: Any) -> pb.ListStudiesResponse:  # noqa: N802
         return self.lists(request)
+
+    def ListContributions(  # noqa: N802
+        self, _: Any, context: Any
+    ) -> Iterator[pb.HeldContribution]:
+        return self.holds()
 
     def GetStudy(self, _: Any, context: Any) -> pb.GetStudyResponse:  # noqa: N802
         return pb.GetStudyResponse(document=self.study.canonical_bytes(), state=self.state)
@@ -170,6 +181,9 @@ def room(tmp_path: Path) -> Iterator[Room]:
     curator = Curator(study, signs=lambda header: acknowledge(_taken(header), make_signer(keys)))
     server = grpc.server(futures.ThreadPoolExecutor(4))
     rpc.add_FederationServicer_to_server(curator, server)
+    serving = health.HealthServicer()
+    serving.set("", health_pb2.HealthCheckResponse.SERVING)
+    health_pb2_grpc.add_HealthServicer_to_server(serving, server)
     pair = [(keys.key, keys.certificate)]
     credentials = grpc.ssl_server_credentials(pair, keys.ca, require_client_auth=True)
     port = server.add_secure_port("localhost:0", credentials)
@@ -193,32 +207,103 @@ def room(tmp_path: Path) -> Iterator[Room]:
     server.stop(None).wait()
 
 
+def _listed(number: int, *, named: int = 1) -> pb.StudySummary:
+    return pb.StudySummary(name="n" * named, digest=number.to_bytes(32), state=1)
+
+
+def _after(request: Any) -> int:
+    return int.from_bytes(request.after) + 1
+
+
 def _without_end(request: Any) -> pb.ListStudiesResponse:
-    after = (int.from_bytes(request.after) + 1).to_bytes(32)
-    study = pb.StudySummary(name="n" * 60_000, digest=after, state=pb.STUDY_STATE_OPEN)
-    return pb.ListStudiesResponse(studies=[study] * 100, has_more=True)
+    """Large pages, each of new studies."""
+    first = _after(request)
+    studies = [_listed(number, named=60_000) for number in range(first, first + 100)]
+    return pb.ListStudiesResponse(studies=studies, has_more=True)
 
 
 @pytest.mark.parametrize(
     ("lists", "error", "words"),
     [
-        (_without_end, "LimitError", "exceeds"),
+        (_without_end, "LimitError", "does not end within 67108864 bytes"),
+        (
+            lambda asked: pb.ListStudiesResponse(studies=[_listed(_after(asked))], has_more=True),
+            "LimitError",
+            "does not end within 100 messages",
+        ),
+        (
+            lambda _: pb.ListStudiesResponse(studies=map(_listed, range(100_001))),
+            "LimitError",
+            "more than 100000 studies",
+        ),
         (lambda _: pb.ListStudiesResponse(has_more=True), "PeerError", "does not go on"),
         (
-            lambda _: pb.ListStudiesResponse(
-                has_more=True, studies=[pb.StudySummary(name="s", digest=b"d" * 32, state=1)]
+            lambda _: pb.ListStudiesResponse(studies=[_listed(7)], has_more=True),
+            "PeerError",
+            "a study twice",
+        ),
+        (
+            lambda asked: pb.ListStudiesResponse(
+                studies=[_listed(_after(asked) % 3)], has_more=True
             ),
             "PeerError",
-            "does not go on",
+            "a study twice",
         ),
+        (lambda _: pb.ListStudiesResponse(studies=[pb.StudySummary()] * 2), "PeerError", "twice"),
     ],
-    ids=["without end", "no study", "the same page"],
+    ids=[
+        "without end",
+        "one by one",
+        "all at once",
+        "no study",
+        "the same page",
+        "in a circle",
+        "without digests",
+    ],
 )
 def test_a_list_that_never_ends_is_refused(
     room: Room, lists: Callable[[Any], pb.ListStudiesResponse], error: str, words: str
 ) -> None:
     room.curator.lists = lists
     _, said = room.site.run("studies")
+    assert said["error"]["class"] == error
+    assert words in said["error"]["message"]
+
+
+def test_doctor_ends_where_a_list_of_studies_does_not(room: Room) -> None:
+    room.curator.lists = lambda asked: pb.ListStudiesResponse(
+        studies=[_listed(_after(asked))], has_more=True
+    )
+    _, said = room.site.run("doctor")
+    found = next(each for each in said["findings"] if each["area"] == "connection")
+    assert found["error"] == "LimitError"
+    assert "does not end within" in found["message"]
+
+
+def _held(number: int, envelope: bytes) -> pb.HeldContribution:
+    return pb.HeldContribution(study=f"s{number}", envelope=envelope)
+
+
+@pytest.mark.parametrize(
+    ("holds", "error", "words"),
+    [
+        (lambda sent: (_held(each, sent) for each in count()), "LimitError", "does not end within"),
+        (lambda sent: (_held(7, sent) for _ in count()), "PeerError", "a contribution twice"),
+        (lambda _: (_held(each, bytes(7 << 20)) for each in count()), "LimitError", "65536 bytes"),
+        (lambda _: (_held(each, b"{") for each in count()), "SignatureError", "not JSON"),
+    ],
+    ids=["without end", "the same", "large ones", "no receipts"],
+)
+def test_contributions_without_end_are_refused(
+    room: Room,
+    holds: Callable[[bytes], Iterator[pb.HeldContribution]],
+    error: str,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(calls, "Allowance", partial(Allowance, messages=20))
+    room.curator.holds = lambda: holds(room.curator.taken[0][0].envelope)
+    _, said = room.site.run("ledger", "recover", "--data-set", "survey", "--yes")
     assert said["error"]["class"] == error
     assert words in said["error"]["message"]
 
