@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -115,7 +114,7 @@ def command(
     if keys_file is not None and engine not in (None, LOCAL):
         raise SettingError("--keys is written by this machine alone: leave out --engine")
     with (
-        _open(place, study.table, named).latest() as table,
+        _open(place, study.table, named).latest(key) as table,
         progress("Reading rows", table.n_rows, unit="rows") as bar,
     ):
         if keys_file is not None:
@@ -126,15 +125,11 @@ def command(
                     limit=limit,
                     target=target,
                     progress=bar.advance,
-                    key=key,
                     keys=keys,
                 )
         else:
             with open_engine(engine or usual, site) as used:
                 report = used.count_faults(table, limit=limit, target=target, progress=bar.advance)
-        if key:
-            counted = table.count_keys(key, allowed=study.max_rows_per_person)
-            report = replace(report, key=counted)
     report = report.under(study.faults)
     wide = find_wide_bins(study.table)
     formats = () if report.faultless else propose_formats(place, study.table)

@@ -147,7 +147,7 @@ class ContributionRun:
         preview = opened.preview(self._site, state, moments, counted)
         asked_now = self._dialogue.require_consent(preview)
         self._keep_consent(preview)
-        if asked_now and opened.review.is_live:  # a release is of one moment, after consent
+        if asked_now and opened.table.source.is_live:  # a release is of one moment, after consent
             moments, counted = self._read(opened, LocalEngine())
         if moments.n_rows != opened.table.n_rows:
             self._dialogue.tell(

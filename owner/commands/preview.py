@@ -1,16 +1,13 @@
 """A contribution before consent: what was asked for, its data set, its rows and their preview."""
 
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from dppca.common.kernel.attestation.envelopes import digest_file
 from dppca.common.kernel.documents.messages import StudyState
 from dppca.common.kernel.moments.moments import Moments
 from dppca.common.kernel.schema import Schema
 from dppca.common.kernel.study import Study, require_continues
-from dppca.common.shell.console import Progress
 from dppca.owner.client.calls import CuratorClient, agreed_study, connect
 from dppca.owner.commands.coverage import find_refusals
 from dppca.owner.engines.addresses import ledger_name
@@ -18,10 +15,10 @@ from dppca.owner.engines.engine import Engine
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.file import read_history
-from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.table import Table, open_table
 from dppca.owner.release.contribution import Review, choose_data_set, review
+from dppca.owner.release.reading import ShowProgress, read_once
 from dppca.owner.render.review import ContributionPreview, Regrown
 from dppca.owner.site.agreement import Agreement, agree
 from dppca.owner.site.config import Site
@@ -44,15 +41,6 @@ class ContributionOptions:
     engine: str | None = None
 
 
-class ShowProgress(Protocol):
-    """Callable that shows the progress of a piece of work while the block runs."""
-
-    def __call__(
-        self, description: str, total: int, *, unit: str
-    ) -> AbstractContextManager[Progress]:
-        """Show the progress; see `dppca.common.shell.console.progress`."""
-
-
 @dataclass(frozen=True, slots=True)
 class OpenedContribution:
     """A contribution whose data set is open, and of which no row was read.
@@ -70,15 +58,11 @@ class OpenedContribution:
     def read_rows(self, engine: Engine, *, progress: ShowProgress) -> tuple[Moments, CheckReport]:
         """Return exact sums of the current rows, and the values coded by rule; both are site-only.
 
-        If the policy names a key, the rows of each person are counted at the same moment.
+        If the policy names a key, the rows of each person are counted of the same batches.
         """
-        table, study, key, counted = self.table, self.review.study, self.data_set.key, None
-        tally = FaultCounts(table.schema)
-        with table.latest() as latest, progress("Reading rows", latest.n_rows, unit="rows") as bar:
-            moments = engine.sum_table(latest, tally=tally, progress=bar.advance)
-            if key:
-                counted = latest.count_keys(key, allowed=study.max_rows_per_person)
-        return moments, replace(tally.report(latest), key=counted).under(study.faults)
+        study, key = self.review.study, self.data_set.key
+        reading = read_once(self.table, study, key, engine.sum_table, progress=progress)
+        return reading.rows, reading.counted
 
     def preview(
         self, site: Site, state: StudyState, moments: Moments, counted: CheckReport

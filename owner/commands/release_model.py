@@ -1,13 +1,16 @@
 """Training of a model that may leave (``dppca-owner train``): DP-SVM on the study's components.
 
-The order is the same as in `contribute`: review, consent, reading of rows and all steps that can
-fail come before the release path of `dppca.owner.ledger.path`. A model that is stored already is
+The order is the same as in `contribute`: reading of rows, review, consent and all steps that can
+fail come before the release path of `dppca.owner.ledger.path`. The rows are read once, and what is
+read is counted and asked about; rows that others write to are read and counted again after a
+question. A model that is stored already is
 written again unchanged; that needs neither rows nor consent.
 """
 
 import json
 import time
 from dataclasses import replace
+from functools import partial
 
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.attestation.signatures import make_signer
@@ -28,12 +31,12 @@ from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.path import store_release
 from dppca.owner.models.catalogue import ResolvedMethod, TrainOptions
 from dppca.owner.models.model import write_model
-from dppca.owner.records.check import check_table
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.table import open_table
 from dppca.owner.release.contribution import choose_data_set, compute_budget_status
 from dppca.owner.release.next_step import NextStep, decide_step
-from dppca.owner.release.weights import WeightRequest, plan_release, request_weights
+from dppca.owner.release.reading import Reading, read_once
+from dppca.owner.release.weights import WeightRequest, WeightRows, plan_release, request_weights
 from dppca.owner.render.faults import with_counts, with_counts_line
 from dppca.owner.render.models import ReleasedModelDocument, model_offer_text
 from dppca.owner.site.config import Site
@@ -115,20 +118,23 @@ def _release(
     text = model_offer_text(release, request, status, step)
     if not options.yes:
         require_terminal(look="look at `dppca-owner budget`")
-    with progress("Counting", table.n_rows, enabled=not quiet, unit="rows") as bar:
-        counted = check_table(table, study.table, limit=0, progress=bar.advance).under(study.faults)
-    if data_set.key:
-        keys = table.count_keys(data_set.key, allowed=study.max_rows_per_person)
-        counted = replace(counted, key=keys)
-    require_rows_of_people(counted)
+    show = partial(progress, enabled=not quiet)
+
+    def read() -> Reading[WeightRows]:
+        reading = read_once(table, study, data_set.key, release.read, progress=show)
+        require_rows_of_people(reading.counted)
+        return reading
+
+    reading = read()
     if not options.yes:
-        ask(with_counts(text, counted), "Make this model?")
+        ask(with_counts(text, reading.counted), "Make this model?")
+        if table.source.is_live:  # a release is of one moment, after consent
+            reading = read()
     elif not quiet:
-        say(with_counts_line(text, counted, study.name), err=True)
-    with progress("Reading rows", table.n_rows, enabled=not quiet) as bar:
-        prepared = release.prepare(table, progress=bar.advance)
+        say(with_counts_line(text, reading.counted, study.name), err=True)
+    prepared = release.prepare(reading.rows)
     with open_ledger(site.ledger, lock=site.lock) as ledger:
         stored = store_release(
             ledger, request, release, prepared, entropy=OperatingSystemEntropy(), clock=utc_now
         )
-    return stored, counted
+    return stored, reading.counted

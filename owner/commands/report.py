@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from dppca.common.kernel.schema import Schema
     from dppca.common.kernel.study import Study
-    from dppca.owner.commands.preview import ShowProgress
+    from dppca.owner.release.reading import ShowProgress
     from dppca.owner.site.config import Site
     from dppca.owner.site.policy import DataSet
     from dppca.owner.synthesis.report.page import Compared

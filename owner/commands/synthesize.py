@@ -22,7 +22,7 @@ from dppca.common.kernel.identity.tls import load_credentials
 from dppca.common.kernel.study import Study
 from dppca.common.shell.console import progress
 from dppca.owner.client.calls import connect
-from dppca.owner.commands.preview import ShowProgress
+from dppca.owner.release.reading import ShowProgress
 from dppca.owner.site.config import Site
 from dppca.owner.site.kept_studies import make_folder
 from dppca.owner.synthesis.kept_rows import WantedRows, discard, find_signed, give_name, unpublished

@@ -41,8 +41,10 @@ class ClusterEngine(ABC):
     def sum_table(
         self, table: Table, *, tally: FaultCounts, progress: Callable[[int], None]
     ) -> Moments:
-        """Exact sums over all rows (`Engine.sum_table`)."""
-        return self._merged(table, _work(table), tally, progress)
+        """Exact sums over all rows (`Engine.sum_table`); workers send no key."""
+        moments = self._merged(table, _work(table), tally, progress)
+        tally.add_keys(table)
+        return moments
 
     def count_faults(
         self, table: Table, *, limit: int, target: str | None, progress: Callable[[int], None]
@@ -52,6 +54,7 @@ class ClusterEngine(ABC):
         tally = FaultCounts(table.schema, limit=limit, target=target)
         work = _work(table, limit=limit, target=target, with_sums=False)
         self._merged(table, work, tally, progress)
+        tally.add_keys(table)
         return tally.report(table)
 
     def _merged(

@@ -24,6 +24,7 @@ class Engine(Protocol):
     ) -> Moments:
         """Exact sums over all rows; counts of coding faults go to ``tally``.
 
+        So do the keys of these very rows, if the table has a ``key``.
         ``progress`` is called with the number of rows added since its last call. Raise `DataError`
         if a file cannot be read or has changed, `SettingError` if the engine cannot read such a
         table.

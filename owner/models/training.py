@@ -43,7 +43,7 @@ from dppca.owner.models.model import Fit, Model
 from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.file_locations import local_files
-from dppca.owner.records.table import Table, open_table
+from dppca.owner.records.table import Table, open_table, usual_batch
 from dppca.owner.records.text_format import USUAL, TextFormat
 from dppca.owner.synthesis.tables import open_writer
 
@@ -247,18 +247,18 @@ def read_rows(
     """Read rows for training: all of them, or those with indices ``chosen`` (ascending).
 
     Return features, shape (n, f), and codes, (n,), as `known_labels` gives them. Site-only.
-    ``features`` makes a batch's features, shape (n_batch, f), of its columns; ``tally`` counts the
-    values that coding replaces, in all rows read; ``progress`` is called with the number of rows
-    read, batch by batch.
+    ``features`` makes a batch's features, shape (n_batch, f), of its columns, each row's of that
+    row alone; ``tally`` counts the values that coding replaces and the table's keys, in all rows
+    read; ``progress`` is called with the number of rows read, batch by batch.
     """
     index = table.schema.find_index(target)
     attribute = find_target(table.schema, target)
     scores, codes = [], []
     before = 0
-    for columns in table.batches():
-        n_batch = len(columns[0])
+    for cells in table.cells(usual_batch(table.schema)):
+        columns, n_batch = cells.columns(), cells.n_rows
         if tally is not None:
-            tally.add(columns)
+            tally.add(columns, cells.arrays, cells.keys)
         if chosen is not None:
             first, last = np.searchsorted(chosen, [before, before + n_batch])
             picked = chosen[first:last] - before

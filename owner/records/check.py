@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.schema import (
     Attribute,
     Binary,
@@ -39,10 +39,12 @@ from dppca.owner.records.faults import (
     CheckReport,
     FaultCount,
     FaultKind,
+    KeyReport,
     TargetReport,
     coded_as,
     form_of,
 )
+from dppca.owner.records.keys import KeyCounts
 from dppca.owner.records.remarks import Remarks
 from dppca.owner.records.table import Table, rows_at_once
 
@@ -64,17 +66,24 @@ class FaultCounts:
         }
         self._remarks = {a.name: Remarks(a) for a in schema.attributes}
         self._occurring: set[int] = set()
+        self._keys = KeyCounts()
         self._n_rows = 0
         self._lock = Lock()
 
     def add(
-        self, columns: Sequence[Column], cells: Mapping[str, pa.Array] = MappingProxyType({})
+        self,
+        columns: Sequence[Column],
+        cells: Mapping[str, pa.Array] = MappingProxyType({}),
+        keys: pa.Array | None = None,
     ) -> Masks:
         """Count a batch of columns as `encode` takes them; infinities are counted separately.
 
-        ``cells`` are the arrays that they were made of, by attribute, for remarks on them. Return
-        masks of the rows at fault, by attribute and kind; a sound attribute has no entry.
+        ``cells`` are the arrays that they were made of, by attribute, for remarks on them; ``keys``
+        tell the people of these rows apart. Return masks of the rows at fault, by attribute and
+        kind; a sound attribute has no entry.
         """
+        if keys is not None:
+            self._keys.add(keys)
         masks = {
             attribute.name: kinds
             for attribute, column in zip(self._schema.attributes, columns, strict=True)
@@ -105,6 +114,11 @@ class FaultCounts:
                 self._occurring |= {int(code) for code in np.unique(codes) if code >= 0}
             self._n_rows += len(columns[0])
         return masks
+
+    def add_keys(self, table: Table) -> None:
+        """Count the table's keys in a pass of their own, where others added its pinned rows."""
+        for keys in table.keys() if table.key else ():
+            self._keys.add(keys)
 
     def to_json(self) -> str:
         """Counts so far, for `merge`; of cells they hold words for missing, and times of a day."""
@@ -143,7 +157,10 @@ class FaultCounts:
             self._n_rows += n_rows
 
     def report(self, table: Table | None = None) -> CheckReport:
-        """Report of all batches; for a table, with the faults found when it was opened."""
+        """Report of all batches; for a table, with the faults found when it was opened.
+
+        Raise `DataError` if the table's keys were not counted of as many rows as were added.
+        """
         target, parts = self._target, () if table is None else table.source.parts
         malformed = {} if table is None else table.source.malformed
         return CheckReport(
@@ -171,9 +188,23 @@ class FaultCounts:
             if target is None
             else TargetReport(target.name, len(target.labels), len(self._occurring)),
             files=tuple(part.n_rows for part in parts) if len(parts) > 1 else (),
+            key=None if table is None else self._people(table),
             relation="" if table is None else table.source.relation,
             weight="" if table is None else table.source.weight,
         )
+
+    def _people(self, table: Table) -> KeyReport | None:
+        if not table.key:
+            return None
+        if self._keys.n_rows != self._n_rows:
+            raise DataError(
+                f"{self._keys.n_rows} rows of {table.title} were counted by {table.key}, and "
+                f"{self._n_rows} were read: run the command again once nobody writes to it"
+            )
+        allowed = self._schema.max_rows_per_person
+        if allowed is None:
+            raise SettingError("the schema does not say max_rows_per_person")
+        return KeyReport(table.key, allowed, *self._keys.total())
 
 
 def check_table(
@@ -183,7 +214,6 @@ def check_table(
     limit: int = 20,
     target: str | None = None,
     progress: Callable[[int], None] | None = None,
-    key: str = "",
     keys: TextIO | None = None,
 ) -> CheckReport:
     """Read the whole table and report every fault in it.
@@ -191,14 +221,14 @@ def check_table(
     Raise `DataError` if the file is damaged, `SettingError` if the target is no attribute with
     labels. At most ``limit`` row numbers are given, per attribute and kind; ``target`` is an
     attribute of whose labels the number that occurs is reported, too; ``progress`` is called after
-    each batch with the number of rows in it. The cells of column ``key`` are written to the file
+    each batch with the number of rows in it. The cells of the table's key are written to the file
     ``keys`` for the rows at fault, as CSV.
     """
     tally = FaultCounts(schema, limit=limit if table.source.is_numbered else 0, target=target)
     if keys is not None:
-        csv.writer(keys, lineterminator="\n").writerow(["attribute", "fault", key])
-    for cells in table.cells(rows_at_once(schema), key="" if keys is None else key):
-        masks = tally.add(cells.columns(), cells.arrays)
+        csv.writer(keys, lineterminator="\n").writerow(["attribute", "fault", table.key])
+    for cells in table.cells(rows_at_once(schema)):
+        masks = tally.add(cells.columns(), cells.arrays, cells.keys)
         if keys is not None:
             _write_keys(keys, cells.keys, masks)
         if progress is not None:

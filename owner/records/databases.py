@@ -10,7 +10,7 @@ import hashlib
 import os
 from abc import abstractmethod
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
@@ -21,13 +21,11 @@ import pyarrow as pa
 
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.shell.packages import require_package
-from dppca.owner.records.keys import KeyRows
 from dppca.owner.records.locations import Location, Place, Remark, Secret, resolve
 from dppca.owner.records.queries import (
     POSTGRESQL,
     SQLITE,
     Dialect,
-    count_keys,
     count_rows,
     no_rows,
     read_columns,
@@ -238,12 +236,18 @@ class DatabaseSource(Source):
     query: str
     fields: tuple[pa.Field, ...]
     connection: Any = None
+    is_live: ClassVar[bool] = True
     is_numbered: ClassVar[bool] = False
     mend: ClassVar[str] = "check the query and the rights of the role"
     uncut: ClassVar[str] = (
         "is read by this machine alone, in one transaction: workers would read rows of several "
         "moments. Leave out --engine, or export the rows to Parquet"
     )
+
+    @property
+    def is_pinned(self) -> bool:
+        """False, in one transaction, too: a scan or a sort may give other rows each time."""
+        return False
 
     def read(self, wanted: Wanted) -> Iterator[list[Any]]:
         """Read rows (`Rows.read`); their number must equal the count in the same transaction."""
@@ -265,17 +269,6 @@ class DatabaseSource(Source):
                 f"{self.title} counted {self.n_rows} rows and gave {n_read} in one "
                 "transaction: the query must give the same rows each time it is run"
             )
-
-    def count_keys(self, key: str, batch_rows: int) -> KeyRows:
-        """Most rows of one key (`Source.count_keys`), by the database; no key leaves it."""
-        dialect = self.place.dialect
-        if dialect.key is None:
-            return Source.count_keys(self, key, batch_rows)
-        field = self.fields[self.names.index(key)]
-        asked = count_keys(self.query, dialect.key(dialect.quote(field.name), field))
-        with nullcontext(self) if self.connection is not None else self.latest() as source:
-            (batch,) = _rows(self.place, source.connection, asked)
-        return KeyRows(*(column[0].as_py() for column in batch.columns))
 
     def latest(self) -> AbstractContextManager[DatabaseSource]:
         """The same rows as they are now, counted and read in one transaction."""

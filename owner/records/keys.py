@@ -5,13 +5,13 @@ key. Counts are exact. They are added up whenever as many keys wait as were foun
 looked at a few times only, and memory holds each key that occurs once or twice.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from threading import Lock
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from dppca.common.kernel.schema.columns import cell_texts
 from dppca.common.kernel.schema.texts import MISSING_WORDS
@@ -28,20 +28,56 @@ class KeyRows(NamedTuple):
     missing: int
 
 
+class KeyCounts:
+    """Counts the rows of each key, batch by batch; several threads may add."""
+
+    def __init__(self) -> None:
+        self._keys, self._counts = pa.array([], pa.large_binary()), np.empty(0, np.int64)
+        self._waiting: list[Any] = []
+        self._n_waiting = self._n_rows = 0
+        self._lock = Lock()
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows that were added."""
+        return self._n_rows
+
+    def add(self, cells: Any) -> None:
+        """Count the keys in an Arrow array of any type."""
+        texts = _key_texts(cells)
+        with self._lock:
+            self._waiting.append(texts)
+            self._n_waiting += len(texts)
+            self._n_rows += len(texts)
+            if self._n_waiting > max(_LEAST, len(self._keys)):
+                self._settle()
+
+    def total(self) -> KeyRows:
+        """Most rows of one key, and the rows without one."""
+        with self._lock:
+            self._settle()
+            words = pa.array(_WORDS, self._keys.type)
+            is_none = pc.is_in(self._keys, words).to_numpy(zero_copy_only=False)
+            most = int(self._counts[~is_none].max(initial=0))
+            return KeyRows(most, int(self._counts[is_none].sum()))
+
+    def _settle(self) -> None:
+        """Add one row for each key that waits."""
+        encoded = pa.concat_arrays([self._keys, *self._waiting]).dictionary_encode()
+        rows = np.ones(len(encoded), np.int64)
+        rows[: len(self._keys)] = self._counts
+        added = np.zeros(len(encoded.dictionary), np.int64)
+        np.add.at(added, encoded.indices.to_numpy(), rows)
+        self._keys, self._counts = encoded.dictionary, added
+        self._waiting, self._n_waiting = [], 0
+
+
 def count_rows_of_keys(batches: Iterable[Any]) -> KeyRows:
     """Count keys in Arrow arrays of any type."""
-    keys, counts = pa.array([], pa.large_binary()), np.empty(0, np.int64)
-    waiting: list[Any] = []
-    n_waiting = 0
+    counts = KeyCounts()
     for cells in batches:
-        waiting.append(_key_texts(cells))
-        n_waiting += len(cells)
-        if n_waiting > max(_LEAST, len(keys)):
-            keys, counts = _added(keys, counts, waiting)
-            waiting, n_waiting = [], 0
-    keys, counts = _added(keys, counts, waiting)
-    is_none = pc.is_in(keys, pa.array(_WORDS, keys.type)).to_numpy(zero_copy_only=False)
-    return KeyRows(int(counts[~is_none].max(initial=0)), int(counts[is_none].sum()))
+        counts.add(cells)
+    return counts.total()
 
 
 def _key_texts(cells: Any) -> Any:
@@ -66,15 +102,3 @@ def _key_texts(cells: Any) -> Any:
     texts = pc.ascii_trim_whitespace(texts)
     texts = pc.replace_substring_regex(texts, r"^([+-]?[0-9]+)\.0*$", r"\1")
     return texts.view(pa.large_binary())
-
-
-def _added(
-    keys: Any, counts: NDArray[np.int64], waiting: Sequence[Any]
-) -> tuple[Any, NDArray[np.int64]]:
-    """Distinct keys, and the rows of each, with one row more for each key that waits."""
-    encoded = pa.concat_arrays([keys, *waiting]).dictionary_encode()
-    rows = np.ones(len(encoded), np.int64)
-    rows[: len(keys)] = counts
-    added = np.zeros(len(encoded.dictionary), np.int64)
-    np.add.at(added, encoded.indices.to_numpy(), rows)
-    return encoded.dictionary, added

@@ -83,6 +83,11 @@ class OneHotSource(Source):
         )
 
     @property
+    def is_pinned(self) -> bool:
+        """As the files are (`Source.is_pinned`)."""
+        return self.inner.is_pinned
+
+    @property
     def parts(self) -> Sequence[Source]:
         """The files, each with its groups joined."""
         inner = self.inner.parts

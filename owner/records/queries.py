@@ -56,7 +56,6 @@ _AS_WRITTEN: Final = {
     "interval": "interval_send({0})",
 }
 """Expressions of PostgreSQL for types that the driver cannot hold; others use ``format``."""
-_KEYS_BY_TEXT: Final = frozenset({"text", "varchar", "bpchar", "json", "xml"})
 _MOST_COLUMNS: Final = 999
 """Columns in one row from SQLite, which allows 2,000: two expressions for each, and a mark."""
 
@@ -83,9 +82,6 @@ class Dialect:
         rows it is the number of the row's part, from 1 (`read_columns`).
     most_columns
         Columns that a row of an answer can hold.
-    key
-        Expression by which the rows of one key are grouped, null without a key, for a quoted column
-        and its field; None if keys are counted here.
     encoding
         A query for the database's text encoding that reads no table. (Reading a table would fix the
         snapshot of the rows.)
@@ -108,7 +104,6 @@ class Dialect:
     joined: Callable[[pa.Field, Sequence[Any]], Any]
     first: Callable[[int], str] = lambda _: ""
     most_columns: int = 1 << 20
-    key: Callable[[str, pa.Field], str] | None = None
     encoding: str = ""
     schema_of: str = ""
     examination: str = ""
@@ -194,15 +189,6 @@ def count_rows(query: str) -> str:
     return f"SELECT count(*) FROM (\n{query}\n) AS q"
 
 
-def count_keys(query: str, key: str) -> str:
-    """Query for the most rows of one key, and the rows without one; ``key`` is of `Dialect.key`."""
-    return (
-        "SELECT coalesce(max(n) FILTER (WHERE k IS NOT NULL), 0), "
-        "coalesce(sum(n) FILTER (WHERE k IS NULL), 0)::bigint "
-        f"FROM (SELECT {key} AS k, count(*) AS n FROM (\n{query}\n) AS q GROUP BY 1) AS g"
-    )
-
-
 def share_columns(fields: Sequence[pa.Field], dialect: Dialect) -> list[Sequence[pa.Field]]:
     """Columns by the part of a row in which they come: one part, if a row can hold them all."""
     n_parts = max(1, -(-len(fields) // dialect.most_columns))
@@ -278,11 +264,6 @@ def interval_text(sent: bytes) -> str:
     return " ".join(parts)
 
 
-def _one_key(column: str, field: pa.Field) -> str:
-    """Texts without outer blanks; other types by their own equality."""
-    return f"nullif(btrim({column}::text), '')" if _kind(field) in _KEYS_BY_TEXT else column
-
-
 def _number_and_text(column: str, _: pa.Field) -> tuple[str, ...]:
     """Real numbers, and all other cells as text: SQLite's types belong to cells, not to columns.
 
@@ -318,13 +299,14 @@ POSTGRESQL: Final = Dialect(
         # part, as of the moment when it began to wait.
         "SET LOCAL lock_timeout = '2s'",
         "SET LOCAL client_encoding = 'UTF8'",
+        # Else a scan begins where another session's is, and a LIMIT gives other rows each time.
+        "SET LOCAL synchronize_seqscans = off",
     ),
     tokens=_TOKENS,
     quote=quoted,
     encoding="SHOW server_encoding",
     expressions=_as_they_are,
     joined=_plain,
-    key=_one_key,
     schema_of="""
         SELECT n.nspname::text FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
         WHERE c.oid = to_regclass({})""",

@@ -115,6 +115,8 @@ class Source(Rows):
         Advice if there are no rows.
     in_folders
         Columns that the names of folders give.
+    is_live
+        True if `latest` reads the rows of its own moment, since others may write meanwhile.
     uncut
         Reason why there are no pieces for others to read, with advice.
     """
@@ -124,6 +126,7 @@ class Source(Rows):
     relation: str = ""
     in_steps: bool = False
     in_folders: frozenset[str] = frozenset()
+    is_live: ClassVar[bool] = False
     is_numbered: ClassVar[bool] = True
     mend: ClassVar[str] = "export it again"
     uncut: ClassVar[str] = (
@@ -134,6 +137,11 @@ class Source(Rows):
     def parts(self) -> Sequence[Source]:
         """Sources that it consists of, one after the other."""
         return (self,)
+
+    @property
+    def is_pinned(self) -> bool:
+        """True if every reading gives the rows that were opened, or fails."""
+        return True
 
     def latest(self) -> AbstractContextManager[Source]:
         """Current rows, all at one time; a file is as it was when it was opened."""

@@ -6,7 +6,8 @@ JDBC is refused: its partitions would be rows of several moments, and a database
 driver.
 
 A Delta or Iceberg table is read at the version that it has when it is counted. Any other table is
-counted before and after: a difference means that it was written to.
+counted before and after: a difference means that it was written to. As many rows may be others, so
+a table without versions is refused where the rows of one person are counted.
 """
 
 from __future__ import annotations
@@ -95,6 +96,11 @@ class SparkTable(Source):
     is_numbered: ClassVar[bool] = False
     mend: ClassVar[str] = "check the view and the rights of the user"
     uncut: ClassVar[str] = "has no files for others to read: --engine spark adds it up"
+
+    @property
+    def is_pinned(self) -> bool:
+        """True for a version of the table (`Source.is_pinned`)."""
+        return self.version is not None
 
     def read(self, wanted: Wanted) -> Iterator[list[Any]]:
         """Read one partition after the other (`Rows.read`)."""

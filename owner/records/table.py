@@ -49,8 +49,11 @@ _WIDE = 2048
 class Tally(Protocol):
     """Counter of what coding replaces, such as `dppca.owner.records.check.FaultCounts`."""
 
-    def add(self, columns: Sequence[Column], cells: Mapping[str, Any]) -> object:
-        """Count a batch of columns as `encode` takes them, and cells; several threads may call."""
+    def add(self, columns: Sequence[Column], cells: Mapping[str, Any], keys: Any) -> object:
+        """Count a batch of columns as `encode` takes them, its cells and its keys, None without.
+
+        Several threads may call.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +61,14 @@ class Table:
     """Rows of a data set, as the columns that `encode` takes.
 
     ``absent`` are attributes that are allowed to be absent and are; each of their values is
-    missing.
+    missing. ``key`` is the column that tells people apart, where their rows are counted: every
+    batch brings it, so that the rows that are added are the rows that are counted.
     """
 
     schema: Schema
     source: Source
     absent: tuple[str, ...] = ()
+    key: str = ""
 
     @property
     def title(self) -> str:
@@ -82,12 +87,18 @@ class Table:
         return tuple(name for name in self.source.names if name not in known)
 
     @contextmanager
-    def latest(self) -> Iterator[Table]:
-        """Current rows, all at one time; a file is as it was when it was opened."""
+    def latest(self, key: str = "") -> Iterator[Table]:
+        """Current rows, all at one time, with ``key``; a file is as it was when it was opened.
+
+        Raise `DataError` if there are no rows any more, or the rows of a key cannot be counted.
+        """
         with self.source.latest() as source:
             if source.n_rows == 0:
                 raise DataError(f"{self.title} has no rows any more")
-            yield replace(self, source=source)
+            table = replace(self, source=source, key=key)
+            if key:
+                table.require_key(key)
+            yield table
 
     def batches(self, batch_rows: int | None = None) -> Iterator[list[Column]]:
         """Read the file once, from its first row to its last, as columns of `parse_column`.
@@ -99,9 +110,7 @@ class Table:
         has the rows it had.
         """
         if batch_rows is None:
-            batch_rows = max(
-                1, min(1 << 16, _CODED_VALUES_PER_BATCH // self.schema.layout.n_columns)
-            )
+            batch_rows = usual_batch(self.schema)
         parts: list[list[Column]] = []
         n_pending = 0
         for cells in self.cells(batch_rows):
@@ -120,15 +129,17 @@ class Table:
         """Read the file once, without converting cells; raises as `batches` does.
 
         A batch has at most ``batch_rows`` rows and follows the file's blocks: only for sums that
-        are the same integers for any batches. It includes the column ``key``, if one is named.
+        are the same integers for any batches. It includes the column ``key``, by default the
+        table's.
         """
+        key = key or self.key
         if batch_rows < 1:
             raise SettingError(f"batch_rows is {batch_rows}; it must be at least 1")
         read = [a for a in self.schema.attributes if a.name not in self.absent]
         names = [a.name.strip() for a in read]
         if key and key not in names:
             names.append(key)
-            self._require_key(key)
+            self.require_key(key)
         labels = [a.name.strip() for a in read if list_labels(a) is not None]
         # If no column is converted, the rows must still be counted.
         n_rows, known = 0, KnownLists()
@@ -150,11 +161,28 @@ class Table:
         ``key`` is the column that tells people apart, and ``allowed`` the most rows of one person
         that a study protects.
         """
-        self._require_key(key)
+        self.require_key(key)
         return KeyReport(key, allowed, *self.source.count_keys(key, _BATCH_ROWS))
 
-    def _require_key(self, key: str) -> None:
+    def keys(self) -> Iterator[Any]:
+        """Cells of ``key`` in a pass of their own, for rows that others added.
+
+        Raise `SettingError` if another pass may give other rows.
+        """
+        if not self.source.is_pinned:
+            raise SettingError(f"{self.title} {self.source.uncut}")
+        for (cells,) in self.source.read(Wanted((self.key,), _BATCH_ROWS)):
+            yield cells
+
+    def require_key(self, key: str) -> None:
+        """Raise `DataError` unless every file has the column once and its rows can be counted."""
         self.source.require_known([key])
+        if not (self.source.is_pinned or self.source.is_live):
+            raise DataError(
+                f"{self.title} has no versions: its rows may be others in another pass, so that "
+                f"the rows of each {key} cannot be counted. Keep it as Delta or Iceberg, which "
+                "have versions"
+            )
         if any(part.names.count(key) != 1 for part in self.source.parts):
             raise DataError(
                 f"{self.title} has no column {key}, or more than one of that name: correct its "
@@ -345,7 +373,7 @@ def moments_of_table(
             columns = cells.columns(distinguish_missing=tally is not None)
             sums.add(columns)
             if tally is not None:
-                tally.add(columns, cells.arrays)
+                tally.add(columns, cells.arrays, cells.keys)
             added.put(cells.n_rows)
         return sums.total()
 
@@ -372,6 +400,11 @@ def moments_of_table(
         finally:
             ahead.stop()
         return reduce(Moments.merge, (part.result() for part in parts))
+
+
+def usual_batch(schema: Schema) -> int:
+    """Rows in a batch of about four million coded values."""
+    return max(1, min(_BATCH_ROWS, _CODED_VALUES_PER_BATCH // schema.layout.n_columns))
 
 
 def rows_at_once(schema: Schema) -> int:

@@ -22,9 +22,10 @@ the site's rows in the joint components:
 
 The components were charged when they were made; the weights are charged on top of them.
 
-Limits: rows in memory, n (k + 1) floats. The solver certifies its distance from the minimum; if
-float64 cannot reach it (a C far too large), the command fails *before* anything is charged, and
-only the steward may see that it failed. The site vouches for the rows, as in a contribution.
+Limits: rows in memory, n (k + 1) floats, also while the steward is asked. The solver certifies its
+distance from the minimum; if float64 cannot reach it (a C far too large), the command fails
+*before* anything is charged, and only the steward may see that it failed. The site vouches for the
+rows, as in a contribution.
 
 Source: Chaudhuri, Monteleoni and Sarwate (2011), algorithm 1;
 `dppca.common.analysis.estimators.base.weight_noise`.
@@ -33,6 +34,7 @@ Source: Chaudhuri, Monteleoni and Sarwate (2011), algorithm 1;
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +49,7 @@ from dppca.common.analysis.estimators.base.weight_noise import WeightPlan, weigh
 from dppca.common.analysis.estimators.dpsvm import append_constant
 from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.documents.amounts import decimal_text
-from dppca.common.kernel.errors import ArtefactError, SchemaMismatchError, SettingError
+from dppca.common.kernel.errors import ArtefactError, DataError, SchemaMismatchError, SettingError
 from dppca.common.kernel.privacy.labels import Label
 from dppca.common.kernel.privacy.mechanisms import add_noise
 from dppca.common.kernel.privacy.noise.entropy import EntropySource
@@ -70,6 +72,7 @@ from dppca.owner.models.estimators import StoredDPSVM
 from dppca.owner.models.features import FeatureSpace, find_target
 from dppca.owner.models.model import Model, pack_model
 from dppca.owner.models.training import feature_space, read_rows, require_rows
+from dppca.owner.records.check import FaultCounts
 from dppca.owner.records.table import Table
 
 
@@ -122,6 +125,16 @@ class NoisedModel:
         return self.content
 
 
+class WeightRows(NamedTuple):
+    """Rows of a site, as a model sees them. Private.
+
+    ``features`` has shape (n, D), ``codes`` (n,), as `known_labels` gives them.
+    """
+
+    features: NDArray[np.float64]
+    codes: NDArray[np.int64]
+
+
 @dataclass(frozen=True, slots=True)
 class WeightRelease:
     """A request together with all public facts of the release: everything but the rows.
@@ -152,27 +165,44 @@ class WeightRelease:
             command=command,
         )
 
-    def prepare(
-        self, table: Table, *, progress: Callable[[int], None] | None = None
-    ) -> NDArray[np.int64]:
-        """Train on all rows of a table; shape (K D,), in steps of the grid.
+    def read(
+        self,
+        table: Table,
+        *,
+        tally: FaultCounts | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> WeightRows:
+        """Read all rows of a table, once; they are private.
 
-        *Not* private: for `draw` only, which adds the noise. Raise `SchemaMismatchError` if the
-        table has another schema than the study's or another number of rows than planned,
-        `DataError` if the file is damaged, `SettingError` if the solver cannot certify the accuracy
-        that the noise is calibrated for.
+        ``tally`` and ``progress`` are as in `read_rows`. Raise `SchemaMismatchError` if the table
+        has another schema than the study's, `DataError` if it has another number of rows than
+        planned or is damaged.
         """
         schema, terms = self.model_request.study.table, self.model_request.terms
-        if table.schema.digest != schema.digest or table.n_rows != self.n_rows:
+        if table.schema.digest != schema.digest:
             raise SchemaMismatchError("the table is not the one that the release was planned for")
-        target = find_target(schema, terms.target)
+        if table.n_rows != self.n_rows:
+            raise DataError(
+                f"{table.title} had {self.n_rows} rows when it was opened and {table.n_rows} when "
+                "it was read: do not write to it meanwhile"
+            )
 
         def features_of_batch(columns: list[Column]) -> NDArray[np.float64]:
             return append_constant(self.space.project(schema, columns), terms.intercept_scaling)
 
-        features, codes = read_rows(table, terms.target, features_of_batch, progress=progress)
-        codes = np.where(codes < 0, target.missing_code, codes)  # missing or unknown labels
-        return weights_on_grid(features, make_signs(codes, len(target.labels)), self.weights)
+        return WeightRows(
+            *read_rows(table, terms.target, features_of_batch, tally=tally, progress=progress)
+        )
+
+    def prepare(self, rows: WeightRows) -> NDArray[np.int64]:
+        """Train on all rows; shape (K D,), in steps of the grid.
+
+        *Not* private: for `draw` only, which adds the noise. Raise `SettingError` if the solver
+        cannot certify the accuracy that the noise is calibrated for.
+        """
+        target = find_target(self.model_request.study.table, self.model_request.terms.target)
+        codes = np.where(rows.codes < 0, target.missing_code, rows.codes)  # missing or unknown
+        return weights_on_grid(rows.features, make_signs(codes, len(target.labels)), self.weights)
 
     def draw(
         self, prepared: NDArray[np.int64], reservation: Reservation, *, entropy: EntropySource

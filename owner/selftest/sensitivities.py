@@ -133,5 +133,5 @@ def _largest_change(folder: Path, study: Study, privacy: Mapping[str, object]) -
     for number, last in enumerate(("1.0,x", "1.0,y", "0.0,x", "0.0,y")):
         path = folder / f"rows-{number}.csv"
         path.write_text(f"a,b\n0.5,x\n0.5,y\n{last}\n", encoding="utf-8")
-        exact.append(plan.prepare(open_table(path, study.table)))
+        exact.append(plan.prepare(plan.read(open_table(path, study.table))))
     return max(_share(plan.weights.calibration, a - b) for a in exact for b in exact)

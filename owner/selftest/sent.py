@@ -79,7 +79,7 @@ def _exact_weights(
     result, digest = kept_result(load_site(federation.site), study)
     table = open_table(federation.site / f"{DATA_SET}.csv", study.table)
     plan = plan_release(asked, result, n_rows=table.n_rows, components_sha256=digest.hex())
-    return plan.prepare(table), plan.weights.calibration.law
+    return plan.prepare(plan.read(table)), plan.weights.calibration.law
 
 
 def _study(name: str) -> Study:

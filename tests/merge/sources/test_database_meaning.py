@@ -250,7 +250,9 @@ def test_what_runs_is_what_stands_in_the_file(
 
 
 @pytest.mark.parametrize("kind", ["int", "text", "char(6)", "numeric", "uuid", "json", "float8"])
-def test_the_database_counts_the_rows_of_each_key(postgres: PostgresServer, kind: str) -> None:
+def test_the_rows_of_each_key_of_a_database_are_counted(
+    postgres: PostgresServer, kind: str
+) -> None:
     key = "md5(i::text)::uuid" if kind == "uuid" else f"(i::text || ' ')::{kind}"
     postgres.run(
         "DROP TABLE IF EXISTS keyed",
@@ -260,7 +262,7 @@ def test_the_database_counts_the_rows_of_each_key(postgres: PostgresServer, kind
     )
     table = open_table(postgres.place(table="keyed"), SCHEMA)
     assert table.source.count_keys("person", 100) == KeyRows(9, 20)
-    with table.latest() as latest:
+    with table.latest("person") as latest:
         postgres.run("INSERT INTO keyed SELECT * FROM keyed WHERE age = 9")
         assert latest.count_keys("person", allowed=8).most == 9, "of the moment of the rows"
     assert table.count_keys("person", allowed=18).most == 18

@@ -103,7 +103,7 @@ def audited_epsilon(folder: Path, law: str, monkeypatch: pytest.MonkeyPatch) -> 
     plan = _plan(study, folder, law)
     noise = plan.weights.calibration
     exact = [
-        plan.prepare(open_table(_rows(folder / "rows.csv", last), study.table))
+        plan.prepare(plan.read(open_table(_rows(folder / "rows.csv", last), study.table)))
         for last in ("yes", "no")
     ]
     moved = np.abs(exact[0] - exact[1])

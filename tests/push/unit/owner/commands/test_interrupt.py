@@ -86,7 +86,7 @@ def test_what_doctor_prints_after_an_interrupt_finishes_the_release_without_a_ch
 @pytest.mark.parametrize(
     ("line", "place"),
     [
-        (RELEASES["dp-svm"] + " --yes", "commands.release_model.check_table"),
+        (RELEASES["dp-svm"] + " --yes", "commands.release_model.require_rows_of_people"),
         ("budget", "commands.budget.emit"),
         ("train site-test --target ill", "models.training.train"),
     ],

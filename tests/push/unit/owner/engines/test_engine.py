@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +17,14 @@ from dppca.owner.engines import cluster as module
 from dppca.owner.engines.engine import LocalEngine
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.records.check import FaultCounts, check_table
+from dppca.owner.records.faults import KeyReport
 from dppca.owner.records.file_locations import local_files, locate_files
 from dppca.owner.records.lakes import DeltaLocation
-from dppca.owner.records.table import Table, open_table
+from dppca.owner.records.table import Table, moments_of_table, open_table
 from tests.support.engines import MIXED, InProcess, mixed_rows, write_files
 from tests.support.object_store import object_store, upload
+
+KEYED = MIXED.model_copy(update={"max_rows_per_person": 2})
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +57,30 @@ def test_a_cluster_gives_the_integers_and_counts_of_this_process(
     assert theirs.n_rows == ours.n_rows == sum(rows)
     assert found.report(table) == expected.report(table)
     assert len(cluster.seen) > threads
+
+
+@pytest.mark.parametrize("engine", [LocalEngine(), InProcess(threads=2)])
+def test_every_engine_counts_the_keys_of_the_rows_that_it_adds(
+    engine: LocalEngine | InProcess, tmp_path: Path
+) -> None:
+    rows = mixed_rows(1000).append_column("person", pa.array(np.arange(1000) // 3))
+    table = open_table(local_files(write_files(rows, tmp_path / "rows", 6)), KEYED)
+    tally = FaultCounts(KEYED)
+    with table.latest("person") as latest:
+        engine.sum_table(latest, tally=tally, progress=lambda _: None)
+        counted = engine.count_faults(latest, limit=0, target=None, progress=lambda _: None)
+    assert tally.report(latest) == counted
+    assert counted.key == KeyReport("person", 2, 3, 0)
+
+
+def test_rows_whose_keys_an_engine_did_not_count_are_not_reported(table: Table) -> None:
+    rows, tally = replace(table, key="y"), FaultCounts(KEYED)
+    moments_of_table(table, KEYED, tally=tally)
+    with pytest.raises(DataError, match="0 rows of rows were counted by y"):
+        tally.report(rows)
+    live = SimpleNamespace(is_pinned=False, title="a query", uncut="is read by this machine alone")
+    with pytest.raises(SettingError, match="a query is read by this machine alone"):
+        tally.add_keys(replace(rows, source=live))  # type: ignore[arg-type]
 
 
 def test_checks_have_the_row_numbers_and_labels_of_this_process(table: Table) -> None:

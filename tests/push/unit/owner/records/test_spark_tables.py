@@ -11,6 +11,8 @@ import pytest
 from dppca.common.kernel.errors import DataError
 from dppca.owner.records import spark_tables
 from dppca.owner.records.spark_tables import SparkLocation
+from dppca.owner.records.table import Table
+from tests.support.studies import make_schema, numeric_of
 
 NAME = "`lake`.`clinic`.`visits`"
 
@@ -105,3 +107,23 @@ def test_names_are_quoted_and_one_table_is_one_data_set_whatever_its_version() -
     assert one.quoted == "`Lake`.`clinic`.`a b`"
     other = SparkLocation("", ("lake", "CLINIC", "A b"))
     assert one.place == other.place
+
+
+@pytest.mark.parametrize("provider", ["delta", "parquet", ""])
+def test_rows_of_people_are_counted_of_a_version_alone(
+    provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two passes over a table without versions, or over a view, may be over other rows."""
+    source = _open(_Session(provider), monkeypatch)
+    table = Table(make_schema([numeric_of("age", 0, 1), numeric_of("sex", 0, 1)]), source)
+    assert source.is_pinned is (provider == "delta")
+    if source.is_pinned:
+        with table.latest("age") as latest:
+            assert latest.key == "age"
+        return
+    with pytest.raises(DataError, match="Keep it as Delta or Iceberg"), table.latest("age"):
+        pass
+    with pytest.raises(DataError, match="the rows of each age cannot be counted"):
+        table.count_keys("age", allowed=1)
+    with table.latest():
+        pass

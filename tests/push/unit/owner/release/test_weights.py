@@ -204,7 +204,7 @@ def test_replacing_any_row_moves_the_exact_weights_by_no_more_than_the_noise_cov
     site, study = make_trained_site(tmp_path / "site")
     plan = _plan(site.folder, study, target=target, C=0.5)
     rows = make_rows(N_ROWS)
-    base = plan.prepare(open_table(site.folder / "rows.csv", study.table))
+    base = plan.prepare(plan.read(open_table(site.folder / "rows.csv", study.table)))
     sens = plan.weights.calibration.sensitivity
     for place, other in enumerate([(1e30, "yes", "blue"), (-9.0, "no", "red"), (0.0, None, "?")]):
         columns = rows.to_pydict()
@@ -212,7 +212,7 @@ def test_replacing_any_row_moves_the_exact_weights_by_no_more_than_the_noise_cov
             columns[name][place] = other[0]
         columns["ill"][place], columns["colour"][place] = other[1], other[2]
         path = save_rows(pa.table(columns), tmp_path / "neighbour.parquet")
-        moved = plan.prepare(open_table(path, study.table)) - base
+        moved = plan.prepare(plan.read(open_table(path, study.table))) - base
         assert np.abs(moved).sum() <= sens.l1
         assert int(np.square(moved).sum()) <= sens.l2_squared
 
@@ -246,7 +246,7 @@ def test_a_person_with_several_rows_is_covered_by_as_much_more_noise(tmp_path: P
 def test_weights_are_the_exact_ones_and_integer_noise(tmp_path: Path) -> None:
     site, study = make_trained_site(tmp_path / "site")
     plan = _plan(site.folder, study)
-    exact = plan.prepare(open_table(site.folder / "rows.csv", study.table))
+    exact = plan.prepare(plan.read(open_table(site.folder / "rows.csv", study.table)))
     request = plan.request(account=account_of(budget=BUDGET), command="")
     reservation = Reservation(1, "now", bytes(16), request)
     drawn = [plan.draw(exact, reservation, entropy=SeededEntropy(s)) for s in (1, 1, 2)]
@@ -260,7 +260,7 @@ def test_a_request_is_no_study_and_is_stored_under_its_own_reservation(tmp_path:
     site, study = make_trained_site(tmp_path / "site")
     plan = _plan(site.folder, study)
     assert plan.model_request.digest != study.digest
-    exact = plan.prepare(open_table(site.folder / "rows.csv", study.table))
+    exact = plan.prepare(plan.read(open_table(site.folder / "rows.csv", study.table)))
     path, lock = ledger_files(tmp_path)
     request = plan.request(account=account_of(budget=BUDGET), command="")
     with open_ledger(path, lock=lock, wait_s=0) as ledger:
