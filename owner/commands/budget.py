@@ -32,7 +32,8 @@ def command(ctx: click.Context, data_set_name: str | None, *, as_json: bool) -> 
     """List what was charged to each population and what is left, and verify the whole ledger.
 
     A budget belongs to people: it counts what was charged for all data sets of a population, by
-    whatever names. If the ledger does not verify, exits with 31 and names the first damaged entry.
+    whatever names. If the ledger does not verify, exits with 31 and names the first damaged entry;
+    if it is lost or not the newest, with 48.
 
     \b
     Example:

@@ -27,7 +27,8 @@ def export(folder: Path, output: Path | None, *, as_json: bool) -> None:
     """Verify the whole ledger, then write out every entry.
 
     Each entry carries its SHA-256, which the next one repeats: anybody who has the export can check
-    the chain. It holds no row and no payload.
+    the chain. It holds no row and no payload. Exits with 48 if the ledger is lost or not the
+    newest.
 
     \b
     Example:
@@ -35,6 +36,7 @@ def export(folder: Path, output: Path | None, *, as_json: bool) -> None:
       dppca-owner budget export --json
     """
     from dppca.owner.ledger import tools
+    from dppca.owner.ledger.database import require_newest
     from dppca.owner.ledger.file import read_archive
     from dppca.owner.render.ledger import export_text
     from dppca.owner.site.config import load_site
@@ -44,6 +46,7 @@ def export(folder: Path, output: Path | None, *, as_json: bool) -> None:
         raise SettingError(f"{output.name} must end in .csv or .json")
     site = load_site(folder)
     archive = read_archive(site.ledger)
+    require_newest(site.ledger)
     entries = tools.exported(archive.rows)
     document: ExportDocument = {
         "command": "budget export",
@@ -77,8 +80,8 @@ def verify(folder: Path, noted: str | None, *, as_json: bool) -> None:
     """Verify the chain, all stored bytes, and that every receipt says what was charged.
 
     Computes the sensitivity and the noise again if the study is kept here. Exits with 31 and names
-    the entry if something does not hold, and with 48 if the chain does not continue the one of
-    --extends.
+    the entry if something does not hold, and with 48 if the ledger is lost or not the newest, or
+    does not continue the chain of --extends.
 
     \b
     Example:
@@ -87,12 +90,14 @@ def verify(folder: Path, noted: str | None, *, as_json: bool) -> None:
     """
     from dppca.owner.commands.budget_releases import verify_release
     from dppca.owner.ledger import tools
+    from dppca.owner.ledger.database import require_newest
     from dppca.owner.ledger.file import read_archive
     from dppca.owner.render.ledger import VerifiedLedger, verified_text
     from dppca.owner.site.config import load_site
 
     site = load_site(folder)
     archive = read_archive(site.ledger)
+    require_newest(site.ledger)
     if noted is not None:
         match = _NOTED.fullmatch(noted)
         if match is None:
@@ -147,6 +152,7 @@ def plan(
     from dppca.owner.commands.budget_releases import planned_charges
     from dppca.owner.commands.budget_totals import population_budget
     from dppca.owner.ledger import tools
+    from dppca.owner.ledger.database import require_newest
     from dppca.owner.ledger.file import read_history
     from dppca.owner.render.ledger import BudgetPlan, plan_text
     from dppca.owner.site.config import load_site
@@ -155,6 +161,7 @@ def plan(
     site = load_site(folder)
     policy = load_policy(site)
     data_set = policy.data_set(data_set_name)
+    require_newest(site.ledger)
     history = read_history(site.ledger)
     population, populations = data_set.account.population, policy.populations
     tied = history.tied_to(population.name, populations)

@@ -347,7 +347,7 @@ def _ledger(site: Site, view: CuratorView) -> tuple[list[Diagnosis], History | N
     findings = [
         Diagnosis("ledger", State.OK, f"{history.length} entries, and the chain verifies{settled}")
         if site.ledger.exists()
-        else Diagnosis("ledger", State.OK, "no ledger yet: the first contribution makes it")
+        else Diagnosis("ledger", State.OK, "no ledger, and nothing was charged: it is made again")
     ]
     reserved = history.reservations
     for request in (each.request for each in reserved if not is_finished(history, each)):

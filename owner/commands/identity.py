@@ -96,7 +96,7 @@ def _offer(site: Site, study: str) -> OpenerIdentity:
     from dppca.owner.ledger.database import open_ledger
     from dppca.owner.release.opening import offer_key
 
-    with open_ledger(site.ledger, lock=site.lock, compared=False) as ledger:
+    with open_ledger(site.ledger, lock=site.lock) as ledger:
         key_id, offered = offer_key(
             site, ledger, study, entropy=OperatingSystemEntropy(), clock=utc_now
         )

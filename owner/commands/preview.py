@@ -14,6 +14,7 @@ from dppca.owner.engines.addresses import ledger_name
 from dppca.owner.engines.engine import Engine
 from dppca.owner.engines.selection import open_engine
 from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.database import require_newest
 from dppca.owner.ledger.file import read_history
 from dppca.owner.records.faults import CheckReport
 from dppca.owner.records.table import Table, open_table
@@ -135,10 +136,11 @@ def preview_contribution(
     """Review a contribution: the rows are read once, as `contribute` would read them.
 
     Nothing is drawn, charged or sent. ``grown_on`` is the file of rows that the study's trees were
-    grown on. Raise as `agreed_study`, `choose_data_set`, `open_table`, `agree`, `review` and
-    `open_engine`.
+    grown on. Raise `ChainError` if the site is locked, and as `agreed_study`, `choose_data_set`,
+    `open_table`, `agree`, `review` and `open_engine`.
     """
     policy, name, file = load_policy(site), options.study_name, options.study_file
+    require_newest(site.ledger)
     with connect(site) as client:
         study, state = agreed_study(site, client, name, study_file=file)
         first = find_first(site, client, study)

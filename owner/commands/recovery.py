@@ -54,7 +54,7 @@ def recover_contributions(
     entries = [make_recovery(each, chosen[each.study.name], now=utc_now()) for each in missing]
     known = 0 if mark is None or history.has_prefix(mark.length, mark.head) else mark.length
     wrong = not_borne_out(view, history)
-    restored = bool(known or entries) or find_standing(mark, history) is LedgerAge.RESTORED
+    restored = bool(known or entries) or find_standing(mark) is LedgerAge.RESTORED
     recovery = replace(
         _describe(site, missing, entries, refused, history, policy),
         entries_known=max(known, wrong.length),
@@ -63,7 +63,7 @@ def recover_contributions(
     if entries or refused or recovery.entries_known or restored:
         text = recovery_text(recovery, width=terminal_width(err=True))
         if not yes:
-            require_terminal(look="look at `dppca-owner budget`")
+            require_terminal(look="look at `dppca-owner doctor`")
             ask(text, "Enter this in the ledger?")
         elif not quiet:
             say(text, err=True)

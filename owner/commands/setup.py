@@ -33,10 +33,12 @@ class InitDocument:
 @prints(InitDocument)
 @click.pass_obj
 def command(site: Path, name: str, curator: str, proxy: str | None, *, as_json: bool) -> None:
-    """Make a site: a private key, a signing request, settings, and a policy.
+    """Make a site: a private key, a signing request, settings, a policy, and an empty ledger.
 
     Nothing is overwritten. The key stays in the folder; the request goes to the curator's
-    operator, who returns certificate.pem and ca.pem.
+    operator, who returns certificate.pem and ca.pem. ledger.mark and ledger.mark2 belong to this
+    folder: they tell later whether the ledger is the newest. In a copy, or without them, the site
+    is locked until its steward runs `ledger recover`.
 
     \b
     Example:

@@ -282,9 +282,9 @@ class Ledger:
         view = CuratorView() if self._mark is None else self._mark.missing
         self._leave(Mark(history.length, history.head, view))
 
-    def leave_new(self, standing: LedgerAge) -> None:
-        """Begin the mark of a new ledger."""
-        self._leave(Mark(0, FIRST, standing=standing))
+    def begin(self) -> None:
+        """Write the mark of a new site, for `begin_ledger`."""
+        self._leave(Mark(0, FIRST, standing=LedgerAge.UNCOMPARED))
 
     def _leave(self, mark: Mark) -> None:
         """Write the mark, unless it says the same already."""
@@ -349,7 +349,7 @@ class Ledger:
         connection = self._connection
         with self._begun("BEGIN IMMEDIATE"):
             history = verified(connection, self._path).copy()
-            standing = find_standing(self._mark, history)
+            standing = find_standing(self._mark)
             yield history
             connection.execute("COMMIT")
             remember(self._path, history)
@@ -370,19 +370,15 @@ class Ledger:
 
 
 @contextmanager
-def open_ledger(
-    path: Path, *, lock: Path, wait_s: float = LOCK_WAIT_S, compared: bool = True
-) -> Iterator[Ledger]:
+def open_ledger(path: Path, *, lock: Path, wait_s: float = LOCK_WAIT_S) -> Iterator[Ledger]:
     """Open a site's ledger for writing, under the site's lock; create it if there is none.
 
-    A new ledger without a mark counts as the newest, unless ``compared`` is False: then it is
-    compared with the curator before anything is charged to it. Raise
+    A ledger without marks is locked; `begin_ledger` makes those of a new site. Raise
     `LedgerVersionError` if another version of the software wrote it, which leaves it unchanged;
     `LedgerError` if another command is at work, or the file cannot be written or is no ledger;
     `LedgerCorruptError` if it is damaged.
     """
     with lock_site(lock, wait_s=wait_s):
-        fresh = not path.exists()
         make_private(path)
         with sqlite_errors():
             connection = sqlite3.connect(path, isolation_level=None)
@@ -397,10 +393,13 @@ def open_ledger(
                 if is_empty(connection):
                     create(connection)
                 check_form(connection)
-            ledger = Ledger(connection, path)
-            if fresh and read_mark(path) is None:
-                ledger.leave_new(LedgerAge.NEWEST if compared else LedgerAge.UNCOMPARED)
-            yield ledger
+            yield Ledger(connection, path)
+
+
+def begin_ledger(path: Path, *, lock: Path) -> None:
+    """Make the ledger of a new site, and its marks; a curator is asked before the first charge."""
+    with open_ledger(path, lock=lock) as ledger:
+        ledger.begin()
 
 
 def _same_before(openers: Openers, entry: OpenerEntryT) -> OpenerEntryT | None:
@@ -438,5 +437,5 @@ def require_newest(path: Path) -> bool:
 
     Raise `ChainError` if the site is locked; other errors are those of `read_history`.
     """
-    history = read_history(path)
-    return require_known(read_mark(path), history) is LedgerAge.NEWEST
+    mark = read_mark(path)  # first: a command at work writes it after the ledger
+    return require_known(mark, read_history(path)) is LedgerAge.NEWEST

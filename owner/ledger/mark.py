@@ -21,8 +21,18 @@ that were restored, copied or moved to another disk do not fit together, and the
 until its steward says that it is the newest (`LedgerAge`). A file is replaced whole, so that a
 command that is killed at any moment leaves two marks that fit.
 
+A change time also moves when a file's mode, times or links are changed, as backups do (``cp -al``,
+``tar --atime-preserve``). So each mark holds which files itself, the other and the ledger are
+(`dppca.owner.ledger.births`): while all three are the same files, written for these bytes, nothing
+was put back. The ledger's file is the third because it is never replaced: where old marks come back
+by the links of ``cp -al``, a ledger that comes with them is the newest, or another file.
+
+``init`` makes ledger and marks; nothing else makes the marks of a site that has none, so a site
+without them is locked, whatever its ledger says.
+
 Not detected: a disk or machine that was set back as a whole, with its change times (a curator finds
-what it holds and the ledger lacks). On Windows a file has no change time, and the later of its
+what it holds and the ledger lacks); marks kept by hard links and put back beside a ledger into
+whose file an older one was written. On Windows a file has no change time, and the later of its
 creation and last writing stands in for it: files that a tool overwrote in place, with their old
 times, are not detected either. Change times have the resolution of the file system, mostly 1 to
 10 ms.
@@ -35,8 +45,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from dppca.common.kernel.durable.files import HAS_MODES, sync, write_file
+from dppca.common.kernel.durable.files import HAS_MODES, open_new, replacing, sync
 from dppca.common.kernel.errors import ChainError, LedgerError
+from dppca.owner.ledger.births import find_birth
 from dppca.owner.ledger.chain import History
 from dppca.owner.ledger.tools import require_prefix
 
@@ -44,6 +55,7 @@ _VERSION = 2
 _SLOTS = (".mark", ".mark2")
 _SHOWN = 8
 _LOOKS = 3
+_Birth = tuple[int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +91,9 @@ class CuratorView:
 class LedgerAge(StrEnum):
     """Whether a ledger is the newest, as far as this site knows.
 
-    ``NEWEST``: it has every charge of this site. ``UNCOMPARED``: nothing was charged to it yet, or
-    version 0.1.0 left it and cannot tell; a curator is asked once. ``RESTORED``: its marks are not
-    as this site left them; it is locked until the steward recovers it.
+    ``NEWEST``: it has every charge of this site. ``UNCOMPARED``: this site is new; a curator is
+    asked once before a charge. ``RESTORED``: its marks are not as this site left them, or gone; it
+    is locked until the steward recovers it.
     """
 
     NEWEST = "newest"
@@ -105,12 +117,17 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file of the mark; ``other_ns`` is the change time that it gives the file before it."""
+    """A file of the mark; ``other_ns`` is the change time that it gives the file before it.
+
+    ``births`` are those that it gives itself, the file before it, and the ledger.
+    """
 
     path: Path
     number: int
     changed_ns: int
+    birth: _Birth
     other_ns: int
+    births: tuple[_Birth, ...]
     mark: Mark
 
 
@@ -128,22 +145,27 @@ def read_mark(ledger: Path) -> Mark | None:
         files = _read_files(ledger)
         if not files:
             return None
-        newest, *before = files
-        as_left = newest.number == 0 or [newest.other_ns] == [each.changed_ns for each in before]
-        if as_left:
-            return newest.mark
-    return replace(newest.mark, standing=LedgerAge.RESTORED)
+        if _as_left(ledger, *files):
+            return files[0].mark
+    return replace(files[0].mark, standing=LedgerAge.RESTORED)
+
+
+def _as_left(ledger: Path, newest: _File, *before: _File) -> bool:
+    """Return True if the files of a mark are as this site wrote them."""
+    if newest.number == 0 or [newest.other_ns] == [each.changed_ns for each in before]:
+        return True
+    births = (*(each.birth for each in (newest, *before)), find_birth(ledger))
+    return None not in births and births == newest.births
 
 
 def write_mark(ledger: Path, mark: Mark) -> None:
     """Replace the mark atomically; durable on return. The site's lock is held."""
     files = _read_files(ledger)
-    number, other_ns = (files[0].number, files[0].changed_ns) if files else (0, 0)
-    turn = [path for path in mark_paths(ledger) if not files or path != files[0].path]
+    other = files[0] if files else None
+    turn = [path for path in mark_paths(ledger) if other is None or path != other.path]
     for path in turn:  # both, where there was none
-        number += 1
-        _write_file(path, mark, number=number, other_ns=other_ns)
-        other_ns = _changed_ns(path.stat())
+        _write_file(path, mark, ledger=ledger, other=other)
+        other = _read_file(path, ledger)
 
 
 def _read_files(ledger: Path) -> list[_File]:
@@ -156,6 +178,7 @@ def _read_file(path: Path, ledger: Path) -> _File | None:
     try:
         with path.open("rb") as file:
             changed_ns = _changed_ns(os.fstat(file.fileno()))
+            birth = find_birth(file.fileno())
             document: dict[str, Any] = json.loads(file.read())
         releases = [(c["study"], c["study_digest"], c["release_id"]) for c in document["missing"]]
         mark = Mark(
@@ -174,8 +197,9 @@ def _read_file(path: Path, ledger: Path) -> _File | None:
             else LedgerAge(document["standing"]),
         )
         number, other_ns = int(document.get("number", 0)), int(document.get("other_ns", 0))
-        return _File(path, number, changed_ns, other_ns, mark)
-    except (FileNotFoundError, ValueError, TypeError, KeyError):
+        births = tuple(each and (each[0], each[1]) for each in document.get("births", ()))
+        return _File(path, number, changed_ns, birth, other_ns, births, mark)
+    except (FileNotFoundError, ValueError, TypeError, LookupError):
         return None
     except OSError as error:
         raise LedgerError(f"cannot read {path}: {error.strerror}") from error
@@ -188,19 +212,32 @@ def _standing_before(document: dict[str, Any], ledger: Path) -> LedgerAge:
     """
     witness = ledger if ledger.exists() else ledger.with_name("site.lock")
     if not witness.exists():
-        return LedgerAge.UNCOMPARED
+        return LedgerAge.RESTORED
     status = witness.stat()
     same = (status.st_ino, _changed_ns(status)) == (document["inode"], document["changed_ns"])
-    return LedgerAge.NEWEST if same else LedgerAge.UNCOMPARED
+    return LedgerAge.NEWEST if same else LedgerAge.RESTORED
 
 
-def _write_file(path: Path, mark: Mark, *, number: int, other_ns: int) -> None:
+def _write_file(path: Path, mark: Mark, *, ledger: Path, other: _File | None) -> None:
+    try:
+        with replacing(path, durable=True) as draft, open_new(draft) as file:
+            births = (find_birth(file.fileno()), other and other.birth, find_birth(ledger))
+            file.write(_content(mark, other, births))
+        sync(path.parent)
+    except OSError as error:
+        raise LedgerError(
+            f"cannot write {path}: {error.strerror}: free space or correct its permissions"
+        ) from error
+
+
+def _content(mark: Mark, other: _File | None, births: tuple[_Birth, ...]) -> bytes:
     view = mark.missing
     content = json.dumps(
         {
             "version": _VERSION,
-            "number": number,
-            "other_ns": other_ns,
+            "number": 1 if other is None else other.number + 1,
+            "other_ns": 0 if other is None else other.changed_ns,
+            "births": births,
             "standing": mark.standing,
             "length": mark.length,
             "head": mark.head.hex(),
@@ -213,13 +250,7 @@ def _write_file(path: Path, mark: Mark, *, number: int, other_ns: int) -> None:
         },
         indent=1,
     )
-    try:
-        write_file(path, content.encode())
-        sync(path.parent)
-    except OSError as error:
-        raise LedgerError(
-            f"cannot write {path}: {error.strerror}: free space or correct its permissions"
-        ) from error
+    return content.encode()
 
 
 def _changed_ns(status: os.stat_result) -> int:
@@ -245,19 +276,14 @@ def merge_view(mark: Mark | None, view: CuratorView, history: History) -> Mark:
     wrong = not_borne_out(replace(view, releases=tuple(releases)), history)
     if mark is not None and not history.has_prefix(mark.length, mark.head):
         return replace(mark, missing=wrong)
-    restored = find_standing(mark, history) is LedgerAge.RESTORED
+    restored = find_standing(mark) is LedgerAge.RESTORED
     standing = LedgerAge.RESTORED if restored else LedgerAge.NEWEST
     return Mark(history.length, history.head, wrong, standing)
 
 
-def find_standing(mark: Mark | None, history: History) -> LedgerAge:
+def find_standing(mark: Mark | None) -> LedgerAge:
     """Return the age, as far as known, of a ledger that has all that the mark knows."""
-    if mark is None:
-        used = history.charges or any(each.bound for each in history.openers.values())
-        return LedgerAge.RESTORED if used else LedgerAge.UNCOMPARED
-    if mark.standing is LedgerAge.RESTORED and not history.length:
-        return LedgerAge.UNCOMPARED
-    return mark.standing
+    return LedgerAge.RESTORED if mark is None else mark.standing
 
 
 def require_known(mark: Mark | None, history: History) -> LedgerAge:
@@ -270,11 +296,13 @@ def require_known(mark: Mark | None, history: History) -> LedgerAge:
                 f"this ledger is not the one this site used last: {error}. {WHAT_TO_DO}"
             ) from error
         require_consistent(mark.missing, history)
-    standing = find_standing(mark, history)
+    standing = find_standing(mark)
     if standing is LedgerAge.RESTORED:
         raise ChainError(
-            "this ledger was restored from a copy, or moved from another folder or disk: a charge "
-            f"made after the copy would be missing from it. {LOCKED} If it is the newest copy, or "
+            "this ledger was restored from a copy, was moved from another folder or disk, or has "
+            "lost ledger.mark or ledger.mark2: a charge could be missing from it. (A site of "
+            "version 0.2.0 or older that never charged has no such files yet.) "
+            f"{LOCKED} If it is the newest copy, or "
             "there is none, run `dppca-owner ledger recover`, which asks you"
         )
     return standing

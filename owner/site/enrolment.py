@@ -1,4 +1,7 @@
-"""A new site: its folder, its private key, and the request that an operator signs.
+"""A new site: its folder, key, request for an operator to sign, and ledger with its marks.
+
+Here alone the marks of a ledger begin (`dppca.owner.ledger.mark`): a folder in which they are
+missing later has lost them.
 
 A renewal later replaces the key (`begin_renewal`, `finish_renewal`): the new key and its request
 wait in the folder ``next`` while the old pair stays in use. When the signed certificate has
@@ -27,6 +30,8 @@ from dppca.common.kernel.durable.files import (
     write_file,
 )
 from dppca.common.kernel.errors import SettingError
+from dppca.owner.ledger.database import begin_ledger
+from dppca.owner.ledger.mark import mark_paths
 from dppca.owner.site import POLICY_FILE, SITE_FILE
 from dppca.owner.site.config import Site
 from dppca.owner.site.file_forms import require_address, require_proxy
@@ -79,7 +84,8 @@ def enrol(folder: Path, *, name: str, curator: str, proxy: str | None = None) ->
     """Make a site's folder and files, readable by their owner only, and return the files' paths.
 
     Raise `SettingError` if a name or address is malformed, a file exists, or a folder cannot be
-    written; in the first two cases nothing has been made.
+    written; in the first two cases nothing has been made. Raise `LedgerError` if the ledger cannot
+    be made.
     """
     _require(require_party_name, name, "--name")
     _require(require_address, curator, "--curator")
@@ -98,7 +104,8 @@ def enrol(folder: Path, *, name: str, curator: str, proxy: str | None = None) ->
         folder / SITE_FILE: settings.encode(),
         folder / POLICY_FILE: _POLICY_TEMPLATE.encode(),
     }
-    present = [path.name for path in contents if path.exists() or path.is_symlink()]
+    kept = (site.ledger, *mark_paths(site.ledger))  # of an earlier site, whose charges it knows
+    present = [p.name for p in (*contents, *kept) if p.exists() or p.is_symlink()]
     if present:
         raise SettingError(
             f"{folder} already holds {', '.join(present)}, and nothing is overwritten: use another "
@@ -111,7 +118,8 @@ def enrol(folder: Path, *, name: str, curator: str, proxy: str | None = None) ->
             create_file(path, content)
     except OSError as error:
         raise SettingError(f"cannot make the site's files in {folder}: {error.strerror}") from error
-    return tuple(contents)
+    begin_ledger(site.ledger, lock=site.lock)
+    return (*contents, *kept)
 
 
 def read_request(path: Path) -> EnrolmentRequest:

@@ -18,8 +18,10 @@ from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.privacy.release import Release, calibrate, draw
 from dppca.common.kernel.study import Study
 from dppca.owner.ledger.chain import FIRST, History, LedgerRow
+from dppca.owner.ledger.database import begin_ledger, compare_ledger
 from dppca.owner.ledger.entries import Entry, ReleaseRequest, Reservation
 from dppca.owner.ledger.entry_documents import to_document
+from dppca.owner.ledger.mark import CuratorView, LedgerAge, read_mark
 from dppca.owner.ledger.populations import Account, Population
 from dppca.owner.release.contribution import request_contribution
 
@@ -51,7 +53,15 @@ def drawn(study: Study, reservation: Reservation, *, seed: int = 1) -> Release:
 
 
 def ledger_files(folder: Path) -> tuple[Path, Path]:
-    return folder / "ledger.sqlite", folder / "site.lock"
+    """The files of a new ledger, made here or by `init`, to which a curator had nothing to say."""
+    path, lock = folder / "ledger.sqlite", folder / "site.lock"
+    mark = read_mark(path)
+    if mark is None:
+        folder.mkdir(exist_ok=True)
+        begin_ledger(path, lock=lock)
+    if mark is None or mark.standing is LedgerAge.UNCOMPARED:
+        compare_ledger(path, CuratorView(), lock=lock)
+    return path, lock
 
 
 def rows_of(entries: Iterable[Entry]) -> list[LedgerRow]:

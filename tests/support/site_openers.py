@@ -16,7 +16,7 @@ from dppca.owner.release.opening import Opener, cast_vote, make_answer, open_onc
 from dppca.owner.site.config import Site
 from dppca.owner.site.opener_keys import create_opener_key, list_opener_keys, sweep_opener_keys
 from tests.support.aggregation import Federation
-from tests.support.ledgers import NOW
+from tests.support.ledgers import NOW, ledger_files
 from tests.support.studies import make_study
 
 Step = Literal["check", "store", "vote", "open", "destroy"]
@@ -44,7 +44,8 @@ class SiteOpener:
         secret = self.who.secrets[self.name]
         self.folder.mkdir()
         self.site = Site(self.folder, self.name, "127.0.0.1:1")
-        with open_ledger(self.site.ledger, lock=self.site.lock) as ledger:
+        path, lock = ledger_files(self.folder)
+        with open_ledger(path, lock=lock) as ledger:
             ledger.offer(STUDY.name, secret.key_id, now=NOW)
         create_opener_key(self.site.openers, secret)
 

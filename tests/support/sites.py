@@ -30,7 +30,7 @@ from dppca.common.transport.testbed import environment
 from dppca.curator.study.aggregate import aggregate
 from dppca.owner.cli import cli
 from dppca.owner.ledger.chain import History
-from dppca.owner.ledger.database import compare_ledger
+from dppca.owner.ledger.database import compare_ledger, open_ledger
 from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.mark import CuratorView
 from dppca.owner.records.table import moments_of_table, open_table
@@ -76,7 +76,8 @@ class OwnerSite:
     def copied_to(self, folder: Path) -> OwnerSite:
         """Copy the site, which has charged nothing yet, for a test that changes it."""
         at = load_site(Path(shutil.copytree(self.folder, folder)))
-        compare_ledger(at.ledger, CuratorView(), lock=at.lock)  # else a copy is locked
+        with open_ledger(at.ledger, lock=at.lock) as ledger:
+            ledger.recover([])  # else a copy is locked
         return OwnerSite(folder, self.name)
 
     def state_policy(self, populations: list[str], data_sets: list[str]) -> None:

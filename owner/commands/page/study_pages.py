@@ -10,7 +10,7 @@ from starlette.responses import Response
 from dppca.common.kernel.attestation.results import Published
 from dppca.common.kernel.documents.values import to_document
 from dppca.common.kernel.durable.clock import utc_now
-from dppca.common.kernel.errors import BusyError, UnreachableError
+from dppca.common.kernel.errors import BusyError, ChainError, UnreachableError
 from dppca.common.kernel.study import Study, Trust
 from dppca.common.pages.guard import read_form
 from dppca.common.verification.components import kept_components, nothing_in
@@ -46,17 +46,23 @@ class StudyPages:
     def index(self, request: Request) -> Response:
         """Show the budgets and all studies; the studies as last seen while the curator is away."""
         del request
-        lost = None
+        lost = locked = None
         try:
             with connect(self._pages.site) as client:
                 self._seen = list_studies(self._pages.site, client, self._known).studies, utc_now()
         except (UnreachableError, BusyError) as error:
             lost = str(error)
+        budgets: dict[str, Any] = {"budget": {"populations": ()}}
+        try:
+            budgets = budget_values(self._pages.site)
+        except ChainError as error:
+            locked = str(error)
         studies, since = self._seen
         first = next((each.name for each in studies if each.badge.kind == "wait"), None)
         return self._pages.answer(
             "studies.html",
-            **budget_values(self._pages.site),
+            **budgets,
+            locked=locked,
             lost=lost,
             lost_since=since,
             curator=self._pages.site.curator,

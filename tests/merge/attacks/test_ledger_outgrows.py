@@ -4,6 +4,7 @@ It can where its ledger has outgrown what the curator has seen.
 """
 
 import shutil
+import subprocess
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,8 @@ import pytest
 from dppca.common.kernel.privacy.noise.entropy import SeededEntropy
 from dppca.common.kernel.study import Study
 from dppca.owner.ledger.database import open_ledger
-from dppca.owner.site.config import load_site
 from tests.support.curator import Curator
-from tests.support.ledgers import NOW, drawn, request_of
+from tests.support.ledgers import NOW, drawn, ledger_files, request_of
 from tests.support.sites import OwnerSite, make_enrolled_site
 
 KILLED = -9
@@ -244,8 +244,8 @@ def test_what_an_earlier_version_stored_while_its_ledger_was_lost_is_not_sent_be
     _spend(curator, site, 3)
     _lose(site)
     study = _study(curator, site, "1.0")
-    settings = load_site(site.folder)
-    with open_ledger(settings.ledger, lock=settings.lock) as ledger:
+    path, lock = ledger_files(site.folder)
+    with open_ledger(path, lock=lock) as ledger:
         identifier = SeededEntropy(1).bytes(16)
         reservation = ledger.reserve(request_of(study), release_id=identifier, now=NOW)
         ledger.commit(drawn(study, reservation), now=NOW)
@@ -256,3 +256,73 @@ def test_what_an_earlier_version_stored_while_its_ledger_was_lost_is_not_sent_be
     code, failed = site.contribute(study)
     assert (code, failed["error"]["class"]) == (BUDGET, "BudgetExceededError")
     assert _held(curator, [study]) == 0
+
+
+@pytest.mark.parametrize(
+    "way", ["folder", "lost", "lost ledger", "one mark", "another site's marks"]
+)
+def test_a_site_from_before_its_first_charge_waits_for_its_steward(
+    curator: Curator, site: OwnerSite, tmp_path: Path, way: str
+) -> None:
+    birth = Path(shutil.copytree(site.folder, tmp_path / "birth"))
+    study = _study(curator, site)
+    assert site.contribute(study, die_at="commit")[0] == KILLED, "no curator knows of the charge"
+    if way == "folder":
+        shutil.rmtree(site.folder)
+        shutil.copytree(birth, site.folder)
+    elif way == "another site's marks":
+        other = make_enrolled_site(curator, tmp_path / "other")
+        _lose(site)
+        for name in FILES[1:]:
+            shutil.copy2(other.folder / name, site.folder / name)
+    else:
+        _lose(site, *{"lost": FILES, "lost ledger": FILES[:1], "one mark": FILES[::2]}[way])
+    asked = (
+        ("contribute", study.name, "--yes"),
+        ("review", study.name),
+        ("identity", study.name, "--opener"),
+        *(("budget", *tool) for tool in ((), ("verify",), ("export",))),
+        ("budget", "plan", "--epsilon", "0.1"),
+        ("doctor", "--offline"),
+    )
+    for line in asked:
+        code, document = site.run(*line)
+        assert code == CHAIN, line
+        if line[0] != "doctor":
+            assert "ledger recover" in document["error"]["message"]
+    code, done = site.run("ledger", "recover", "--yes")
+    assert (code, done["restored"], done["recovered"]) == (0, True, [])
+    assert site.contribute(study)[0] == 0
+    assert _spent(site) == Decimal("0.5")
+    assert site.run("budget", "verify")[0] == 0
+
+
+def test_a_site_of_an_earlier_version_that_never_charged_has_one_step_to_go_on(
+    curator: Curator, site: OwnerSite
+) -> None:
+    _lose(site)  # which 0.2.0 made by the first command that asked a curator
+    study = _study(curator, site)
+    code, failed = site.contribute(study)
+    assert (code, "version 0.2.0 or older" in failed["error"]["message"]) == (CHAIN, True)
+    assert site.run("ledger", "recover", "--yes")[0] == 0
+    assert site.contribute(study)[0] == 0
+
+
+def test_what_backups_change_beside_the_bytes_locks_no_site(
+    curator: Curator, site: OwnerSite, tmp_path: Path
+) -> None:
+    folder = site.folder
+    commands = (
+        ("cp", "-al", folder, tmp_path / "links"),
+        ("chmod", "--recursive", "u+x", folder),
+        ("touch", "-a", *(folder / name for name in FILES)),
+        ("tar", "--create", "--atime-preserve", "--file", tmp_path / "kept.tar", folder),
+        ("cp", "-a", folder, tmp_path / "copy"),
+    )
+    for command in commands:
+        subprocess.run(command, check=True, capture_output=True)
+        assert site.run("budget")[0] == 0, command
+        assert site.contribute(_study(curator, site, "0.1"))[0] == 0, command
+    shutil.rmtree(folder)
+    (tmp_path / "links").rename(folder)
+    assert site.run("budget")[1]["populations"][0]["spent"] == "0.5", "its ledger is the newest"

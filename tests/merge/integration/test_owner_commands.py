@@ -53,7 +53,7 @@ def test_a_review_shows_what_would_leave_and_leaves_no_trace(site: OwnerSite, st
     assert (found["epsilon"], found["charged_epsilon"], found["charged_rho"]) == ("1", "1", "0")
     assert (found["budget"]["remaining_before"], found["budget"]["remaining_after"]) == ("3", "2")
     assert found["forecast"]["noise_edge"] > 0
-    assert not (site.folder / "ledger.sqlite").exists()
+    assert site.history.length == 0
 
 
 def test_a_steward_who_declines_is_charged_nothing(
@@ -64,7 +64,7 @@ def test_a_steward_who_declines_is_charged_nothing(
     assert "--yes" in message, "without a terminal consent has to be given beforehand"
     monkeypatch.setattr(sys, "stdin", _Terminal("n\n"))
     assert _fails(site.run("contribute", study.name))[:2] == (24, "ConsentError")
-    assert not (site.folder / "ledger.sqlite").exists()
+    assert site.history.length == 0
 
 
 def _doctor(site: OwnerSite, area: str) -> tuple[int, list[dict[str, Any]]]:
@@ -209,7 +209,7 @@ def test_a_study_that_ends_while_the_steward_is_asked_costs_nothing(
 ) -> None:
     with pytest.raises(StudyStateError, match="aborted and takes no contribution any more"):
         _contribute_while(site, study, lambda: curator.operator().abort(study.name))
-    assert not (site.folder / "ledger.sqlite").exists()
+    assert site.history.length == 0
 
 
 def _contribute_while(site: OwnerSite, study: Study, happens: Callable[[], object]) -> None:
@@ -379,11 +379,11 @@ def test_a_review_refuses_above_the_studys_share_and_a_contribution_does_not(
     assert counts["label"] == "site-only"
     assert counts["above"] == {"work": counts["attributes"]["work"]["faults"] / 200}
     assert site.run("check", study.name)[0] == 28
-    assert not (site.folder / "ledger.sqlite").exists()
+    assert site.history.length == 0
     # The steward sees the same counts when asked, and the answer alone decides.
     monkeypatch.setattr(sys, "stdin", _Terminal("n\n"))
     assert _fails(site.run("contribute", study.name))[0] == 24
-    assert not (site.folder / "ledger.sqlite").exists()
+    assert site.history.length == 0
     shown: list[str] = []
     monkeypatch.setattr(
         "dppca.owner.commands.consent.click.echo", lambda text, **_: shown.append(text)

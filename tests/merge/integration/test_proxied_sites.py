@@ -116,4 +116,4 @@ def test_a_contribution_that_the_proxy_stops_costs_nothing_and_goes_no_other_way
         code, said = error_of(site.contribute(study, *options))
     assert code == 40
     assert words in said
-    assert not (site.folder / "ledger.sqlite").exists()
+    assert site.history.length == 0

@@ -55,7 +55,7 @@ def test_studies_come_with_cost_deadline_and_what_to_do(curator: Curator, site: 
     assert datetime.fromisoformat(found[shared.name]["until"]) == end
     assert found[shared.name]["waits_for"] == "you and 1 other owner"
     assert 2 * 86400 < found[shared.name]["seconds_left"] <= 51 * 3600
-    assert not (site.folder / "ledger.sqlite").exists()
+    assert site.history.length == 0
     assert not (site.folder / "studies").exists(), "nothing is kept, either"
     for days, names in (("2", []), ("3", [shared.name])):
         code, due = site.run("studies", "--due", days)

@@ -175,7 +175,7 @@ def test_a_worker_of_another_version_stops_before_anything_is_charged(
     code, message = error_of(answer)
     assert code == SettingError.exit_code
     assert f"{says}: install the dppca of this machine there" in message
-    assert not (site.folder / "ledger.sqlite").exists()
+    assert site.history.length == 0
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_a_database_is_refused_on_an_engine(
     code, message = error_of(site.run("contribute", study, "--yes", "--engine", cluster.engine))
     assert code == SettingError.exit_code
     assert "Leave out --engine, or export the rows to Parquet" in message
-    assert not (site.folder / "ledger.sqlite").exists()
+    assert site.history.length == 0
 
 
 def test_marked_values_are_in_no_print_of_a_worker_nor_in_an_error(

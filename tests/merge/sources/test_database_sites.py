@@ -168,7 +168,7 @@ def test_more_rows_than_the_study_allows_are_refused_before_the_charge(
     monkeypatch.setattr(sys, "stdin", _Terminal(lambda: postgres.run(insert)))
     code, message = error_of(site.run("contribute", study.name))
     assert code == 37, message
-    assert not (site.folder / "ledger.sqlite").exists()
+    assert site.history.length == 0
 
 
 def test_a_query_that_changed_after_its_reservation_is_refused(
@@ -191,7 +191,7 @@ def test_a_database_that_refuses_costs_nothing(
     code, message = error_of(site.contribute(study))
     assert code == 13
     assert not any(word in message for word in HIDDEN)
-    assert not (site.folder / "ledger.sqlite").exists()
+    assert site.history.length == 0
     postgres.run('GRANT SELECT ON people TO "hidden-role"')
     assert site.contribute(study)[0] == 0
     assert len(site.history.reservations) == 1
@@ -258,7 +258,7 @@ def test_more_rows_of_a_person_than_the_study_allows_are_neither_called_one_nor_
     code, message = error_of(site.contribute(study))
     assert code == 19, message
     assert f"up to {most} times" in message
-    assert not (site.folder / "ledger.sqlite").exists()
+    assert site.history.length == 0
     if kind == "database":
         (site.folder / "people.sql").write_text(
             "SELECT DISTINCT ON (person_id) person_id, age, sex, work FROM people"
@@ -282,4 +282,4 @@ def test_rows_that_came_after_the_question_are_counted_by_person_again(
     monkeypatch.setattr(sys, "stdin", _Terminal(lambda: postgres.run(twice)))
     code, message = error_of(site.run("contribute", study.name))
     assert (code, "up to 2 rows have one person_id" in message) == (19, True)
-    assert not (site.folder / "ledger.sqlite").exists()
+    assert site.history.length == 0

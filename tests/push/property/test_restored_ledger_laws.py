@@ -1,16 +1,17 @@
 """Law of a ledger that is put back: nothing leaves beyond the budget, and no second set is opened.
 
-Any sequence of charges, votes, openings, deaths at every step and restores of any earlier copy, in
-any way, with a curator that answers, is silent, or hides what it holds. Only to a site that has
-lost both ledger and marks does it always answer: nothing else remembers then (threat model). The
-steward says of the newest copy alone that it is the newest. Ledger and marks are files.
+Any sequence of charges, votes, openings, deaths at every step and restores of any earlier copy,
+from before the first charge on, in any way, with a curator that answers, is silent, or hides what
+it holds. The steward says of the newest copy alone that it is the newest. Ledger and marks are
+files.
 """
 
 import hashlib
+import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
@@ -44,7 +45,15 @@ TICK_S = 0.012
 MASKED = make_study("small", name="masked")
 SETS = tuple(hashlib.sha256(name).hexdigest() for name in (b"one set", b"another"))
 STEPS = ("store", "mark", "reserve", "draw", "commit", "acknowledge", "vote", "open")
-WAYS = ("in place", "new files", "changed files", "whole folder", "another disk")
+WAYS = (
+    "in place",
+    "new files",
+    "changed files",
+    "whole folder",
+    "another disk",
+    "renamed",
+    "links",
+)
 STEP = st.sampled_from([None] * 8 + list(STEPS))
 COST = BUDGET.epsilon * Decimal("0.6")  # of which the budget has one
 CURATORS = st.sampled_from(["answers", "hides", None])
@@ -71,11 +80,13 @@ class RestoredLedger(RuleBasedStateMachine):
         self.folder.mkdir()
         self.path, self.lock = ledger_files(self.folder)
         self.copies: list[dict[str, bytes]] = []
+        self.linked: list[Path] = []
         self.left: dict[bytes, Decimal] = {}  # by their bytes
         self.sets: set[str] = set()
         self.held = CuratorView()
         self.number = self.longest = 0
         self.newest = b""
+        self._copy()
 
     @initialize()
     def begin(self) -> None:
@@ -163,6 +174,8 @@ class RestoredLedger(RuleBasedStateMachine):
         if history.length > self.longest:
             self.longest, self.newest = history.length, self.path.read_bytes()
         self.copies.append({p.name: p.read_bytes() for p in self.folder.iterdir()})
+        self.linked.append(self.top / f"links-{len(self.linked)}")
+        shutil.copytree(self.folder, self.linked[-1], copy_function=os.link)
         time.sleep(TICK_S)
 
     @rule(
@@ -175,11 +188,12 @@ class RestoredLedger(RuleBasedStateMachine):
         self, data: st.DataObject, way: str, kind: ReleaseKind, curator: str | None
     ) -> None:
         """Put a copy back, and release."""
-        copy = data.draw(st.sampled_from(self.copies))
-        self.put_back({name: copy[name] for name in data.draw(PARTS) if name in copy}, way)
+        at = data.draw(st.integers(0, len(self.copies) - 1))
+        self.put_back(at, [name for name in data.draw(PARTS) if name in self.copies[at]], way)
         self.release(kind, curator, None, again=False)
 
-    def put_back(self, chosen: dict[str, bytes], way: str) -> None:
+    def put_back(self, at: int, names: Iterable[str], way: str) -> None:
+        chosen = {name: self.copies[at][name] for name in names}
         if way in ("whole folder", "another disk"):  # and nothing else is in it
             place = self.top / "restored"
             place.mkdir()
@@ -193,8 +207,14 @@ class RestoredLedger(RuleBasedStateMachine):
                 shutil.rmtree(place)
         for name, content in chosen.items():
             path = self.folder / name
-            if way == "new files":
+            if way in ("new files", "links"):
                 path.unlink(missing_ok=True)
+            if way == "links" and name in MARKS:  # which a ledger of that time does not have
+                path.hardlink_to(self.linked[at] / name)
+                continue
+            if way == "renamed":
+                path.with_name("draft").write_bytes(content)
+                path.with_name("draft").replace(path)
             if not (path.exists() and path.read_bytes() == content and way == "changed files"):
                 path.write_bytes(content)
         time.sleep(TICK_S)
@@ -213,9 +233,7 @@ class RestoredLedger(RuleBasedStateMachine):
     def _compare(self, curator: str | None) -> None:
         if curator is None:
             raise _SilenceError
-        # Where a folder has neither ledger nor mark, the curator alone can remember.
-        remembers = any((self.folder / name).exists() for name in (*LEDGER, *MARKS))
-        view = CuratorView() if curator == "hides" and remembers else self.held
+        view = CuratorView() if curator == "hides" else self.held
         compare_ledger(self.path, view, lock=self.lock)
 
 
@@ -250,11 +268,10 @@ def test_a_copy_from_before_a_release_is_never_charged(way: str, die_at: str) ->
     for parts in ((*LEDGER, *MARKS, KEY), LEDGER, (*LEDGER, KEY)):
         site = RestoredLedger()
         site.begin()
-        (copy,) = site.copies
         site.release(ReleaseKind.MODEL, None, die_at, again=False)
         before = dict(site.left)
         assert (len(before) == 2) is (die_at == "acknowledge")
-        site.put_back({name: copy[name] for name in parts}, way)
+        site.put_back(1, parts, way)
         site.release(ReleaseKind.MODEL, None, None, again=False)
         site.release(ReleaseKind.CONTRIBUTION, "hides", None, again=False)
         for chosen in SETS:
@@ -267,13 +284,22 @@ def test_a_copy_from_before_a_release_is_never_charged(way: str, die_at: str) ->
         site.teardown()
 
 
-def test_a_site_that_lost_ledger_and_marks_is_stopped_by_what_the_curator_holds() -> None:
-    site = RestoredLedger()
-    site.begin()
-    before = dict(site.left)
-    site.put_back({}, "whole folder")
-    for curator in (None, "hides", "answers"):
+@pytest.mark.parametrize("way", [*WAYS, "lost"])
+def test_a_copy_from_before_the_first_charge_is_never_charged(way: str) -> None:
+    """Nor is a site that lost its ledger, its marks, or both; no curator remembers anything."""
+    for parts in ((*LEDGER, *MARKS), LEDGER, MARKS, (MARKS[0], *LEDGER), (MARKS[1], *LEDGER)):
+        site = RestoredLedger()
+        site.release(ReleaseKind.MODEL, None, None, again=False)
+        (before,) = site.left.values()
+        if way == "lost":
+            for name in parts:
+                (site.folder / name).unlink()
+        else:
+            site.put_back(0, parts, way)
         for kind in ReleaseKind:
-            site.release(kind, curator, None, again=False)
-    assert site.left == before
-    site.teardown()
+            site.release(kind, "hides", None, again=False)
+        if parts == MARKS and way not in ("whole folder", "another disk", "lost"):
+            assert sum(site.left.values()) <= BUDGET.epsilon, "the ledger itself is the newest"
+        else:
+            assert list(site.left.values()) == [before]
+        site.teardown()

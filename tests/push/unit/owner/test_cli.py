@@ -442,7 +442,7 @@ def test_nothing_is_read_or_charged_where_the_policy_lacks_a_data_set(site: Owne
     assert _error(site.run("budget", "--data-set", "other")) == (20, "NoPolicyError")
     (site.folder / "policy.yaml").unlink()
     assert _error(site.run("review", "census")) == (20, "NoPolicyError")
-    assert not (site.folder / "ledger.sqlite").exists()
+    assert site.history.length == 0
 
 
 def test_an_error_is_text_on_standard_error_unless_json_is_asked_for_behind_the_command(

@@ -52,7 +52,7 @@ def test_a_report_is_a_page_at_the_site_and_charges_nothing(site: OwnerSite) -> 
     assert document["relations"]["pairs"] == 15
     assert document["relations"]["summary"] in text
     assert text.count('src="data:image/svg+xml;base64,') == 2
-    assert not (site.folder / "ledger.sqlite").exists()
+    assert site.history.length == 0
 
 
 def test_another_file_another_target_and_another_page(site: OwnerSite, tmp_path: Path) -> None:
@@ -97,4 +97,4 @@ def test_what_makes_no_sense_is_refused_before_anything_is_charged(
     site: OwnerSite, arguments: tuple[str, ...]
 ) -> None:
     _fails(site.run("report", "site-test", *arguments), 10, "SettingError")
-    assert not (site.folder / "ledger.sqlite").exists()
+    assert site.history.length == 0

@@ -2,6 +2,7 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -108,7 +109,7 @@ def test_a_mark_of_0_1_0_is_of_the_ledger_that_was_left(ledger: Path) -> None:
     path.write_text(json.dumps(document))
     assert read_mark(ledger) == FIRST
     path.write_text(json.dumps(document | {"changed_ns": 0}))
-    unsure = replace(FIRST, standing=LedgerAge.UNCOMPARED)
+    unsure = replace(FIRST, standing=LedgerAge.RESTORED)
     assert read_mark(ledger) == unsure, "after a crash nothing is known, whatever the inode"
     path.write_text(json.dumps(document))
     _tick()
@@ -117,6 +118,7 @@ def test_a_mark_of_0_1_0_is_of_the_ledger_that_was_left(ledger: Path) -> None:
     write_mark(ledger, SECOND)
     assert read_mark(ledger) == SECOND
     _tick()
+    path.unlink()
     path.write_text(json.dumps(document))
     assert read_mark(ledger) == replace(SECOND, standing=LedgerAge.RESTORED)
 
@@ -131,3 +133,76 @@ def test_without_change_times_a_file_that_was_written_later_is_seen(
         path.write_bytes(content)
         os.utime(path, ns=(0, path.stat().st_mtime_ns + 10**9))
     assert read_mark(ledger) == replace(SECOND, standing=LedgerAge.RESTORED)
+
+
+def test_what_a_backup_changes_beside_the_bytes_locks_nothing(ledger: Path) -> None:
+    """``chmod``, ``touch -a``, ``tar --atime-preserve``, ``cp -al`` move the change time alone."""
+    ledger.touch()
+    _write(ledger, FIRST, SECOND)
+    changes: list[Callable[[Path], None]] = [
+        lambda path: path.chmod(0o400),
+        lambda path: os.utime(path, ns=(0, path.stat().st_mtime_ns)),
+        lambda path: path.with_name(f"{path.name}.link").hardlink_to(path),
+    ]
+    for change in changes:
+        before = [path.stat().st_ctime_ns for path in mark_paths(ledger)]
+        for path in (*mark_paths(ledger), ledger):
+            change(path)
+        assert before != [path.stat().st_ctime_ns for path in mark_paths(ledger)]
+        assert read_mark(ledger) == SECOND
+        _tick()
+    write_mark(ledger, THIRD)
+    assert read_mark(ledger) == THIRD
+
+
+@pytest.mark.parametrize("back", ["renamed", "linked"])
+@pytest.mark.parametrize("kept", ["copy", "nothing"])
+def test_old_marks_that_come_back_by_their_links_are_seen_beside_another_ledger(
+    ledger: Path, back: str, kept: str
+) -> None:
+    """A ledger that comes back by its link, too, is the newest: its file is never replaced."""
+    ledger.touch()
+    _write(ledger, FIRST)
+    birth = ledger.parent.with_name("birth")
+    shutil.copytree(ledger.parent, birth, copy_function=os.link)
+    _write(ledger, SECOND)
+    if kept == "copy":
+        (birth / ledger.name).unlink()
+        shutil.copy2(ledger, birth / ledger.name)
+    else:
+        (birth / ledger.name).unlink()
+    shutil.rmtree(ledger.parent)
+    if back == "renamed":
+        birth.rename(ledger.parent)
+    else:
+        shutil.copytree(birth, ledger.parent, copy_function=os.link)
+    assert read_mark(ledger) == replace(FIRST, standing=LedgerAge.RESTORED)
+
+
+def test_where_the_system_does_not_tell_a_files_birth_the_change_time_decides(
+    ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dppca.owner.ledger.mark.find_birth", lambda _: None)
+    ledger.touch()
+    _write(ledger, FIRST, SECOND)
+    assert read_mark(ledger) == SECOND
+    for path in mark_paths(ledger):
+        path.chmod(0o400)
+    assert read_mark(ledger) == replace(SECOND, standing=LedgerAge.RESTORED)
+    monkeypatch.undo()
+    assert read_mark(ledger) == replace(SECOND, standing=LedgerAge.RESTORED)
+
+
+def test_a_mark_of_0_2_0_has_change_times_alone(ledger: Path) -> None:
+    ledger.touch()
+    _write(ledger, FIRST, SECOND)
+    for path in mark_paths(ledger):
+        document = json.loads(path.read_bytes())
+        del document["births"]
+        path.write_text(json.dumps(document))
+    assert read_mark(ledger) == replace(SECOND, standing=LedgerAge.RESTORED)
+    newest = mark_paths(ledger)[0]
+    document = json.loads(newest.read_bytes())
+    document["other_ns"] = mark_paths(ledger)[1].stat().st_ctime_ns
+    newest.write_text(json.dumps(document))
+    assert read_mark(ledger) == SECOND

@@ -16,7 +16,13 @@ from dppca.common.kernel.errors import (
     OpeningRefusedError,
 )
 from dppca.owner.ledger.chain import verify_chain
-from dppca.owner.ledger.database import Ledger, compare_ledger, open_ledger, require_newest
+from dppca.owner.ledger.database import (
+    Ledger,
+    begin_ledger,
+    compare_ledger,
+    open_ledger,
+    require_newest,
+)
 from dppca.owner.ledger.entries import Ballot, Entry, Offer, OpeningDelivery, SetOpening
 from dppca.owner.ledger.file import read_archive, read_history
 from dppca.owner.ledger.mark import CuratorView, mark_paths
@@ -217,13 +223,14 @@ def test_a_restored_ledger_opens_nothing_before_it_is_compared(tmp_path: Path) -
 
 
 def test_an_offer_needs_no_comparison_and_does_not_stand_for_one(tmp_path: Path) -> None:
-    path, lock = ledger_files(tmp_path)
-    with open_ledger(path, lock=lock, compared=False) as ledger:
+    path, lock = tmp_path / "ledger.sqlite", tmp_path / "site.lock"
+    begin_ledger(path, lock=lock)
+    with open_ledger(path, lock=lock) as ledger:
         ledger.offer(STUDY.name, KEY, now=NOW)
     assert not require_newest(path)
     compare_ledger(path, CuratorView(), lock=lock)
     assert require_newest(path)
-    with open_ledger(path, lock=lock, compared=False) as ledger:
+    with open_ledger(path, lock=lock) as ledger:
         ledger.offer(STUDY.name, OTHER_KEY, now=NOW)
     assert require_newest(path)
     moved = tmp_path / "moved"
@@ -237,7 +244,9 @@ def test_a_key_of_a_restored_folder_votes_for_nothing(tmp_path: Path) -> None:
     with open_ledger(path, lock=lock) as ledger:
         ledger.offer(STUDY.name, KEY, now=NOW)
     for each in mark_paths(path):
-        each.write_bytes(each.read_bytes())
+        content = each.read_bytes()
+        each.unlink()
+        each.write_bytes(content)
     compared = CuratorView()
     with pytest.raises(ChainError, match="restored from a copy"):
         compare_ledger(path, compared, lock=lock)

@@ -113,7 +113,7 @@ def test_a_receipt_of_another_charge_or_where_the_study_is_kept_sensitivity_is_f
 
 def _forge(site: OwnerSite, before: bytes, after: bytes) -> None:
     """Change the stored receipt and make up the chain that follows from it."""
-    path, _ = ledger_files(site.folder)
+    path, lock = ledger_files(site.folder)
     with closing(sqlite3.connect(path)) as direct:
         (receipt,) = direct.execute("SELECT receipt FROM releases").fetchone()
         select = "SELECT document, salt FROM entries WHERE sequence = 2"
@@ -131,6 +131,9 @@ def _forge(site: OwnerSite, before: bytes, after: bytes) -> None:
         document=again,
         digest=hashlib.sha256(salt + again).digest(),
     )
+    assert site.run("budget")[0] == 48, "the marks know better"
+    with open_ledger(path, lock=lock) as ledger:
+        ledger.recover([])
 
 
 def test_a_plan_says_what_further_releases_would_leave(site: OwnerSite, tmp_path: Path) -> None:

@@ -23,6 +23,16 @@ def test_nothing_is_overwritten(folder: Path) -> None:
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
+@pytest.mark.parametrize("name", ["ledger.sqlite", "ledger.mark", "ledger.mark2"])
+def test_no_site_is_made_beside_an_earlier_ones_charges(folder: Path, name: str) -> None:
+    for path in folder.iterdir():
+        if path.name != name:
+            path.unlink()
+    with pytest.raises(SettingError, match=f"already holds {re.escape(name)}"):
+        enrol(folder, name="owner-1", curator="hub.example:7443")
+    assert [path.name for path in folder.iterdir()] == [name]
+
+
 @pytest.mark.parametrize(
     ("name", "curator"),
     [("Owner 1", "hub:1"), ("../x", "hub:1"), ("owner-1", "hub"), ("owner-1", "hub:70000")],

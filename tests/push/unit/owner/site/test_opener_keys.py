@@ -16,7 +16,7 @@ from dppca.owner.site.opener_keys import (
     list_opener_keys,
     read_opener_key,
 )
-from tests.support.ledgers import NOW
+from tests.support.ledgers import NOW, ledger_files
 from tests.support.studies import make_study
 
 STUDY = make_study("small")
@@ -76,7 +76,8 @@ def test_any_command_destroys_the_key_of_an_opening_that_was_cut_off(
 ) -> None:
     site = load_site(folder.parent)
     other = make_opener_key(SeededEntropy(2))
-    with open_ledger(site.ledger, lock=site.lock) as ledger:
+    path, lock = ledger_files(site.folder)
+    with open_ledger(path, lock=lock) as ledger:
         ledger.offer(STUDY.name, key.key_id, now=NOW)
         ledger.offer(STUDY.name, other.key_id, now=NOW)
         create_opener_key(folder, other)

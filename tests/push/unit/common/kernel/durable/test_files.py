@@ -9,14 +9,15 @@ from dppca.common.kernel.errors import SettingError
 from dppca.owner.ledger.database import open_ledger
 from dppca.owner.site.config import load_site
 from dppca.owner.site.enrolment import enrol
-from tests.support.ledgers import NOW, request_of
+from tests.support.ledgers import NOW, ledger_files, request_of
 from tests.support.studies import make_study
 
 
 def _site(folder: Path) -> Path:
     enrol(folder, name="owner-1", curator="127.0.0.1:1")
-    site = load_site(folder)
-    with open_ledger(site.ledger, lock=site.lock) as ledger:
+    load_site(folder)
+    path, lock = ledger_files(folder)
+    with open_ledger(path, lock=lock) as ledger:
         ledger.reserve(request_of(make_study("small")), release_id=b"r" * 16, now=NOW)
     return folder
 
