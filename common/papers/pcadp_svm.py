@@ -71,7 +71,7 @@ from dppca.common.analysis.estimators.base.weight_noise import (
 from dppca.common.analysis.estimators.dpsvm import append_constant
 from dppca.common.analysis.spectrum.pca import decompose
 from dppca.common.kernel.moments.rowwise import products
-from dppca.common.kernel.privacy.laws import law_for
+from dppca.common.kernel.privacy.laws import choose_law
 from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.kernel.privacy.sensitivity import Sensitivity
 from dppca.common.papers.base.releasable import ReleasableClassifier
@@ -197,7 +197,7 @@ class PCADPSVM(ProjectionMixin, ReleasableClassifier):
         (epsilon, delta), _ = self._parts()
         k = check_rows_per_person(self.max_rows_per_person)
         return calibrate_noise(
-            law_for(delta), sens, epsilon=epsilon, delta=delta, max_rows_per_person=k
+            choose_law(None, delta), sens, epsilon=epsilon, delta=delta, max_rows_per_person=k
         )
 
     def _weight_plan(self, D: int, *, n_machines: int, n_rows: int) -> WeightPlan:

@@ -35,6 +35,7 @@ from dppca.common.kernel.documents.amounts import parse_decimal
 from dppca.common.kernel.errors import AlteredError, DppcaError, ReceiptError, SignatureError
 from dppca.common.kernel.identity.tls import Role
 from dppca.common.kernel.privacy.labels import Label
+from dppca.common.kernel.privacy.laws import LAWS
 from dppca.common.kernel.privacy.receipts import NoiseSection, read_receipt
 from dppca.common.kernel.schema import Schema
 from dppca.common.verification.model_archives import (
@@ -144,6 +145,8 @@ def _check_weights(
         )
     if archive.state["classes_"].tolist() != list(range(n_labels)):
         raise AlteredError("array classes_: the classes are not the labels of the target in order")
+    if stated.noise.mechanism not in LAWS:
+        raise ReceiptError(f"the receipt names noise {stated.noise.mechanism!r}, which no law is")
     terms = WeightTerms(
         target=claims.target,
         epsilon=_read_amount(stated.noise.epsilon),
@@ -151,6 +154,7 @@ def _check_weights(
         C=claims.C,
         intercept_scaling=claims.intercept_scaling,
         solver_tolerance=claims.solver_tolerance,
+        mechanism=stated.noise.mechanism,
     )
     guarantee = checked.guarantee
     plan = plan_study_weights(study, terms, n_rows=stated.n_rows, n_components=k)

@@ -31,7 +31,11 @@ _CONTAINER_BYTES = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class WeightTerms:
-    """The public terms of a model; ``delta`` None means Laplace noise and pure epsilon."""
+    """The public terms of a model.
+
+    ``mechanism`` names the law of the noise; None is the usual one of its kind, Gaussian with a
+    ``delta`` and Laplace without.
+    """
 
     target: str
     epsilon: Decimal
@@ -39,6 +43,7 @@ class WeightTerms:
     C: float
     intercept_scaling: float = INTERCEPT_SCALING
     solver_tolerance: float = SOLVER_TOLERANCE
+    mechanism: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,7 @@ def plan_study_weights(
         delta=terms.delta,
         max_rows_per_person=study.max_rows_per_person,
         solver_tolerance=terms.solver_tolerance,
+        mechanism=terms.mechanism,
     )
 
 

@@ -89,6 +89,7 @@ class CheckedStudyDocument:
 @click.option("--owner", "owners", multiple=True, help="Name of an owner; once for each.")
 @click.option("--epsilon", help="What each owner's release may cost a person, such as 1.0.")
 @click.option("--delta", help="Makes the noise Gaussian; such as 1e-9.")
+@click.option("--mechanism", help="Name of the noise; by default the usual one for the delta.")
 @click.option(
     "--rows-per-person",
     type=Whole(min=1),
@@ -201,6 +202,7 @@ def _propose(text: str, choices: Choices, rows: int) -> NumbersProposal | None:
         epsilon=parse_positive(choices.epsilon),
         delta=None if choices.delta is None else parse_positive(choices.delta),
         owner_rows=[rows] * len(choices.owners),
+        mechanism=choices.mechanism,
     )
 
 

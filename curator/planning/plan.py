@@ -112,42 +112,51 @@ class StudyPlan:
     @property
     def alternative(self) -> PlanForecast | None:
         """Best forecast of another mechanism at the same epsilon; None if there is none."""
-        requested = self.requested
-        others = (
-            line for line in self.forecasts if line.epsilon == requested.epsilon and not line.asked
-        )
-        return max(others, key=_captured, default=None)
+        return max((line for line in self._compared if not line.asked), key=_captured, default=None)
+
+    @property
+    def _compared(self) -> list[PlanForecast]:
+        """Forecasts of all mechanisms at the study's own epsilon."""
+        return [line for line in self.forecasts if line.epsilon == self.requested.epsilon]
+
+    @property
+    def _best(self) -> tuple[PlanForecast, PlanForecast | None]:
+        """The mechanism that captures most, one without a delta if close; and the next one."""
+        best = max(self._compared, key=_captured)
+        close = [
+            line
+            for line in self._compared
+            if not LAWS[line.mechanism].needs_delta
+            and _captured(best) - _captured(line) <= _LEAST_GAIN
+        ]
+        best = max(close, key=_captured, default=best)
+        others = (line for line in self._compared if line is not best)
+        return best, max(others, key=_captured, default=None)
 
     @property
     def recommended(self) -> Annotated[str, "noise that the plan recommends"]:
         """Mechanism that captures more at the same epsilon; if close, the one without delta."""
-        if self.alternative is None:
-            return self.requested.mechanism
-        simple, better = self._without_delta_first
-        return (better if _captured(better) - _captured(simple) > _LEAST_GAIN else simple).mechanism
-
-    @property
-    def _without_delta_first(self) -> list[PlanForecast]:
-        """The study's forecast and `alternative`, in the order of `LAWS`."""
-        names = list(LAWS)
-        lines = [line for line in (self.requested, self.alternative) if line is not None]
-        return sorted(lines, key=lambda line: names.index(line.mechanism))
+        return self._best[0].mechanism
 
     @property
     def reason(self) -> Annotated[str, "why this noise, in words"]:
         """Reason for `recommended`, in words."""
-        if self.alternative is None:
-            needs_none = not LAWS[self.requested.mechanism].needs_delta
+        best, other = self._best
+        if other is None:
+            needs_none = not LAWS[best.mechanism].needs_delta
             why = "Gaussian noise needs a delta (--delta)" if needs_none else "nothing else fits"
             return f"no other noise was compared; {why}"
-        simple, better = self._without_delta_first
+        deltas = {line.mechanism: LAWS[line.mechanism].needs_delta for line in (best, other)}
+        with_delta_first = sorted((best, other), key=lambda line: not deltas[line.mechanism])
         parts = [
             f"{line.mechanism.title()} noise keeps "
             + ("none" if line.forecast is None else f"{100 * line.forecast.captured:.1f} %")
-            for line in (better, simple)
+            for line in with_delta_first
         ]
         beside = f"{' and '.join(parts)} of the variance"
-        if self.recommended == better.mechanism:
+        if deltas[best.mechanism] == deltas[other.mechanism]:
+            return beside
+        if deltas[best.mechanism]:
             return f"{beside}; its price is the delta"
         return f"{beside}; a delta would add less than 1 %"
 

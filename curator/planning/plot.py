@@ -20,7 +20,9 @@ from dppca.common.shell.plotting import (
 from dppca.curator.planning.forecaster import GOOD
 from dppca.curator.planning.plan import StudyPlan
 
-_STYLES = dict(zip(LAWS, cycle([(BLUE, "o", "-"), (ORANGE, "s", "--")]), strict=False))
+_STYLES = dict(
+    zip(LAWS, cycle([(BLUE, "o", "-"), (ORANGE, "s", "--"), (GREY, "^", ":")]), strict=False)
+)
 """Colour, marker and line of each law, by its name."""
 
 

@@ -31,7 +31,7 @@ from typing import Annotated, Any
 
 from dppca.common.analysis.rows.refinement import PlannedRounds
 from dppca.common.analysis.study_file import schema_from_document
-from dppca.common.kernel.privacy.laws import law_for
+from dppca.common.kernel.privacy.laws import choose_law
 from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.kernel.privacy.release import sensitivity_shape
 from dppca.common.kernel.privacy.sensitivity import sensitivity
@@ -132,15 +132,19 @@ def propose_for_draft(
     epsilon: Decimal,
     delta: Decimal | None,
     owner_rows: Sequence[int],
+    mechanism: str | None = None,
 ) -> NumbersProposal | None:
-    """Propose for the schema of a draft, in which bounds and labels may still be blank."""
+    """Propose for the schema of a draft, in which bounds and labels may still be blank.
+
+    ``mechanism`` is as in `choose_law`.
+    """
     filled = [
         {**_BLANKS[each["type"]], **{key: said for key, said in each.items() if said is not None}}
         for each in schema["attributes"]
     ]
     table = schema_from_document({**schema, "attributes": filled})
     requested = calibrate_noise(
-        law_for(delta),
+        choose_law(mechanism, delta),
         sensitivity(sensitivity_shape(table), resolution_bits=table.resolution_bits),
         epsilon=epsilon,
         delta=delta,

@@ -63,7 +63,7 @@ class SimulatedRows:
 class SimulatedPrivacy:
     """Privacy guarantee of the owners' releases."""
 
-    mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
+    mechanism: Annotated[str, "noise: name of its law, such as `laplace`"]
     relation: Annotated[str, "which tables are neighbours"]
     max_rows_per_person: Annotated[int, "most rows of one person that are protected"]
     entries: Annotated[int, "noised sums that each owner released"]

@@ -70,7 +70,7 @@ class EntryDocument(TypedDict):
     ]
     engine: NotRequired[Annotated[str, "cluster that read the rows: `dask` or `spark`"]]
     study_digest: NotRequired[Annotated[DigestText, "digest of the study or of the request"]]
-    mechanism: NotRequired[Annotated[str, "noise: `laplace` or `gaussian`"]]
+    mechanism: NotRequired[Annotated[str, "noise: name of its law, such as `laplace`"]]
     epsilon: NotRequired[Annotated[DecimalText, "epsilon of the guarantee"]]
     delta: NotRequired[Annotated[DecimalText, "delta of the guarantee"]]
     charged_epsilon: NotRequired[Annotated[DecimalText, "charge in pure epsilon"]]

@@ -51,6 +51,7 @@ from dppca.common.kernel.attestation.results import Result
 from dppca.common.kernel.documents.amounts import decimal_text
 from dppca.common.kernel.errors import ArtefactError, DataError, SchemaMismatchError, SettingError
 from dppca.common.kernel.privacy.labels import Label
+from dppca.common.kernel.privacy.laws import choose_law
 from dppca.common.kernel.privacy.mechanisms import add_noise
 from dppca.common.kernel.privacy.noise.entropy import EntropySource
 from dppca.common.kernel.privacy.receipts import SOFTWARE, NoiseSection, Receipt
@@ -104,6 +105,9 @@ class WeightRequest:
             "intercept_scaling": terms.intercept_scaling,
             "solver_tolerance": terms.solver_tolerance,
         }
+        usual = choose_law(None, terms.delta).name
+        if terms.mechanism not in (None, usual):  # so that older requests keep their digests
+            document["mechanism"] = terms.mechanism
         return hashlib.sha256(canonical_json(document)).hexdigest()
 
 
@@ -271,12 +275,19 @@ class WeightRelease:
 
 
 def request_weights(
-    study: Study, *, data_set: str, target: str, epsilon: object, delta: object, C: float
+    study: Study,
+    *,
+    data_set: str,
+    target: str,
+    epsilon: object,
+    delta: object,
+    C: float,
+    mechanism: str | None = None,
 ) -> WeightRequest:
     """Check the settings of a requested model.
 
-    ``epsilon`` and ``delta`` are numbers or text; ``delta`` is None for Laplace noise. Raise
-    `SettingError` if a setting is missing or out of range.
+    ``epsilon`` and ``delta`` are numbers or text; ``delta`` is None for Laplace noise, unless
+    ``mechanism`` names another law. Raise `SettingError` if a setting is missing or out of range.
     """
     find_target(study.table, target)
     terms = WeightTerms(
@@ -284,7 +295,9 @@ def request_weights(
         epsilon=parse_epsilon(epsilon),
         delta=None if delta is None else parse_delta(delta),
         C=check_positive("C", C),
+        mechanism=mechanism,
     )
+    choose_law(mechanism, terms.delta)
     return WeightRequest(study, data_set, terms)
 
 

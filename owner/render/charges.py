@@ -36,7 +36,7 @@ class StoredCharge(ChargedCost):
     ]
     rows: Annotated[int, "rows that it was computed from"]
     bytes: Annotated[int, "size of what may leave"]
-    mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
+    mechanism: Annotated[str, "noise: name of its law, such as `laplace`"]
     release_id: Annotated[DigestText, "identifier of the release"]
     already_stored: Annotated[bool, "whether it was made, or at the curator, before"]
     coded_by_rule: Annotated[

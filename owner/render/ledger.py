@@ -68,7 +68,7 @@ class ChargedRelease(ChargedCost):
     model: Annotated[str | None, "what was released besides moments; null for a contribution"]
     digest: Annotated[DigestText, "digest of the study, or of the request for a model"]
     release_id: Annotated[bytes, "identifier of the release"]
-    mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
+    mechanism: Annotated[str, "noise: name of its law, such as `laplace`"]
     rows: Annotated[int | None, "rows it was computed from; null until it was drawn"]
     state: Annotated[Literal["reserved", "stored", "sent", "recovered"], "state of the release"]
     colluders: Annotated[int | None, "masked: owners that may collude with the curator; null else"]

@@ -106,7 +106,7 @@ class ReviewDocument(ChargedCost):
     owners: Annotated[tuple[str, ...], "owners of the study, who get the components"]
     components: Annotated[str, "what comes out, in words"]
     deadline: Annotated[TimeText | None, "when the study stops waiting for owners; null for never"]
-    mechanism: Annotated[str, "noise: `laplace` or `gaussian`"]
+    mechanism: Annotated[str, "noise: name of its law, such as `laplace`"]
     nominal_epsilon: Annotated[Decimal | None, "the study's epsilon where the charge differs"]
     federation: Annotated[ComposedGuarantee, "the guarantee over all owners"]
     together_with: Annotated[

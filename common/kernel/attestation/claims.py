@@ -38,7 +38,7 @@ class ProvedGuarantee(ComposedGuarantee):
 class ProvedMechanism:
     """Noise of every owner's release, computed from the study."""
 
-    name: Annotated[str, "noise: `laplace` or `gaussian`"]
+    name: Annotated[str, "noise: name of its law, such as `laplace`"]
     source: Annotated[str, "where its law is from"]
     l1: Annotated[Whole, "sensitivity in the L1 norm, integer units"]
     l2_squared: Annotated[Whole, "squared sensitivity in the L2 norm, integer units"]

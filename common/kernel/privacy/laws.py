@@ -461,9 +461,22 @@ LAWS: dict[str, type[NoiseLaw]] = {law.name: law for law in (LaplaceLaw, Gaussia
 """Every law that a study may ask for, by its name; a law without a delta comes first."""
 
 
-def law_for(delta: object | None) -> type[NoiseLaw]:
-    """Return Gaussian noise if there is a delta, Laplace noise otherwise."""
-    return LaplaceLaw if delta is None else GaussianLaw
+USUAL = {law.needs_delta: law.name for law in (LaplaceLaw, GaussianLaw)}
+"""The law that is taken where none is named, by whether there is a delta."""
+
+
+def choose_law(name: str | None, delta: object | None) -> type[NoiseLaw]:
+    """Return the law of a name; where there is none, the usual one with or without a delta.
+
+    Raise `SettingError` for a name that no law has, or whose law does not go with the delta.
+    """
+    law = LAWS.get(USUAL[delta is not None] if name is None else name)
+    if law is None:
+        raise SettingError(f"no mechanism is called {name!r}: there are {', '.join(LAWS)}")
+    if law.needs_delta != (delta is not None):
+        needs = "needs a delta" if law.needs_delta else "takes no delta"
+        raise SettingError(f"mechanism {law.name} {needs}")
+    return law
 
 
 def _weights(variance: int) -> NDArray[np.float64]:

@@ -34,7 +34,7 @@ from dppca.common.analysis.estimators.base.settings import (
 )
 from dppca.common.analysis.spectrum.noise_edge import NoiseEdge
 from dppca.common.kernel.errors import SettingError
-from dppca.common.kernel.privacy.laws import law_for
+from dppca.common.kernel.privacy.laws import choose_law
 from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.kernel.privacy.sensitivity import Sensitivity
 from dppca.common.kernel.schema import Schema
@@ -143,7 +143,7 @@ def corrected_moments(
 
     def calibrate(sens: Sensitivity) -> Calibration:
         return calibrate_noise(
-            law_for(form.delta),
+            choose_law(None, form.delta),
             sens,
             epsilon=form.epsilon,
             delta=form.delta,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from dppca.common.kernel.documents.names import one_line
 from dppca.common.kernel.documents.stated_fields import MAX_DESCRIPTION, MAX_UNIT
-from dppca.common.kernel.privacy.laws import law_for
+from dppca.common.kernel.privacy.laws import choose_law
 from dppca.common.kernel.schema.attributes import MAX_LABEL_LENGTH
 from dppca.curator.planning.dictionaries.dictionary import (
     Codes,
@@ -31,6 +31,8 @@ _NOT_PLAIN = {"true", "false", "null"}
 class Choices:
     """The operator's choices besides the dictionary; None or empty leaves a place blank.
 
+    ``mechanism`` names the law of the noise; None is the usual one with or without a delta.
+
     ``bins`` are those that `dppca.curator.planning.proposals` proposes; every other number then has
     a histogram.
     """
@@ -47,6 +49,7 @@ class Choices:
     contact: str | None = None
     approval: str | None = None
     bins: Mapping[str, int] | None = None
+    mechanism: str | None = None
 
 
 def draft_study(dictionary: Dictionary, choices: Choices, *, source: str) -> str:
@@ -74,7 +77,7 @@ def draft_study(dictionary: Dictionary, choices: Choices, *, source: str) -> str
         ),
         "",
         "privacy:",
-        f"  mechanism: {law_for(choices.delta).name}",
+        f"  mechanism: {choose_law(choices.mechanism, choices.delta).name}",
         "  "
         + _field(
             "epsilon",

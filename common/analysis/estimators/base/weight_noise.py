@@ -56,7 +56,7 @@ from dppca.common.analysis.estimators.base.settings import (
     describe_repeatability,
 )
 from dppca.common.kernel.errors import DataError, SettingError
-from dppca.common.kernel.privacy.laws import law_for
+from dppca.common.kernel.privacy.laws import choose_law
 from dppca.common.kernel.privacy.mechanisms import (
     Calibration,
     add_noise,
@@ -178,6 +178,7 @@ def plan_weights(
     delta: Decimal | None,
     max_rows_per_person: int,
     solver_tolerance: float,
+    mechanism: str | None = None,
 ) -> WeightPlan:
     """Calibrate the noise of K machines of D weights.
 
@@ -185,13 +186,17 @@ def plan_weights(
     `RangeError` if the integers could leave their range. ``C`` is the weight of the hinge loss, or
     ``auto`` for a value from the other settings and the row count; ``radius`` bounds the norm of a
     row, any constant column included; ``delta`` is for Gaussian noise, None for Laplace noise,
-    which is far larger for many columns; ``solver_tolerance`` is tau as a share of s, part of the
-    noise.
+    which is far larger for many columns, unless ``mechanism`` names another law;
+    ``solver_tolerance`` is tau as a share of s, part of the noise.
     """
     check_penalty(C)
     sens = weight_sensitivity(D, n_machines=n_machines, solver_tolerance=solver_tolerance)
     calibration = calibrate_noise(
-        law_for(delta), sens, epsilon=epsilon, delta=delta, max_rows_per_person=max_rows_per_person
+        choose_law(mechanism, delta),
+        sens,
+        epsilon=epsilon,
+        delta=delta,
+        max_rows_per_person=max_rows_per_person,
     )
     check_range(
         calibration,

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from dppca.common.kernel.privacy.laws import law_for
+from dppca.common.kernel.privacy.laws import choose_law
 from dppca.common.kernel.privacy.mechanisms import Calibration, calibrate_noise
 from dppca.common.kernel.privacy.receipts import Claims, NoiseSection, Receipt, read_receipt
 from dppca.common.kernel.privacy.sensitivity import Relation, Sensitivity
@@ -14,7 +14,7 @@ from dppca.common.kernel.privacy.sensitivity import Relation, Sensitivity
 
 def calibration(epsilon: str, delta: str | None = None) -> Calibration:
     return calibrate_noise(
-        law_for(delta),
+        choose_law(None, delta),
         Sensitivity(l1=4, l2_squared=6, resolution_bits=3, relation=Relation.REPLACE_ONE),
         epsilon=Decimal(epsilon),
         delta=None if delta is None else Decimal(delta),
