@@ -220,9 +220,9 @@ def _eigenvalues(path: Path) -> list[float]:
 def _seconds(study: Study, forecast: StudyPlan, megabits: float) -> PlanSeconds:
     """Measure on one core: a part of one owner's noise, and one decomposition."""
     import numpy as np
-    from threadpoolctl import threadpool_limits
 
     from dppca.common.analysis.spectrum.pca import decompose
+    from dppca.common.kernel.moments.threads import one_blas_thread
     from dppca.common.kernel.privacy.mechanisms import add_noise
     from dppca.common.kernel.privacy.noise.entropy import OperatingSystemEntropy
     from dppca.common.kernel.privacy.release import calibrate
@@ -233,7 +233,7 @@ def _seconds(study: Study, forecast: StudyPlan, megabits: float) -> PlanSeconds:
     p = layout.n_columns
     noise = calibrate(study)
     square = np.random.default_rng(0).standard_normal((p, p))
-    with threadpool_limits(1):
+    with one_blas_thread():
         start = time.perf_counter()
         add_noise(np.zeros(entries, np.int64), noise, entropy=OperatingSystemEntropy())
         drawn = time.perf_counter()

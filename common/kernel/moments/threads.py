@@ -2,9 +2,10 @@
 
 One thread suits products that are small or already distributed over threads. On a busy machine
 BLAS' own threads wait for each other at every block: products of 24 columns took a thousand times
-as long with two as with one. The number of threads belongs to the process, so
-overlapping uses in several threads are counted, and the last one to leave restores the original
-number.
+as long with two as with one. The number of threads belongs to the process, so overlapping uses in
+several threads are counted, and the last one to leave restores the original number.
+
+Limits: OpenBLAS on OpenMP, which NumPy's wheels are not made with, has a number for each thread.
 """
 
 import sys
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 _lock = Lock()
 _inside = 0
@@ -27,6 +28,7 @@ def one_blas_thread() -> Iterator[None]:
     global _inside, _limit
     with _lock:
         if not _inside:
+            _free_limits()
             _limit = _controller().limit(limits=1, user_api="blas")
         _inside += 1
     try:
@@ -35,7 +37,9 @@ def one_blas_thread() -> Iterator[None]:
         with _lock:
             _inside -= 1
             if not _inside:
+                _free_limits()
                 _limit.restore_original_limits()
+                _free_limits()
 
 
 def count_cores() -> int:
@@ -51,3 +55,9 @@ def _controller() -> Any:
     if with_scipy not in _controllers:
         _controllers[with_scipy] = ThreadpoolController()
     return _controllers[with_scipy]
+
+
+def _free_limits() -> None:
+    """Let any thread set a number: threadpoolctl 3.8 obeys the first one alone, while it lives."""
+    if hasattr(OpenBLASController, "clear_controlling_thread"):
+        OpenBLASController.clear_controlling_thread(force=True)

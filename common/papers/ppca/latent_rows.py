@@ -15,10 +15,10 @@ Source: Gu, Zhang and Yang (2022), algorithm 1, steps 15 and 16.
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from dppca.common.analysis.field.discretize import discretize
 from dppca.common.analysis.spectrum.ppca import PPCAModel
+from dppca.common.kernel.moments.threads import one_blas_thread
 from dppca.common.kernel.schema import Column, Schema
 from dppca.common.kernel.schema.decoding import decode_columns
 from dppca.common.papers.ppca.party_moments import PooledMoments
@@ -61,7 +61,7 @@ def decoded_values(
     Columns hold numbers within their bounds or codes of labels. ``seed`` decides ties and redrawn
     labels.
     """
-    with threadpool_limits(1, user_api="blas"):  # as in the federation, for the same bits
+    with one_blas_thread():  # as in the federation, for the same bits
         columns = discretize(
             coded,
             schema.layout,

@@ -153,6 +153,31 @@ def test_one_masked_sum_is_simulated(all_floors: Path) -> None:
     run(all_floors / "python", "-c", MASKED, cwd=str(all_floors))
 
 
+THREADS = """
+from concurrent.futures import ThreadPoolExecutor
+import numpy, scipy.linalg
+from threadpoolctl import ThreadpoolController, threadpool_info
+from dppca.common.kernel.moments.threads import one_blas_thread
+
+def counted():
+    return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+def counted_inside():
+    with one_blas_thread():
+        return counted()
+
+ThreadpoolController().limit(limits=3, user_api="blas")
+one, other = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+for pool in (one, other):
+    assert pool.submit(counted_inside).result() == {1}
+    assert counted() == {3}
+"""
+
+
+def test_blas_is_limited_in_whichever_thread(all_floors: Path) -> None:
+    run(all_floors / "python", "-c", THREADS, cwd=str(all_floors))
+
+
 def test_the_demo_runs_and_what_it_made_is_verified(
     all_floors: Path, verifier: Path, demo: Path
 ) -> None:
