@@ -32,6 +32,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from dppca.common.analysis.estimators.base.masks import require_plain
 from dppca.common.analysis.rows.synthesis import (
     DecodingMethod,
     SyntheticRows,
@@ -260,6 +261,7 @@ def combine(
     >>> [f"{number:.3f}" for number in (found.bse, found.df, *found.conf_int())]
     ['0.245', '5.760', '1.395', '2.605']
     """
+    require_plain(estimates=estimates, variances=variances, published=published)
     each = np.asarray(estimates, np.float64)
     within = np.asarray(variances, np.float64)
     params, u = (np.asarray(one, np.float64) for one in published)

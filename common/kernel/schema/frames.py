@@ -174,6 +174,8 @@ def decode(rows: ArrayLike, schema: Schema) -> pa.Table:
     >>> decode([[0.25, 0.5], [-0.5, -0.1]], schema).to_pydict()
     {'age': [75.0, 0.0], 'smokes': ['yes', 'no']}
     """
+    if np.ma.is_masked(rows):
+        raise SchemaMismatchError("decode takes no masked values")
     coded = np.asarray(rows, np.float64)
     layout = schema.layout
     if coded.ndim != 2 or coded.shape[1] != layout.n_columns:

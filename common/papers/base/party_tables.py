@@ -14,6 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dppca.common.analysis.estimators.base.masks import (
+    require_labels,
+    require_plain,
+    require_unmasked,
+)
 from dppca.common.analysis.estimators.base.settings import check_rows_per_person
 from dppca.common.kernel.errors import DataError, SettingError
 from dppca.common.kernel.schema import Column, ColumnKind, Numeric, Schema, encode
@@ -33,6 +38,8 @@ def group_rows(groups: ArrayLike | None, n_rows: int) -> PartyRows:
     """Group rows by one party name per row, shape (n_rows,); None is one party with all rows."""
     if groups is None:
         return PartyRows(np.array(["all"]), [np.arange(n_rows)])
+    require_unmasked(groups=groups)
+    require_labels("groups", groups)
     owner = np.asarray(groups)
     if owner.shape != (n_rows,):
         raise DataError(
@@ -48,6 +55,7 @@ def make_schema(bounds: Any, n_columns: int, *, max_rows_per_person: int) -> Sch
         raise SettingError(
             "give a schema, or bounds=(lower, upper): public bounds, not taken from rows"
         )
+    require_plain(bounds=bounds)
     try:
         lower, upper = (np.broadcast_to(np.asarray(b, float), (n_columns,)) for b in bounds)
         attributes = [

@@ -46,6 +46,7 @@ from dppca.common.analysis.estimators.base.cautions import (
 )
 from dppca.common.analysis.estimators.base.guarantee import Variant
 from dppca.common.analysis.estimators.base.inputs import check_rows, check_scores, check_table
+from dppca.common.analysis.estimators.base.masks import require_unmasked
 from dppca.common.analysis.estimators.base.named_frames import RowForm
 from dppca.common.analysis.estimators.base.projection import select_components
 from dppca.common.analysis.estimators.base.settings import (
@@ -290,6 +291,7 @@ class PPCADPMH(
         the rows are not finite or not of shape (n_rows, p), n_rows >= 1.
         """
         check_is_fitted(self)
+        require_unmasked(coded_rows=coded_rows)
         rows, p = np.asarray(coded_rows, np.float64), len(self.mean_)
         if rows.ndim != 2 or rows.shape[1] != p or not len(rows) or not np.isfinite(rows).all():
             raise SettingError(

@@ -29,6 +29,7 @@ from sklearn.svm import SVC, LinearSVC
 from dppca.common.analysis.estimators.base.cautions import CountsCopies, warn_of_copies
 from dppca.common.analysis.estimators.base.guarantee import Guarantee
 from dppca.common.analysis.estimators.base.inputs import check_rows, check_scores, check_training
+from dppca.common.analysis.estimators.base.masks import require_unmasked
 from dppca.common.analysis.estimators.base.projection import project
 from dppca.common.analysis.estimators.base.settings import check_positive
 from dppca.common.kernel.errors import SettingError
@@ -69,6 +70,11 @@ class Classifier(CountsCopies, ClassifierMixin, BaseEstimator):  # type: ignore[
         codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         predicted: NDArray[Any] = self.classes_[codes]
         return predicted
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the share of rows whose class is predicted, each with its weight (n_rows,)."""
+        require_unmasked(y=y, sample_weight=sample_weight)
+        return float(super().score(X, y, sample_weight))
 
     def _checked(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
         """Return rows and codes of their classes, after checking them and the settings."""

@@ -3,7 +3,7 @@
 An estimator refuses input that its guarantee or its mathematics does not cover, and says what to
 change. It clips nothing, fills nothing in, and never runs without noise instead. It refuses:
 
-- values that are missing or infinite;
+- values that are missing or infinite, or hidden by a mask;
 - rows longer than the declared ``row_norm``, by more than rounding (1e-9 of it). The bound is
   public, and must not be chosen from the rows; `UnitBall` scales rows into it by public numbers;
 - fewer rows than columns, which determine no covariance;
@@ -25,6 +25,11 @@ from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dppca.common.analysis.estimators.base.masks import (
+    require_labels,
+    require_plain,
+    require_unmasked,
+)
 from dppca.common.analysis.estimators.base.named_frames import read_named
 from dppca.common.analysis.estimators.base.settings import check_positive
 from dppca.common.kernel.errors import DataError, SettingError
@@ -56,6 +61,7 @@ def check_scores(estimator: Any, X: ArrayLike) -> NDArray[np.float64]:
     scikit-learn's `NotFittedError` before a fit.
     """
     check_is_fitted(estimator)
+    require_unmasked(X=X)
     try:
         scores: NDArray[np.float64] = check_array(X, dtype=np.float64)
     except ValueError as error:
@@ -103,6 +109,9 @@ def check_training(
 
     ``classes`` is the public list of classes; None treats those in the data as public.
     """
+    require_plain(classes=classes)
+    require_unmasked(y=y)
+    require_labels("y", y)
     rows, target = _validated(estimator, X, y=y, reset=True)
     try:
         check_classification_targets(target)
@@ -136,6 +145,7 @@ def make_signs(codes: NDArray[np.intp], n_classes: int) -> NDArray[np.float64]:
 
 
 def _validated(estimator: Any, X: Any, *, reset: bool, y: Any = "no_validation") -> Any:
+    require_unmasked(X=X)
     try:
         return validate_data(estimator, X, y, reset=reset, dtype=np.float64)
     except ValueError as error:
