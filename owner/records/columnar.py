@@ -6,6 +6,7 @@ their days may be of any year, while 64 bits of nanoseconds end in 2262 and begi
 
 import struct
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +15,10 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
-from dppca.common.kernel.attestation.file_headers import measure_dictionaries
+from dppca.common.kernel.attestation.file_headers import is_encrypted, measure_dictionaries
 from dppca.common.kernel.errors import DataError
 from dppca.common.kernel.schema.columns import of_field
+from dppca.owner.records.old_calendar import find_old, of_old_calendar
 from dppca.owner.records.sources import RowGroup, Rows, Wanted
 from dppca.owner.records.stored_files import StoredFile, reading
 from dppca.owner.records.table_columns import find_columns
@@ -25,6 +27,14 @@ from dppca.owner.records.unknown_types import hide_unknown_types
 _LIST_BYTES = 1 << 16
 _TAIL_BYTES = 1 << 16
 _PARQUET_MAGIC = b"PAR1"
+_ENCRYPTED_MAGIC = b"PARE"
+_ONE_OF_EACH = ("parquet-cpp", "parquet-mr", "parquet-rs", "Polars", "impala")
+"""Writers that list no text twice. DuckDB lists an empty one for each value of an ENUM that does
+not occur; pyarrow would then take codes for those of other texts."""
+_ENCRYPTED = (
+    "is an encrypted Parquet file, whose keys are not asked for: write it again without "
+    "encryption, where only you may read it"
+)
 _ARROW_MAGIC = b"ARROW1"
 _FEATHER_1_MAGIC = b"FEA1"
 
@@ -44,14 +54,15 @@ class ParquetRows(Rows):
 
         Columns of labels whose distinct texts the file lists are given as codes of that list.
         """
-        with reading(self.file.title), self.file.open_file() as stored:
+        with _decrypted(self.file) as stored:
             footer, metadata, _ = _read_footer(stored)
             fields, labels = (
                 [self.fields[self.names.index(name)] for name in names]
                 for names in (wanted.names, wanted.labels)
             )
+            old = find_old(metadata)
             listed = [
-                *_listed(footer, {*labels}),
+                *_listed(footer, {*labels}, metadata.created_by),
                 *_dictionaries(metadata, metadata.schema.to_arrow_schema(), fields),
             ]
             # On this machine all row groups at once, without pre_buffer: it would keep data read
@@ -76,6 +87,11 @@ class ParquetRows(Rows):
                     arrays = [of_field(each, batch.column(each.name)) for each in described]
                     for array in arrays:
                         _check_codes(array)
+                    if old:
+                        arrays = [
+                            of_old_calendar(array) if field in old else array
+                            for field, array in zip(fields, arrays, strict=True)
+                        ]
                     yield arrays
 
 
@@ -107,7 +123,7 @@ class ArrowRows(Rows):
 def open_parquet(stored: StoredFile) -> ParquetRows:
     """Read a Parquet file's footer."""
     _check_magic(stored, _PARQUET_MAGIC, "Parquet")
-    with reading(stored.title), stored.open_file() as opened:
+    with _decrypted(stored) as opened:
         try:
             with pq.ParquetFile(opened) as file:
                 metadata, schema, unknown = file.metadata, file.schema_arrow, frozenset[str]()
@@ -157,13 +173,34 @@ def _read_footer(stored: Any) -> tuple[bytes, pq.FileMetaData, frozenset[str]]:
         return footer, pq.read_metadata(pa.BufferReader(footer)), unknown
 
 
-def _listed(footer: bytes, names: Collection[str]) -> list[str]:
+@contextmanager
+def _decrypted(stored: StoredFile) -> Iterator[Any]:
+    """Open a Parquet file; name it as encrypted if that is why it cannot be read."""
+    with reading(stored.title), stored.open_file() as opened:
+        try:
+            yield opened
+        except (pa.ArrowException, OSError):
+            if _says_encrypted(opened):
+                raise DataError(f"{stored.title} {_ENCRYPTED}") from None
+            raise
+
+
+def _says_encrypted(opened: Any) -> bool:
+    size: int = opened.size()
+    length = int.from_bytes(opened.read_at(8, max(0, size - 8))[:4], "little") + 8
+    try:
+        return is_encrypted(opened.read_at(length, max(0, size - length)))
+    except (struct.error, IndexError, ValueError, TypeError):
+        return False  # damaged
+
+
+def _listed(footer: bytes, names: Collection[str], writer: str) -> list[str]:
     """Columns of text whose distinct values a Parquet file lists, and are few.
 
     Found in the first row group; affects only the speed of reading. pyarrow is not used: it ends
     the process if the description of a column contradicts itself.
     """
-    if not names:
+    if not names or not writer.startswith(_ONE_OF_EACH):
         return []
     try:
         sizes = measure_dictionaries(footer)
@@ -264,6 +301,8 @@ def _check_magic(stored: StoredFile, magic: bytes, kind: str) -> None:
         raise DataError(f"the data file {title} is empty: export it again")
     if kind == "Arrow" and first.startswith(_FEATHER_1_MAGIC):
         raise DataError(f"{title} is of Feather version 1: write it again as version 2 or Parquet")
+    if kind == "Parquet" and first == _ENCRYPTED_MAGIC:
+        raise DataError(f"{title} {_ENCRYPTED}")
     if first != magic:
         raise DataError(
             f"{title} is not a {kind} file, or is cut off: name it by its format or export it"

@@ -8,7 +8,7 @@ that can repeat a value's bytes without holding them, are refused.
 
 The positions of the pages are read from the footer by hand, too: pyarrow 26 ends the whole process
 at a column whose description contradicts itself, and one changed byte can cause that. For a site's
-own files, `measure_dictionaries` and `read_arrow_schema` also read the footer by hand.
+own files, `measure_dictionaries`, `read_arrow_schema` and `is_encrypted` read the footer by hand.
 
 Sources: Apache Arrow columnar format, ``Message.fbs`` (``RecordBatch.compression``) and
 ``File.fbs`` (``Footer``, ``Block``); Apache Parquet, ``parquet.thrift`` (``FileMetaData``,
@@ -166,6 +166,11 @@ def read_arrow_schema(content: Content) -> bytes:
             schema: bytes = _member(pair, 2, _TEXT)
             return schema
     raise ValueError("there is no Arrow schema")
+
+
+def is_encrypted(content: Content) -> bool:
+    """Return True if a Parquet file's plain footer names a cipher; errors are as above."""
+    return (8, _STRUCT) in _footer(content)
 
 
 def _footer(content: Content) -> _Struct:

@@ -1,5 +1,6 @@
 """Parquet as older software writes it; labels as lists and places in them."""
 
+import base64
 import struct
 from datetime import date, datetime
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,6 +21,7 @@ from dppca.common.kernel.schema.attributes import count_days
 from dppca.common.kernel.schema.columns import parse_column
 from dppca.owner.records.check import FaultCounts, check_table
 from dppca.owner.records.file_locations import local_files
+from dppca.owner.records.sources import Wanted
 from dppca.owner.records.table import moments_of_table, open_table
 from tests.support.engines import InProcess
 from tests.support.studies import categorical_of, make_schema, numeric_of
@@ -125,3 +128,52 @@ def test_a_place_outside_its_list_of_labels_is_refused(
         writer.write_table(rows)
     with pytest.raises(DataError, match="damaged"):
         moments_of_table(open_table(path, LABELLED), LABELLED)
+
+
+def test_a_list_that_holds_a_text_twice_gives_the_labels_of_the_rows(tmp_path: Path) -> None:
+    """DuckDB lists an empty text for each value of an ENUM that does not occur."""
+    path = tmp_path / "enum.parquet"
+    schema = make_schema([categorical_of("stage", ["bb", "cc", "dd"]), numeric_of("x", 0, 1)])
+    stages = ["aa", "bb", "cc", "dd"] * 3
+    table = pa.table({"stage": stages, "x": [0.5] * 12})
+    pq.write_table(table, path, compression="none", store_schema=False, write_statistics=False)
+    content = path.read_bytes()
+    assert content.count(struct.pack("<I", 2) + b"aa") == 1
+    doubled = content.replace(struct.pack("<I", 2) + b"aa", struct.pack("<I", 2) + b"bb")
+    path.write_bytes(doubled.replace(b"parquet-cpp-arrow", b"DuckDB version v2"))
+    report = check_table(open_table(path, schema), schema)
+    assert report.faultless
+    assert report.rows == 12
+    ((codes, _),) = open_table(path, schema).batches()
+    assert codes.tolist() == [0, 0, 1, 2] * 3
+
+
+class _Keys(pe.KmsClient):  # type: ignore[misc]
+    """Keys that are kept nowhere: wrapped ones are written as they are."""
+
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> bytes:
+        del master_key_identifier
+        return base64.b64encode(key_bytes)
+
+
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+def test_encrypted_parquet_is_named_as_what_it_is(tmp_path: Path, plaintext_footer: bool) -> None:
+    path = tmp_path / "rows.parquet"
+    how = pe.EncryptionConfiguration(
+        footer_key="f", column_keys={"c": ["age"]}, plaintext_footer=plaintext_footer
+    )
+    factory = pe.CryptoFactory(lambda _: _Keys())
+    properties = factory.file_encryption_properties(pe.KmsConnectionConfig(), how)
+    rows = pa.table({"age": [1.0, 2.0], "until": ["2020-01-31"] * 2})
+    pq.write_table(rows, path, encryption_properties=properties)
+
+    def read() -> list[object]:
+        return list(local_files(path).open().read(Wanted(["age", "until"], 9)))
+
+    with pytest.raises(DataError, match=r"is an encrypted Parquet file.*without encryption"):
+        read()
+    if plaintext_footer:  # a column without a key of its own is read
+        assert len(list(local_files(path).open().read(Wanted(["until"], 9)))) == 1
+        path.write_bytes(path.read_bytes()[:-40] + path.read_bytes()[-36:])
+        with pytest.raises(DataError, match="damaged"):
+            read()
