@@ -1,8 +1,10 @@
 """Formats of SPSS, Stata and SAS that say that a number is a day, or a time of one.
 
 What has no day, such as a month (Stata's ``%tm``, SAS' ``MONYY``), stays a number, which is no
-date. Sources: IBM SPSS Statistics, "Date and Time Formats"; Stata, "Datetime display formats"; SAS,
-"Formats by Category". ``%tC`` counts leap seconds (IERS, Bulletin C).
+date. A number before a program's first day is none, and SAS has no 29 February in 4000 and 8000.
+Sources: IBM SPSS Statistics, "Date and Time Formats"; Stata, "Datetime display formats"; SAS,
+"Formats by Category", "About SAS Date, Time, and Datetime Values". ``%tC`` counts leap seconds
+(IERS, Bulletin C).
 """
 
 import re
@@ -14,6 +16,10 @@ import pyarrow as pa
 _DAY_S: Final = 86_400
 _SINCE_1582, _SINCE_1960 = 141_428, 3653
 """Days from the first days of SPSS, and of Stata and SAS, to 1970."""
+_FIRST_SPSS, _FIRST_STATA, _FIRST_SAS = -141_428, -683_003, -141_714
+"""First days of their calendars, since 1970: 1582-10-14, 0100-01-01 and 1582-01-01."""
+_NOT_IN_SAS: Final = np.array([741_501, 2_202_470])
+"""Days since 1970, as SAS counts, of 1 March 4000 and 8000, each a day after 28 February."""
 _FAR: Final = 5e6  # days: outside of every calendar that is read
 _SPSS: Final = re.compile(r"(?:([AEJS]?DATE)|DATETIME|YMDHMS)\d*(?:\.\d*)?")
 _STATA: Final = re.compile(r"%-?(?:(td|d)|tc|(tC)).*", re.DOTALL)
@@ -37,28 +43,33 @@ _LEAPS: Final = np.array(
 class DayFormat(NamedTuple):
     """How a column's numbers are days: ``per_day`` of them, ``before`` days from zero to 1970.
 
-    ``timed`` ones have a time of the day, and ``leaps`` count leap seconds.
+    ``timed`` ones have a time of the day, and ``leaps`` count leap seconds. The calendar begins
+    with the day ``first`` since 1970, and ``skipped`` are days before which it lacks one.
     """
 
     per_day: int
     before: int
+    first: int
     timed: bool
     leaps: bool = False
+    skipped: np.ndarray = np.zeros(0, np.int64)
 
     def days(self, numbers: np.ndarray) -> pa.Array:
         """Convert numbers to dates, or to times in seconds; NaN is null."""
         nulls = np.isnan(numbers)
         days = np.clip(numbers / self.per_day - self.before, -_FAR, _FAR)
-        days = np.where(nulls, _FAR, days)
+        days = np.where(nulls, _FAR, np.where(days < self.first, -_FAR, days))
+        lacking = self.skipped.searchsorted(np.floor(days), "right")
         if not self.timed:
-            return array_of(np.floor(days).astype(np.int32), pa.date32(), ~nulls)
+            whole = np.floor(days).astype(np.int32) + lacking.astype(np.int32)
+            return array_of(whole, pa.date32(), ~nulls)
         per_second = self.per_day // _DAY_S
         inside = np.abs(days) < _FAR
         ticks = np.floor(np.where(inside, numbers, 0) / per_second).astype(np.int64)
         seconds = ticks - self.before * _DAY_S
         if self.leaps:
             seconds -= np.searchsorted(_LEAPS, seconds, side="right")
-        seconds = np.where(inside, seconds, (days * _DAY_S).astype(np.int64))
+        seconds = np.where(inside, seconds, (days * _DAY_S).astype(np.int64)) + lacking * _DAY_S
         return array_of(seconds, pa.timestamp("s"), ~nulls)
 
 
@@ -75,15 +86,18 @@ def day_format(kind: str, written: str) -> DayFormat | None:
     """
     if kind == "sav":
         found = _SPSS.fullmatch(written)
-        return found and DayFormat(_DAY_S, _SINCE_1582, timed=found[1] is None)
+        return found and DayFormat(_DAY_S, _SINCE_1582, _FIRST_SPSS, timed=found[1] is None)
     if kind == "dta":
         found = _STATA.fullmatch(written)
         if found is None:
             return None
         if found[1]:
-            return DayFormat(1, _SINCE_1960, timed=False)
-        return DayFormat(1000 * _DAY_S, _SINCE_1960, timed=True, leaps=found[2] is not None)
+            return DayFormat(1, _SINCE_1960, _FIRST_STATA, timed=False)
+        leaps = found[2] is not None
+        return DayFormat(1000 * _DAY_S, _SINCE_1960, _FIRST_STATA, timed=True, leaps=leaps)
     found = _SAS.fullmatch(written.upper())
     if found is None:
         return None
-    return DayFormat(1 if found[1] else _DAY_S, _SINCE_1960, timed=found[1] is None)
+    timed = found[1] is None
+    per_day = _DAY_S if timed else 1
+    return DayFormat(per_day, _SINCE_1960, _FIRST_SAS, timed=timed, skipped=_NOT_IN_SAS)
