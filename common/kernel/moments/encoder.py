@@ -75,6 +75,7 @@ class BatchEncoder:
             and attribute.score is Score.LINEAR
             for index in self._numeric
         ]
+        self._whole_numbers = np.flatnonzero(self._whole).tolist()  # asked for each tile
         p = schema.layout.n_columns
         self.width = p if dense else self.n_numerics
         self.place = np.zeros(p, dtype=np.intp)
@@ -151,9 +152,9 @@ class BatchEncoder:
             work = self._work[:size].reshape((stop - start, q), order=order)
             if isinstance(batch, np.ndarray):
                 values = batch[start:stop]
-                if q < batch.shape[1] or any(self._whole):
+                if q < batch.shape[1] or self._whole_numbers:
                     values = values[:, self._numeric]  # a copy
-                for place in np.flatnonzero(self._whole):
+                for place in self._whole_numbers:
                     nearest_whole(values[:, place], out=values[:, place])
             else:
                 values = self._gathered[:size].reshape((stop - start, q), order=order)

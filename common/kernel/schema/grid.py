@@ -76,7 +76,7 @@ class Grid:
             if self.unit != 1.0:
                 np.multiply(work, self.unit, out=work)
             np.rint(work, out=work)
-            flat = work.ravel(order="K")
+            flat = work if work.ndim == 1 else work.ravel(order="K")
             if not np.isfinite(np.dot(flat, flat)):  # only then can a cell be non-finite
                 np.copyto(work, 0.0, where=~np.isfinite(values))
             np.copyto(out, work, casting="same_kind")
