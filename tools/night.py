@@ -76,6 +76,12 @@ def _engine() -> str | None:
     return None
 
 
+def _debootstrap() -> str | None:
+    if shutil.which("debootstrap") and os.geteuid() == 0:
+        return None
+    return "needs root and debootstrap: apt-get install debootstrap"
+
+
 def _fuzzer() -> str | None:
     _quiet(PYTHON, "tools/install.py", ".venv", "fuzz")
     if _quiet(PYTHON, "-c", "import atheris").returncode:
@@ -151,6 +157,12 @@ SUITES: Mapping[str, Suite] = {
         own=("requirements/tools.lock", "wheels/*"),
         parallel=False,
     ),
+    "debian": Suite(
+        "both commands of the README on a fresh newest Debian",
+        own=("tests/support/debian.py", "deploy/setup.sh"),
+        missing=_debootstrap,
+        parallel=False,
+    ),
     "faults": Suite(
         "whole studies by processes, with every fault at every step",
         own=("common/kernel/durable/checkpoints.py", "tests/fault_injection/*"),
@@ -210,6 +222,7 @@ TOUCHES: Mapping[str, str] = {
     "docker-compose.yml": "containers",
     ".dockerignore": "containers",
     "deploy/*": "containers guides",
+    "deploy/setup.sh": "debian",
     "deploy/simulation/*": "accuracy",
     "dppca/*": "guides",
     "proto/*": "guides containers",
@@ -258,6 +271,7 @@ TOUCHES: Mapping[str, str] = {
     "tests/support/browser.py": "pictures guides",
     "tests/support/compose_folder.py": "containers",
     "tests/support/containers.py": "containers",
+    "tests/support/debian.py": "debian",
     "tests/support/engines.py": "spark guides",
     "tests/fault_injection/*": "faults",
     "tests/support/laws.py": "audits",

@@ -6,6 +6,7 @@ as long with two as with one. The number of threads belongs to the process, so o
 several threads are counted, and the last one to leave restores the original number.
 
 Limits: OpenBLAS on OpenMP, which NumPy's wheels are not made with, has a number for each thread.
+A number that other code sets or restores while a block is open is lost.
 """
 
 import sys
