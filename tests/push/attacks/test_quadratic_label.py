@@ -1,12 +1,13 @@
 """One cell tries to hold a site up: converting it must take work in proportion to its length.
 
-Processor time of a cell beside that of one eight times as long: linear work takes eight times as
-long, quadratic work 64 times. The smaller of several measures is taken, and cells that take less
-than a clock can tell are made no longer.
+A cell of half a mebibyte has 5 s of this process's time. Linear work takes a hundredth of it,
+quadratic work several times as much: two measures are never compared, since a busy machine
+changes one of them.
 """
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -36,32 +37,26 @@ SHAPES: dict[str, Callable[[int], str]] = {
 }
 
 
-def work(task: Callable[[], object]) -> float:
-    best = float("inf")
-    for _ in range(5):
-        begin = time.process_time_ns()
-        task()
-        best = min(best, time.process_time_ns() - begin)
-    return best
+LENGTH, LIMIT_S = 1 << 19, 5.0
+
+
+def require_little_work(task: Callable[[], object]) -> None:
+    begin = time.process_time()
+    task()
+    assert time.process_time() - begin < LIMIT_S
 
 
 @pytest.mark.parametrize("attribute", [LABELS, NUMBER], ids=lambda a: a.type)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_work_of_a_cell_grows_with_its_length(
-    attribute: Categorical | Numeric, shape: str
-) -> None:
-    short, long = (SHAPES[shape](length) for length in (8_000, 64_000))
+def test_a_long_cell_is_converted_at_once(attribute: Categorical | Numeric, shape: str) -> None:
     for kind in (pa.string(), pa.large_binary(), pa.dictionary(pa.int32(), pa.string())):
-        cells = [pa.array([cell, "?"]).cast(kind) for cell in (short, long)]
-        times = [work(lambda c=c: parse_column(attribute, c)) for c in cells]
-        assert times[1] <= 24 * max(times[0], 100_000)
+        cells = pa.array([SHAPES[shape](LENGTH), "?"]).cast(kind)
+        require_little_work(partial(parse_column, attribute, cells))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_work_of_a_line_grows_with_its_length(shape: str) -> None:
-    short, long = (SHAPES[shape](length).encode() for length in (8_000, 64_000))
-    times = [work(lambda line=line: split_fields(line, 3)) for line in (short, long)]
-    assert times[1] <= 24 * max(times[0], 100_000)
+def test_a_long_line_is_divided_at_once(shape: str) -> None:
+    require_little_work(partial(split_fields, SHAPES[shape](LENGTH).encode(), 3))
 
 
 def test_no_pattern_of_python_is_matched_with_a_cell() -> None:
