@@ -27,6 +27,7 @@ from dppca.common.kernel.schema import (
     label_text,
 )
 from dppca.common.kernel.schema.columns import parse_column
+from dppca.common.kernel.schema.texts import MISSING_WORDS
 from dppca.owner.records.check import check_table
 from dppca.owner.records.table import Table, moments_of_table, open_table
 from tests.support.examples import examples
@@ -103,6 +104,7 @@ def moments(
     batch=st.integers(1, 13),
 )
 @example(rows=[(None, None, "\r")], kind="csv", order=[0, 1, 2, 3], batch=1)
+@example(rows=[(word,) * 3 for word in MISSING_WORDS], kind="csv", order=[0, 1, 2, 3], batch=4)
 def test_any_format_column_order_and_batching_gives_the_same_integers(
     rows: list[tuple[str | None, ...]], kind: str, order: list[int], batch: int
 ) -> None:
@@ -140,6 +142,7 @@ def test_typed_columns_mean_what_their_text_means(
 @given(cells=st.lists(st.one_of(st.none(), number_text, text), max_size=10))
 @example(["1", "x"])
 @example(["nan(1)", "\x1f5", "1e999", "-0"])
+@example([*MISSING_WORDS, " NaT ", "nat", "N/A", "NULL!", "٣", "1_0"])
 def test_a_number_does_not_depend_on_its_neighbours(cells: list[str | None]) -> None:
     attribute = SCHEMA.attributes[0]
     together = parse_column(attribute, pa.array(cells, pa.string()))
@@ -147,6 +150,16 @@ def test_a_number_does_not_depend_on_its_neighbours(cells: list[str | None]) -> 
     slow = [slow_number(value) for value in cells]
     np.testing.assert_array_equal(together, alone)
     np.testing.assert_array_equal(together, slow)
+
+
+@given(cells=st.lists(st.one_of(st.none(), number_text, label, text), max_size=10))
+@example([*MISSING_WORDS, " NaT ", "nat", "nan(1)", "N/A", "1.00", "TRUE"])
+def test_a_label_does_not_depend_on_its_neighbours(cells: list[str | None]) -> None:
+    for attribute in SCHEMA.attributes[1:]:
+        assert not isinstance(attribute, Numeric)
+        together = parse_column(attribute, pa.array(cells, pa.string())).tolist()
+        alone = [parse_column(attribute, pa.array([value], pa.string()))[0] for value in cells]
+        assert together == alone == [slow_code(attribute, value) for value in cells]
 
 
 @given(
@@ -254,20 +267,22 @@ def slow_number(value: str | None) -> float:
         return abs(float(word)) if math.isinf(float(word)) else float(word)
     if re.fullmatch(r"[+-]?inf(inity)?", word, re.IGNORECASE | re.ASCII):
         return math.inf
-    if not word or re.fullmatch(r"[+-]?nan(\(\w*\))?", word, re.IGNORECASE | re.ASCII):
-        return math.nan
-    return -math.inf
+    return math.nan if slow_missing(word) else -math.inf
+
+
+def slow_missing(word: str) -> bool:
+    nan = re.fullmatch(r"[+-]?nan(\(\w*\))?", word, re.IGNORECASE | re.ASCII)
+    return not word or word in MISSING_WORDS or nan is not None
 
 
 def slow_code(attribute: Binary | Categorical, value: str | None) -> int:
     word = label_text(value or "")
-    if not word:
-        return MISSING
+    other = MISSING if slow_missing(word) else UNKNOWN
     candidates = itertools.chain(
         [word],
         [re.sub(r"\.?0*$", "", word)] if re.fullmatch(r"[+-]?[0-9]+\.[0-9]*", word) else [],
         [word.lower()] if word.lower() in ("true", "false") else [],
     )
     return next(
-        (attribute.labels.index(each) for each in candidates if each in attribute.labels), UNKNOWN
+        (attribute.labels.index(each) for each in candidates if each in attribute.labels), other
     )

@@ -111,7 +111,8 @@ def check_training(
     """
     require_plain(classes=classes)
     require_unmasked(y=y)
-    require_labels("y", y)
+    if y is not None:  # else scikit-learn says that it is needed
+        require_labels("y", y)
     rows, target = _validated(estimator, X, y=y, reset=True)
     try:
         check_classification_targets(target)
