@@ -73,7 +73,7 @@ def propose_formats(location: Location, schema: Schema) -> tuple[TextFormat, ...
     first = location.open().parts[0]
     mark = find_delimiter(first.names, [each.name for each in schema.attributes])
     if mark is not None:
-        form = _changed(form, {"delimiter": mark}) or TextFormat(mark)
+        form = replace(form, delimiter=mark)
     raw = TextFormat(form.delimiter)
     if raw != used:
         first = location.written(raw).open().parts[0]
@@ -82,7 +82,7 @@ def propose_formats(location: Location, schema: Schema) -> tuple[TextFormat, ...
     others = [each for each in counted if not isinstance(each[0], Date)]
     formats = tuple(
         _with_words(each, counted)
-        for numbers in _best(form, _NUMBERS, others)
+        for numbers in _best(form, _NUMBERS, others, stated=mark is None)
         for each in _best(numbers, _DATES, dates)
     )
     return () if used in formats else formats
@@ -113,12 +113,20 @@ def _count_cells(source: Source, schema: Schema) -> _Counted:
 
 
 def _best(
-    form: TextFormat, changes: Sequence[Mapping[str, Any]], counted: _Counted
+    form: TextFormat,
+    changes: Sequence[Mapping[str, Any]],
+    counted: _Counted,
+    *,
+    stated: bool = True,
 ) -> list[TextFormat]:
-    """Return the forms with the fewest unread cells, each with other values; or the one in use."""
-    found: dict[bytes, TextFormat] = {}
-    least = n_now = _read(form, counted)[0]
-    if not n_now:
+    """Return the forms with the fewest unread cells, each with other values; or the one in use.
+
+    The one in use counts for more if it was ``stated`` of these cells, not of lines that are
+    separated otherwise: then ``1.234`` may be either number.
+    """
+    n_now, values = _read(form, counted)
+    found, least = {values: form}, n_now
+    if not n_now and stated:
         return [form]
     for each in filter(None, (_changed(form, change) for change in changes)):
         n_unread, values = _read(each, counted)
@@ -126,7 +134,7 @@ def _best(
             least, found = n_unread, {}
         if n_unread == least:
             found.setdefault(values, each)
-    return [form] if least == n_now else [*found.values()]
+    return [form] if least == n_now and stated else [*found.values()]
 
 
 def _read(form: TextFormat, counted: _Counted) -> tuple[int, bytes]:

@@ -18,6 +18,7 @@ TEXT_SUFFIXES: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 DELIMITERS: Final = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _BLANKS = (" ", "\u00a0", "\u202f")
 _FORM = re.compile(r"[YMD]+[./ -]?[YMDON]+[./ -]?[YMDON]+|[a-z]+ since [0-9-]+")
+_NAMES = {"\t": "tab", "'": "apostrophe"}
 _GROUPS = {".": (".",), ",": (",",), "'": ("'", "\u2019"), " ": _BLANKS}
 
 
@@ -30,7 +31,7 @@ class TextFormat:
     delimiter
         Character between cells.
     decimal
-        Point or comma.
+        Point or comma; a comma stands between quotes in cells that commas separate.
     thousands
         Character between groups of three digits; empty if there is none. A blank stands for
         no-break blanks, an apostrophe for a typographic one, too.
@@ -58,11 +59,10 @@ class TextFormat:
             raise ValueError("decimal is a point or a comma")
         if self.thousands and self.thousands not in _GROUPS:
             raise ValueError("thousands is a point, a comma, an apostrophe or a blank")
-        for name, mark in (("delimiter", self.delimiter), ("thousands", self.thousands)):
-            if self.decimal == mark:
-                raise ValueError(
-                    f"decimal and {name} are both {mark!r}: cells would have two meanings"
-                )
+        if self.decimal == self.thousands:
+            raise ValueError(
+                f"decimal and thousands are both {self.decimal!r}: cells would have two meanings"
+            )
         read_form(self.dates)
         for word in self.missing:
             self._check_word(word)
@@ -131,4 +131,6 @@ USUAL: Final = TextFormat()
 def _quoted(value: str | tuple[str, ...]) -> str:
     if isinstance(value, str) and _FORM.fullmatch(value):
         return value
-    return "tab" if value == "\t" else json.dumps(value, ensure_ascii=False)
+    if value in _NAMES:  # an apostrophe would end the option's text in a shell
+        return _NAMES[value]
+    return json.dumps(value, ensure_ascii=False)

@@ -1,6 +1,7 @@
 """Texts that propose how a data set's text files are written; site-only, as `check` is."""
 
 from collections.abc import Sequence
+from shlex import quote
 
 from dppca.common.kernel.documents.names import one_line
 from dppca.owner.records.text_format import TextFormat
@@ -18,5 +19,5 @@ def format_lines(formats: Sequence[TextFormat], data_set: str | None) -> list[st
         if number:
             lines.append("or, with other values (ask who wrote the file):")
         text = each.to_yaml()
-        lines.append(f"  --format '{text}'" if data_set is None else f"      format: {text}")
+        lines.append(f"  --format {quote(text)}" if data_set is None else f"      format: {text}")
     return [*map(one_line, lines)]

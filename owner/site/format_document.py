@@ -36,7 +36,7 @@ class FormatDocument(BaseModel):
     delimiter
         Between cells: ``,``, ``;``, ``tab`` or ``|``.
     decimal
-        The decimal mark: ``.`` or ``,``.
+        The decimal mark: ``.`` or ``,``; between commas, cells with one need quotes.
     thousands
         Between groups of three digits: ``.``, ``,``, ``apostrophe`` or ``blank``.
     dates

@@ -35,7 +35,8 @@ class Entry:
     of the column, and ``unit`` what its numbers count. ``one_hot`` are the columns that stand for
     the labels, in their order; empty if a column holds the labels. ``missing`` are codes that mean
     missing; None for those of the dictionary. ``nullable`` is True if the dictionary says
-    that a number may be missing.
+    that a number may be missing. ``decide`` says why a person has to write the labels: files may
+    hold several words for one.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Entry:
     one_hot: tuple[str, ...] = ()
     missing: Codes | None = None
     nullable: bool = False
+    decide: str = ""
 
 
 @dataclass(frozen=True, slots=True)

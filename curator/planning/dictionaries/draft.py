@@ -186,8 +186,9 @@ def _labels(entry: Entry) -> Iterator[str]:
             else ("categorical", "categories")
         )
     yield f"type: {kind}"
-    listed = f"[{', '.join(labels)}]" if n_labels >= 2 else None
-    yield _field(field, listed, "the labels that can occur, two at least, such as [no, yes]")
+    listed = f"[{', '.join(labels)}]" if n_labels >= 2 and not entry.decide else None
+    usual = "the labels that can occur, two at least, such as [no, yes]"
+    yield _field(field, listed, one_line(entry.decide) or usual)
     if entry.unknown is not None and entry.kind is EntryType.LABEL:
         yield f"unknown: {scalar(entry.unknown)}"
 

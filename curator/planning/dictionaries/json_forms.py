@@ -37,6 +37,11 @@ _FIELD_KEYS = {
     *["constraints", "categories", "categoriesOrdered", "missingValues", "format"],
     *["trueValues", "falseValues", "decimalChar", "groupChar", "bareNumber"],
 }
+_TRUTHS = {
+    "falseValues": ("false", "False", "FALSE", "0"),
+    "trueValues": ("true", "True", "TRUE", "1"),
+}
+"""The words that a field has if it names none (Frictionless, Table Schema)."""
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _SCHEMA_KEYS = {
     *["fields", "missingValues", "primaryKey", "name", "title", "description", "$schema"],
@@ -121,7 +126,8 @@ def _frictionless(
     pairs = _field_labels(field)
     if pairs:
         ordered = field.get("categoriesOrdered") is True
-        return replace(_labels(name, pairs, note, ordered=ordered), missing=own)
+        decide = _several_words(field)
+        return replace(_labels(name, pairs, note, ordered=ordered), missing=own, decide=decide)
     if (known := _kind(field)) is None:
         return Omission(name, FREE_TEXT if kind == "string" else "a type that a study has not")
     lower, upper = (_bound(known, field, side) for side in ("Minimum", "Maximum"))
@@ -137,12 +143,31 @@ def _kind(field: Mapping[str, Any]) -> EntryType | None:
 
 def _field_labels(field: Mapping[str, Any]) -> list[tuple[str, str]]:
     if field.get("type") == "boolean":
-        return [
-            (_label(next(iter(_list(field.get(key))), default)), "")
-            for key, default in (("falseValues", "false"), ("trueValues", "true"))
-        ]
+        return [(words[0], "") for words in _truths(field)]
     enum = _rules(field).get("enum")
     return _pairs(field.get("categories"), "value", "label") or _pairs(enum, "", "")
+
+
+def _truths(field: Mapping[str, Any]) -> list[list[str]]:
+    """Return the words that files may hold for false, and for true."""
+    return [[*map(_label, _list(field.get(key)))] or [*usual] for key, usual in _TRUTHS.items()]
+
+
+def _unread(field: Mapping[str, Any]) -> list[list[str]]:
+    """Return the words for false and true that no study reads whose labels are the first ones."""
+    from dppca.common.kernel.schema.texts import label_finder  # not for a command's help
+
+    truths = _truths(field) if field.get("type") == "boolean" else []
+    find = label_finder(tuple(words[0] for words in truths))
+    return [[word for word in words if find(word) != i] for i, words in enumerate(truths)]
+
+
+def _several_words(field: Mapping[str, Any]) -> str:
+    """Return what to decide of a field whose files may hold words that no label reads."""
+    if not any(_unread(field)):
+        return ""
+    false, true = (" or ".join(words) for words in _truths(field))
+    return f"two words; a file may say {false}, and {true}. Any other word would be coded as false"
 
 
 def _bound(kind: EntryType, field: Mapping[str, Any], side: str) -> str | None:
@@ -175,14 +200,12 @@ def _field_notes(field: Mapping[str, Any]) -> Iterator[str]:
         aside.append("format")
     if aside:
         yield f"{name}: {', '.join(aside)} is left aside"
-    if field.get("type") == "boolean":
-        for key in ("falseValues", "trueValues"):
-            first, *others = [_label(each) for each in _list(field.get(key))] or [""]
-            if others:
-                yield (
-                    f"{name}: the file may also say {', '.join(others)} for {first}, which a study "
-                    "does not know: write one word"
-                )
+    for words, others in zip(_truths(field), _unread(field), strict=False):
+        if others:
+            yield (
+                f"{name}: the file may also say {', '.join(others)} for {words[0]}, which a study "
+                "does not know: write one word"
+            )
 
 
 def _missing(said: Mapping[str, Any]) -> Codes:

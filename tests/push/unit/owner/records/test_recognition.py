@@ -44,6 +44,14 @@ SCHEMA = Schema.from_document(
         ),
         ("age,born,sex\n27,01/02/1990,1\n28,01/31/1990,1\n", ["{dates: MM/DD/YYYY}"]),
         ("age,born,sex\n27,12853036800,1\n", ["{dates: seconds since 1582-10-14}"]),
+        ('age,born,sex\n"27,5",1990-01-31,"1,0"\n', ['{decimal: ","}']),
+        ('age,born,sex\n"1,234",1990-01-31,1\n', ['{thousands: ","}', '{decimal: ","}']),
+        ("age\tborn\tsex\n27,5\t1990-01-31\t1,0\n", ['{delimiter: tab, decimal: ","}']),
+        ("age|born|sex\n27,5|1990-01-31|1\n", ['{delimiter: "|", decimal: ","}']),
+        ("age|born|sex\n1'027|1990-01-31|1\n", ['{delimiter: "|", thousands: apostrophe}']),
+        ("age\tborn\tsex\n1.234\t1990-01-31\t1\n", [
+            "{delimiter: tab}", '{delimiter: tab, decimal: ",", thousands: "."}'
+        ]),
         ("age;born;sex\n1,234;1990-01-31;1\n", [
             '{delimiter: ";", thousands: ","}', '{delimiter: ";", decimal: ","}'
         ]),
@@ -65,6 +73,14 @@ def test_what_the_policy_says_already_stays_in_the_line(tmp_path: Path) -> None:
     path.write_text("age;born;sex\n27,5;31.01.1990;1\n")
     (found,) = propose_formats(local_files(path, TextFormat(";", missing=("?",))), SCHEMA)
     assert found == TextFormat(";", ",", dates="DD.MM.YYYY", missing=("?",))
+
+
+@pytest.mark.parametrize("mark", ["\t", "|", ";"])
+def test_a_stated_decimal_comma_stays_where_commas_separate(tmp_path: Path, mark: str) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text('age,born,sex\n"27,5",1990-01-31,1\n')
+    (found,) = propose_formats(local_files(path, TextFormat(mark, ",", missing=("?",))), SCHEMA)
+    assert found == TextFormat(",", ",", missing=("?",))
 
 
 def test_rows_without_text_have_no_format(tmp_path: Path) -> None:

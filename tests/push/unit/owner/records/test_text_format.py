@@ -19,7 +19,7 @@ GERMAN = TextFormat(";", ",", ".", "DD.MM.YYYY", ("-", "k.A."))
         ({"delimiter": ":"}, "comma, semicolon, tab or bar"),
         ({"decimal": ";"}, "a point or a comma"),
         ({"thousands": "_"}, "a point, a comma, an apostrophe or a blank"),
-        ({"decimal": ","}, "decimal and delimiter are both"),
+        ({"decimal": ",", "thousands": ","}, "decimal and thousands are both"),
         ({"thousands": "."}, "decimal and thousands are both"),
         ({"dates": "DD.MM.YY"}, "two digits"),
         ({"missing": (" ",)}, "empty cell is missing as it is"),
@@ -42,6 +42,7 @@ def test_a_format_in_which_a_cell_has_two_meanings_is_refused(
         TextFormat(),
         GERMAN,
         TextFormat("\t", thousands=" ", dates="seconds since 1582-10-14"),
+        TextFormat(",", ","),
         TextFormat("|", thousands="'", missing=("no", "DD.MM.YYYY", 'a "b"', "null", "#", "x: y")),
     ],
 )

@@ -93,7 +93,7 @@ def attributes(dictionary: Any, choices: Choices = SAID) -> dict[str, dict[str, 
         (
             {
                 "fields": [
-                    {"name": "b", "type": "boolean"},
+                    {"name": "b", "constraints": {"enum": ["n", "y"]}},
                     {"name": "c", "constraints": {"enum": ["EUR"]}},
                 ]
             },

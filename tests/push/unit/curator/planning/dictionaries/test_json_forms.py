@@ -8,7 +8,12 @@ from dppca.common.analysis.study_file import study_from_yaml
 from dppca.common.kernel.documents.yaml_text import load_yaml
 from dppca.common.kernel.errors import SettingError
 from dppca.curator.planning.dictionaries.dictionary import Dictionary
-from dppca.curator.planning.dictionaries.draft import Choices, draft_study, policy_format
+from dppca.curator.planning.dictionaries.draft import (
+    Choices,
+    draft_study,
+    open_places,
+    policy_format,
+)
 from dppca.curator.planning.dictionaries.json_forms import read_json
 
 AGE = {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 110}}
@@ -108,6 +113,34 @@ def test_what_no_study_can_hold_is_said() -> None:
     assert "s: the file may also say j for J" in said
     draft = draft_study(dictionary, SAID, source="x")
     assert all(f"#   {each}" in draft for each in dictionary.notes)
+
+
+@pytest.mark.parametrize(
+    ("said", "labels"),
+    [
+        ({}, None),
+        ({"trueValues": ["1"]}, None),
+        ({"falseValues": ["no"]}, None),
+        ({"trueValues": ["J", "j"], "falseValues": ["N"]}, None),
+        ({"trueValues": [], "falseValues": "x"}, None),
+        ({"trueValues": ["yes"], "falseValues": ["no"]}, "[no, yes]"),
+        ({"trueValues": ["true", "True"], "falseValues": ["false", "FALSE"]}, '["false", "true"]'),
+        ({"trueValues": [1, "1.0"], "falseValues": [0]}, '["0", "1"]'),
+    ],
+)
+def test_a_boolean_of_several_words_is_left_to_decide_and_none_is_coded_as_false(
+    said: dict[str, object], labels: str | None
+) -> None:
+    fields = [AGE, BMI, {"name": "ill", "type": "boolean", **said}]
+    dictionary = read_json({"fields": fields})
+    draft = draft_study(dictionary, SAID, source="x")
+    assert ("values of ill" in open_places(draft)) is (labels is None)
+    assert (f"      values: {labels}" in draft.splitlines()) is (labels is not None)
+    assert any("which a study does not know" in each for each in dictionary.notes) is (
+        labels is None
+    )
+    if not said:
+        assert "false or False or FALSE or 0, and true or True or TRUE or 1" in draft
 
 
 def test_bounds_are_read_as_the_cells_of_their_field_are_written() -> None:
