@@ -69,7 +69,7 @@ def read_json(document: object, *, missing: Codes = ()) -> Dictionary:
         for field, column in zip(fields, columns, strict=True)
         if not isinstance(column, Omission)
     ]
-    written, notes = written_fields(used, resource.get("dialect"))
+    written, notes = written_fields(used, resource)
     for field in used:
         notes += _field_notes(field)
     aside = left_aside(schema, _known_keys(schema, _SCHEMA_KEYS))

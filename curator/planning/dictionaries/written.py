@@ -10,6 +10,8 @@ from datetime import datetime
 from typing import Any
 
 _USUAL = {"delimiter": ",", "decimal": ".", "thousands": "", "dates": "YYYY-MM-DD"}
+_WORDS = {"delimiter": ",;\t|", "decimal": ".,", "thousands": ".,' "}
+_SAME = {"\u00a0": " ", "\u202f": " ", "\u2019": "'"}
 _DATES = {"%Y": "YYYY", "%m": "MM", "%-m": "M", "%d": "DD", "%-d": "D", "%b": "MON"}
 _DAY = re.compile(rf"({'|'.join(_DATES)})([./ -]?)" * 3)
 _TIME = re.compile(r"[T ]?%[HI].*", re.DOTALL)
@@ -32,14 +34,16 @@ def date_form(pattern: str) -> str | None:
 
 
 def written_fields(
-    fields: Sequence[Mapping[str, Any]], dialect: object
+    fields: Sequence[Mapping[str, Any]], resource: Mapping[str, Any]
 ) -> tuple[dict[str, str], list[str]]:
-    """Return what a policy's ``format`` has to say of Frictionless' fields and dialect, and notes.
+    """Return what a policy's ``format`` has to say of a Frictionless resource's fields, and notes.
 
-    Dialects of frictionless 5 name their format first, as ``{"csv": {"delimiter": ";"}}``.
+    A resource that is TSV has tabs, unless its dialect says other. Dialects of frictionless 5 name
+    their format first, as ``{"csv": {"delimiter": ";"}}``.
     """
     ways: dict[str, set[str]] = {key: set() for key in _USUAL}
     notes: list[str] = []
+    dialect = resource.get("dialect")
     plain = dialect if isinstance(dialect, dict) else {}
     plain = {**plain, **(plain["csv"] if isinstance(plain.get("csv"), dict) else {})}
     for key, value in plain.items():
@@ -47,6 +51,9 @@ def written_fields(
             ways["delimiter"].add(value)
         elif key not in _UNSAID and _PLAIN.get(key, ...) != value:
             notes.append(f"the dialect: {key} is left aside; see how rows of CSV are read")
+    path = _text(resource.get("path")).lower().removesuffix(".gz")
+    if not ways["delimiter"] and "tsv" in (resource.get("format"), path.rpartition(".")[2]):
+        ways["delimiter"].add("\t")
     for field in fields:
         for key, way in _ways(field):
             if way is None:
@@ -61,6 +68,13 @@ def written_fields(
                 f"{field['name']}: bareNumber is false; export plain numbers, without signs such "
                 "as % beside them"
             )
+    for key, words in _WORDS.items():
+        other = {each for each in ways[key] if len(each) != 1 or each not in words}
+        notes += [f"{key} is {each!r}; a policy has no word for it" for each in sorted(other)]
+        ways[key] -= other
+    if ways["decimal"] == ways["thousands"] != set():
+        notes.append("decimalChar and groupChar are one character; export numbers without groups")
+        ways["thousands"] = set()
     for key, found in ways.items():
         if len(found) > 1:
             notes.append(
@@ -92,7 +106,7 @@ def _ways(field: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
     if kind == "number":
         yield "decimal", _text(field.get("decimalChar")) or "."
     if kind in _NUMBERS and _text(field.get("groupChar")):
-        yield "thousands", _text(field.get("groupChar"))
+        yield "thousands", _SAME.get(field["groupChar"], field["groupChar"])
     if kind in _DAYS:
         said = _text(field.get("format")) or "default"
         yield "dates", _USUAL["dates"] if said == "default" else date_form(said)
