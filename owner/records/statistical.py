@@ -99,7 +99,7 @@ def open_statistical(stored: StoredFile) -> StatisticalRows:
     worker = _Worker(stored, kind)
     try:
         with reading(stored.title):
-            found = worker.describe()
+            found = _checked(worker.describe())
     except BaseException:
         worker.end()
         raise
@@ -126,6 +126,27 @@ def open_statistical(stored: StoredFile) -> StatisticalRows:
         formats=found["formats"],
         worker=worker,
     )
+
+
+def _checked(found: Any) -> dict[str, Any]:
+    """Return a worker's description; raise `ArrowInvalid` if it is not of the form that it has.
+
+    Damaged bytes can make a name, or a label, that is none.
+    """
+    kinds = {"names": list, "n_rows": int, "encoding": str, "formats": dict, "labels": dict}
+    if not isinstance(found, dict) or not all(
+        isinstance(found.get(key), kind) for key, kind in {**kinds, "weight": str}.items()
+    ):
+        raise pa.ArrowInvalid("no description")
+    pairs = [pair for each in found["labels"].values() for pair in each]
+    texts = [
+        *found["names"],
+        *found["formats"].values(),
+        *(word for each in pairs for word in each),
+    ]
+    if not all(isinstance(each, str) for each in texts) or {*found["names"]} - {*found["formats"]}:
+        raise pa.ArrowInvalid("a name or a label is none")
+    return found
 
 
 def _array(values: Any, ends: Any, state: Any, form: DayFormat | None) -> pa.Array:
@@ -197,7 +218,10 @@ class _Worker:
                     np.frombuffer(answer.read(n * np.dtype(kind).itemsize), kind, n)
                     for kind, n in shapes
                 ]
-            yield list(zip(flat[::3], flat[1::3], flat[2::3], strict=True))
+            columns = list(zip(flat[::3], flat[1::3], flat[2::3], strict=True))
+            if len({len(state) for _, _, state in columns}) != 1:
+                raise pa.ArrowInvalid("columns of different lengths")
+            yield columns
 
     def _ask(self, job: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None  # noqa: S101 - it is a pipe

@@ -100,6 +100,9 @@ def describe(kind: str, file: Any) -> dict[str, Any]:
         for name, found in raw.variable_value_labels.items()
     }
     n_rows = plain.number_rows
+    words = [*names, *(text for pairs in labels.values() for _, text in pairs)]
+    if not all(isinstance(word, str) for word in words):
+        raise DamagedError
     if not names:
         n_rows = 0
     elif n_rows is None:

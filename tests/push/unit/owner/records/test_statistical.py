@@ -1,6 +1,7 @@
 """Files of SPSS, Stata and SAS that pyreadstat writes: what is read, and what is refused."""
 
 import io
+import json
 import struct
 import subprocess
 from collections.abc import Callable
@@ -32,6 +33,24 @@ WRITERS: dict[str, Write] = {
 }
 
 
+DESCRIPTION: dict[str, Any] = {
+    "names": ["age"],
+    "n_rows": 1,
+    "encoding": "",
+    "formats": {"age": "F8.2"},
+    "labels": {"age": [["1", "one"]]},
+    "weight": "",
+}
+ODD_DESCRIPTIONS: list[Any] = [
+    *([], None, 7, {}),
+    {**DESCRIPTION, "names": [None]},
+    {**DESCRIPTION, "names": ["age", "more"]},
+    {**DESCRIPTION, "n_rows": None},
+    {**DESCRIPTION, "encoding": None},
+    {**DESCRIPTION, "formats": {"age": None}},
+    {**DESCRIPTION, "labels": {"age": [["1", None]]}},
+    {**DESCRIPTION, "weight": None},
+]
 XPT_NUMBERS = [0.0, None, -2.5, 1e9, 0.1]
 
 
@@ -279,6 +298,18 @@ def test_a_header_that_says_another_number_of_rows_is_damage(
     refuse(kind, path)
 
 
+@pytest.mark.parametrize("kind", ["sav", "zsav"])
+def test_a_variable_whose_name_is_damaged_to_none_is_damage(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / f"rows.{kind}"
+    WRITERS[kind](pd.DataFrame({"x": [1.0, 2.0], "ward": ["N", "S"]}), path)
+    stored = path.read_bytes()
+    assert stored.count(b"WARD    ") == 1
+    path.write_bytes(stored.replace(b"WARD    ", b"\0ARD    "))
+    refuse(kind, path)
+    with pytest.raises(DataError, match="damaged"):
+        local_files(path).open()
+
+
 @pytest.mark.parametrize("kind", WRITERS)
 def test_a_file_of_another_kind_or_none_is_refused_before_a_reader_starts(
     kind: str, tmp_path: Path
@@ -299,8 +330,8 @@ def test_an_encrypted_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "worker",
-    ["import os; os.abort()", "import time; time.sleep(99)", "print('no document')"],
-    ids=["ends", "hangs", "says something else"],
+    ["import os; os.abort()", "import time; time.sleep(99)", "print('no document')", "print('[]')"],
+    ids=["ends", "hangs", "says something else", "describes no file"],
 )
 def test_a_reader_that_ends_or_hangs_is_a_damaged_file(
     worker: str, survey: Path, monkeypatch: pytest.MonkeyPatch
@@ -323,6 +354,32 @@ def test_a_reader_that_ends_among_the_rows_is_a_damaged_file(
     monkeypatch.setattr(statistical, "_WORKER", program)
     with pytest.raises(DataError, match="damaged"):
         list(source.read(Wanted(("age",), 10)))
+
+
+@pytest.mark.parametrize("odd", ODD_DESCRIPTIONS, ids=str)
+def test_a_description_that_lacks_a_text_is_of_a_damaged_file(odd: Any) -> None:
+    assert statistical._checked(DESCRIPTION) == DESCRIPTION
+    with pytest.raises(pa.ArrowInvalid):
+        statistical._checked(odd)
+
+
+def test_columns_of_different_lengths_are_a_damaged_file(
+    survey: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = survey.with_name("worker.py")
+    shapes = [["<f8", 2], ["<i8", 0], ["|u1", 2], ["<f8", 1], ["<i8", 0], ["|u1", 1]]
+    sizes = 2 * 8 + 2 + 8 + 1
+    about = {**DESCRIPTION, "names": ["age", "sex"], "formats": {"age": "", "sex": ""}}
+    said = f"{json.dumps(about)}\n{json.dumps(shapes)}\n"
+    program.write_text(
+        f"import sys, time\nsys.stdout.write({said!r} + chr(0) * {sizes})\n"
+        "sys.stdout.flush()\ntime.sleep(9)\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setattr(statistical, "_WORKER", program)
+    source = local_files(survey).open()
+    with pytest.raises(DataError, match="damaged"):
+        list(source.read(Wanted(("age", "sex"), 10)))
 
 
 def test_one_process_waits_for_a_folder_and_any_file_can_be_read(
