@@ -46,9 +46,10 @@ from dppca.common.kernel.identity.tls import (
     parse_identity,
     x509_faults,
 )
+from dppca.common.shell.stray_keys import AUTHORITY_KEY
 from dppca.curator.certificates.issued import ISSUED, lock_folder, valid_certificates
 
-CA_KEY = "ca-key.pem"
+CA_KEY = AUTHORITY_KEY
 _ALTERNATIVES = x509.SubjectAlternativeName
 _CURVES = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
 _CLOCK_SKEW = timedelta(minutes=5)

@@ -11,7 +11,7 @@ force; in particular, a revocation list that is missing, damaged, or older than 
 revokes nothing less.
 
 Certificates that expire soon or have expired (the daemon's own, its authority's and its callers')
-are logged at the start and once a day.
+are logged at the start and once a day. So is an authority's secret key among the credentials.
 """
 
 import logging
@@ -36,6 +36,7 @@ from dppca.common.kernel.identity.tls import (
     parse_identity,
     peer_certificate,
 )
+from dppca.common.shell.stray_keys import find_authority_keys
 from dppca.curator.observability.log import log_event
 
 _FILES = (CA, CERTIFICATE, KEY, REVOKED)
@@ -63,6 +64,7 @@ class Authenticator:
         self._folder = folder
         self._clock = clock
         self._warned: dict[int, date] = {}
+        self._stray_keys_sought: date | None = None
         self._loaded = self._last_seen = self._file_states()
         self.credentials, self.expires = self._read_credentials()
         self.revoked = self._read_list(self.credentials) or RevocationList()
@@ -156,7 +158,21 @@ class Authenticator:
                 states.append((state.st_mtime_ns, state.st_size, state.st_ino))
         return tuple(states)
 
+    def _warn_stray_keys(self) -> None:
+        today = self._clock().date()
+        if self._stray_keys_sought == today:
+            return
+        self._stray_keys_sought = today
+        for path in find_authority_keys(self._folder, self.credentials.ca):
+            log_event(
+                "an authority's secret key is here",
+                level=logging.WARNING,
+                file=str(path),
+                reason="it can sign for every party: move it to a machine that is switched off",
+            )
+
     def _warn_own_expiry(self) -> None:
+        self._warn_stray_keys()
         for what, pem in (
             ("curator", self.credentials.certificate),
             ("authority", self.credentials.ca),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dppca.common.kernel.errors import SettingError
+from dppca.common.kernel.errors import ChainError, SettingError
 from dppca.common.shell.console import FILE, emit, prints, terminal_width
 from dppca.owner.commands.options import data_set_option
 
@@ -76,7 +76,7 @@ def export(folder: Path, output: Path | None, *, as_json: bool) -> None:
 )
 @prints("dppca.owner.render.ledger:VerifiedLedger")
 @click.pass_obj
-def verify(folder: Path, noted: str | None, *, as_json: bool) -> None:
+def verify(folder: Path, noted: str | None, *, as_json: bool) -> int:
     """Verify the chain, all stored bytes, and that every receipt says what was charged.
 
     Computes the sensitivity and the noise again if the study is kept here. Exits with 31 and names
@@ -90,14 +90,14 @@ def verify(folder: Path, noted: str | None, *, as_json: bool) -> None:
     """
     from dppca.owner.commands.budget_releases import verify_release
     from dppca.owner.ledger import tools
-    from dppca.owner.ledger.database import require_newest
+    from dppca.owner.ledger.database import find_lock
     from dppca.owner.ledger.file import read_archive
     from dppca.owner.render.ledger import VerifiedLedger, verified_text
     from dppca.owner.site.config import load_site
 
     site = load_site(folder)
     archive = read_archive(site.ledger)
-    require_newest(site.ledger)
+    locked = find_lock(site.ledger)
     if noted is not None:
         match = _NOTED.fullmatch(noted)
         if match is None:
@@ -110,8 +110,10 @@ def verify(folder: Path, noted: str | None, *, as_json: bool) -> None:
         head=history.head,
         extends=noted,
         releases=tuple(verify_release(site, archive, charged) for charged in history.charges),
+        locked=locked,
     )
     emit(verified, verified_text(verified), as_json=as_json)
+    return 0 if locked is None else ChainError.exit_code
 
 
 @click.command("plan")

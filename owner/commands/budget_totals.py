@@ -9,7 +9,7 @@ from typing import Any, Literal
 from dppca.common.kernel.errors import NoPolicyError, SettingError
 from dppca.common.kernel.privacy.accounting import NO_COST
 from dppca.owner.ledger.chain import History
-from dppca.owner.ledger.database import StoredRelease, require_newest
+from dppca.owner.ledger.database import StoredRelease, find_lock
 from dppca.owner.ledger.entries import Recovery, Reservation
 from dppca.owner.ledger.file import read_history
 from dppca.owner.ledger.openers import OpenerRecord
@@ -30,12 +30,12 @@ from dppca.owner.site.policy import Policy, load_policy
 def site_budgets(folder: Path, data_set_name: str | None) -> SiteBudgets:
     """Verify the whole ledger; return the totals of one data set's population or of all.
 
-    Raise `ChainError` if the site is locked, `NoPolicyError` if neither the policy nor the ledger
-    knows the data set.
+    Raise `ChainError` if the ledger lacks what this site knows, `NoPolicyError` if neither the
+    policy nor the ledger knows the data set.
     """
     site = load_site(folder)
     policy = _policy(site)
-    require_newest(site.ledger)
+    locked = find_lock(site.ledger)
     history = read_history(site.ledger)
     owners = _find_owners(policy, history)
     if data_set_name is not None and data_set_name not in owners:
@@ -55,6 +55,7 @@ def site_budgets(folder: Path, data_set_name: str | None) -> SiteBudgets:
         ),
         disowned=tuple(history.disowned.values()),
         openings=tuple(_opening(key_id, each) for key_id, each in history.openers.items()),
+        locked=locked,
     )
 
 

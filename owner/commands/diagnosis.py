@@ -33,6 +33,7 @@ from dppca.common.kernel.errors import (
 )
 from dppca.common.kernel.identity.tls import Role, Term, check_credentials, load_credentials
 from dppca.common.kernel.study import Study
+from dppca.common.shell.stray_keys import find_authority_keys
 from dppca.owner.client.calls import allow_documents, open_client, read_proxy
 from dppca.owner.commands.coverage import find_refusals
 from dppca.owner.engines.addresses import LOCAL
@@ -156,6 +157,12 @@ def _certificates(site: Site, now: datetime) -> Iterator[Diagnosis]:
     except DppcaError as error:
         yield _broken("certificates", error)
         return
+    for path in find_authority_keys(site.folder, credentials.ca):
+        message = (
+            f"{path} is the secret key of the authority, and can sign for every party: tell the "
+            "operator, who keeps it on a machine that is switched off, and remove it here"
+        )
+        yield Diagnosis("certificates", State.WARNING, message)
     own, authority = Term.from_pem(credentials.certificate), Term.from_pem(credentials.ca)
     if now >= own.warn_from:
         message = (

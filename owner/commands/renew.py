@@ -47,7 +47,7 @@ def command(folder: Path, certificate: Path | None, *, as_json: bool) -> None:
 
     The old key and certificate stay in use until the new certificate is there, and are kept in
     the folder `previous` afterwards. The ledger is not touched. Run it before the certificate ends,
-    or when the key may have become known to others.
+    when the key may have become known to others, or when key.pem is lost.
 
     \b
     Example:
@@ -61,8 +61,8 @@ def command(folder: Path, certificate: Path | None, *, as_json: bool) -> None:
     if certificate is None and not is_cut_off(site):
         request = begin_renewal(site)
         steps = [
-            f"send {request.path} to the operator (dppca-curator pki sign); compare the "
-            "fingerprint by telephone",
+            f"send {request.path} to the operator (dppca-curator pki sign --renews NUMBER, which "
+            "`pki list` shows); compare the fingerprint by telephone",
             f"run: dppca-owner --site {shlex.quote(str(folder))} renew --certificate "
             "certificate.pem",
         ]
@@ -70,7 +70,8 @@ def command(folder: Path, certificate: Path | None, *, as_json: bool) -> None:
             site=folder, request=request.path, fingerprint=request.fingerprint, next=steps
         )
         lines = [
-            f"The next key of {site.name} is made; the old one stays in use.",
+            f"The next key of {site.name} is made; the old one "
+            f"{'stays in use' if site.key.exists() else 'is lost'}.",
             f"Key fingerprint (SHA-256): {request.fingerprint}",
             "Now:",
             *(f"  {number}. {step}" for number, step in enumerate(steps, start=1)),

@@ -73,6 +73,7 @@ from dppca.owner.ledger.mark import (
     CuratorView,
     LedgerAge,
     Mark,
+    find_doubt,
     find_standing,
     merge_view,
     read_mark,
@@ -439,3 +440,13 @@ def require_newest(path: Path) -> bool:
     """
     mark = read_mark(path)  # first: a command at work writes it after the ledger
     return require_known(mark, read_history(path)) is LedgerAge.NEWEST
+
+
+def find_lock(path: Path) -> str | None:
+    """Return why a site is locked, if its ledger can still be shown; None if it is not locked.
+
+    Raise `ChainError` if the ledger lacks what this site knows; other errors are those of
+    `read_history`.
+    """
+    mark = read_mark(path)
+    return find_doubt(mark, read_history(path))

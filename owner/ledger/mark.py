@@ -221,7 +221,8 @@ def _standing_before(document: dict[str, Any], ledger: Path) -> LedgerAge:
 def _write_file(path: Path, mark: Mark, *, ledger: Path, other: _File | None) -> None:
     try:
         with replacing(path, durable=True) as draft, open_new(draft) as file:
-            births = (find_birth(file.fileno()), other and other.birth, find_birth(ledger))
+            before = None if other is None else other.birth
+            births = (find_birth(file.fileno()), before, find_birth(ledger))
             file.write(_content(mark, other, births))
         sync(path.parent)
     except OSError as error:
@@ -288,6 +289,17 @@ def find_standing(mark: Mark | None) -> LedgerAge:
 
 def require_known(mark: Mark | None, history: History) -> LedgerAge:
     """Raise `ChainError` if the site is locked; return the standing of its ledger otherwise."""
+    doubt = find_doubt(mark, history)
+    if doubt is not None:
+        raise ChainError(doubt)
+    return find_standing(mark)
+
+
+def find_doubt(mark: Mark | None, history: History) -> str | None:
+    """Return why a site is locked whose ledger lacks nothing that is known; None if it is not.
+
+    Raise `ChainError` if the ledger lacks what the mark knows.
+    """
     if mark is not None:
         try:
             require_prefix(history, length=mark.length, head=mark.head)
@@ -296,16 +308,7 @@ def require_known(mark: Mark | None, history: History) -> LedgerAge:
                 f"this ledger is not the one this site used last: {error}. {WHAT_TO_DO}"
             ) from error
         require_consistent(mark.missing, history)
-    standing = find_standing(mark)
-    if standing is LedgerAge.RESTORED:
-        raise ChainError(
-            "this ledger was restored from a copy, was moved from another folder or disk, or has "
-            "lost ledger.mark or ledger.mark2: a charge could be missing from it. (A site of "
-            "version 0.2.0 or older that never charged has no such files yet.) "
-            f"{LOCKED} If it is the newest copy, or "
-            "there is none, run `dppca-owner ledger recover`, which asks you"
-        )
-    return standing
+    return _RESTORED if find_standing(mark) is LedgerAge.RESTORED else None
 
 
 def require_consistent(view: CuratorView, history: History) -> None:
@@ -337,3 +340,9 @@ WHAT_TO_DO = (
     "`dppca-curator owner settle`"
 )
 """Ends the messages of a locked site whose ledger lacks something."""
+_RESTORED = (
+    "this ledger was restored from a copy, was moved from another folder or disk, or has lost "
+    "ledger.mark or ledger.mark2: a charge could be missing from it. (A site of version 0.2.0 or "
+    f"older that never charged has no such files yet.) {LOCKED} If it is the newest copy, or there "
+    "is none, run `dppca-owner ledger recover`, which asks you"
+)

@@ -97,6 +97,7 @@ class SiteBudgets:
     openings: Annotated[
         tuple[OfferedOpening, ...], "opener keys of this site, in the ledger's order"
     ]
+    locked: Annotated[str | None, "why nothing of what is left can be spent; else null"] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +162,7 @@ class VerifiedLedger:
     head: Annotated[bytes, "SHA-256 of the last entry"]
     extends: Annotated[str | None, "`LENGTH:HEAD` that was compared"]
     releases: Annotated[tuple[VerifiedRelease, ...], "all charges, in the ledger's order"]
+    locked: Annotated[str | None, "why it may lack charges, and nothing is spent; else null"] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +177,8 @@ class BudgetPlan:
 def budget_text(document: SiteBudgets, *, width: int | None = None) -> str:
     """Return budgets and charges as two tables; `width` is the terminal's, or None."""
     ledger = document.ledger
-    lines = [f"Ledger: {ledger.entries} entries, the chain verifies."]
+    lines = [] if document.locked is None else [f"LOCKED: {document.locked}.", ""]
+    lines += [f"Ledger: {ledger.entries} entries, the chain verifies."]
     lines += _table(
         ["population", "data sets", "epsilon", "delta", "spent", "left"],
         [
@@ -306,6 +309,7 @@ def verified_text(document: VerifiedLedger) -> str:
     stored = [each for each in releases if each.receipt]
     again = sum(each.recomputed for each in releases)
     lines = [
+        *([] if document.locked is None else [f"LOCKED: {document.locked}.", ""]),
         f"Ledger: {document.entries} entries, the chain verifies; {len(releases)} charges.",
         f"  {len(stored)} stored releases have the right bytes, and receipts that say what was "
         "charged",

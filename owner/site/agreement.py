@@ -193,7 +193,7 @@ def read_peers(site: Site) -> dict[str, bytes]:
 
 def own_key(site: Site) -> ec.EllipticCurvePrivateKey:
     """Key of this site's certificate; raise `IdentityError` if there is none."""
-    return _load(site.key)
+    return _load(site, site.key)
 
 
 def signing_key(site: Site, terms: Terms) -> ec.EllipticCurvePrivateKey:
@@ -205,7 +205,10 @@ def signing_key(site: Site, terms: Terms) -> ec.EllipticCurvePrivateKey:
     """
     study_key = key_bytes(terms.public_key(site.name))
     for path in (site.key, site.previous / KEY):
-        if path.exists() and key_bytes((certificate := _load(path)).public_key()) == study_key:
+        if (
+            path.exists()
+            and key_bytes((certificate := _load(site, path)).public_key()) == study_key
+        ):
             return certificate
     raise IdentityError(_ANOTHER_KEY)
 
@@ -246,11 +249,11 @@ def _write_peers(site: Site, peers: dict[str, bytes]) -> None:
         write_file(site.peers, (_HEAD + text).encode())
 
 
-def _load(path: Path) -> ec.EllipticCurvePrivateKey:
+def _load(site: Site, path: Path) -> ec.EllipticCurvePrivateKey:
     try:
         key = load_pem_private_key(path.read_bytes(), password=None)
     except (OSError, ValueError, TypeError) as error:
-        raise IdentityError(f"{path} is not a private key: was the site made by init?") from error
+        raise IdentityError(f"{path} is not a private key: {site.key_advice}") from error
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise IdentityError(f"{path} is not a key on an elliptic curve")
     return key

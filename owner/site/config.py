@@ -55,6 +55,15 @@ class Site(CredentialFolder):
         return path if path.exists() else None
 
     @property
+    def key_advice(self) -> str:
+        """How this site gets another key; its ledger, and so its charges, stay."""
+        return (
+            "if it is lost, `dppca-owner renew` makes another, the operator signs its request "
+            "(dppca-curator pki sign --renews NUMBER), and `dppca-owner renew --certificate FILE` "
+            "puts it in use"
+        )
+
+    @property
     def next(self) -> Path:
         """Folder of the next key, while its certificate is awaited."""
         return self.folder / "next"

@@ -55,6 +55,11 @@ class CredentialFolder:
         return self.folder / KEY
 
     @property
+    def key_advice(self) -> str:
+        """How a party gets another key, if this one is lost."""
+        return "`dppca-curator pki issue` makes another, with its certificate, in a new folder"
+
+    @property
     def request(self) -> Path:
         """Path of the request, which the operator signs."""
         return self.folder / REQUEST

@@ -71,7 +71,7 @@ def load_credentials(folder: CredentialFolder) -> Credentials:
     origins = {
         folder.ca: "the curator's operator hands out ca.pem",
         folder.certificate: "the operator makes it from your request: dppca-curator pki sign",
-        folder.key: "`dppca-owner init` or `dppca-curator pki issue` makes it",
+        folder.key: folder.key_advice,
     }
     contents = []
     if not folder.folder.is_dir():

@@ -46,7 +46,7 @@ class StudyPages:
     def index(self, request: Request) -> Response:
         """Show the budgets and all studies; the studies as last seen while the curator is away."""
         del request
-        lost = locked = None
+        lost = None
         try:
             with connect(self._pages.site) as client:
                 self._seen = list_studies(self._pages.site, client, self._known).studies, utc_now()
@@ -56,13 +56,12 @@ class StudyPages:
         try:
             budgets = budget_values(self._pages.site)
         except ChainError as error:
-            locked = str(error)
+            budgets["budget"]["locked"] = str(error)
         studies, since = self._seen
         first = next((each.name for each in studies if each.badge.kind == "wait"), None)
         return self._pages.answer(
             "studies.html",
             **budgets,
-            locked=locked,
             lost=lost,
             lost_since=since,
             curator=self._pages.site.curator,

@@ -1,5 +1,6 @@
 """The commands of ``docs/how-to/runbook.md``, run as they stand there."""
 
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,7 +9,9 @@ import pytest
 
 from dppca.common.kernel.durable.files import CredentialFolder
 from dppca.common.kernel.identity.tls import Credentials, Identity, Role, load_credentials
+from dppca.common.shell.stray_keys import find_authority_keys
 from dppca.curator.certificates import pki
+from dppca.curator.certificates.revocation import list_certificates
 from tests.support.census import make_release
 from tests.support.checkout import ROOT
 from tests.support.curator import Curator
@@ -100,7 +103,6 @@ def test_from_enrolment_to_a_restored_curator(
     assert first.result(STUDY).total_bytes > 0
     components = first.components(STUDY)
     operator.run("back-up")
-    operator.run("back-up-keys")
     operator.run("disk")
 
     # After the backup: the study is closed, another one begins, the machine is lost.
@@ -123,16 +125,76 @@ def test_from_enrolment_to_a_restored_curator(
     assert shown.create(later).already_stored is False
 
 
-def test_a_backup_has_no_secret_and_the_keys_are_for_one_reader(
+def test_a_site_that_lost_its_key(curator: Curator, operator: PageShell, tmp_path: Path) -> None:
+    operator.variables |= {"OWNER": "owner-1", "SITE": str(tmp_path / "owner-1")}
+    for block in ("enrol-site", "enrol-hub", "enrol-done"):
+        operator.run(block)
+    site = OwnerSite(tmp_path / "owner-1", "owner-1")
+    (site.folder / "rows.csv").write_text("age,sex,work\n" + "40,Male,state\n" * 20)
+    (site.folder / "policy.yaml").write_text(policy_text({"survey": "path: rows.csv"}))
+    first, second = (make_study(name=name, owners=["owner-1"]) for name in ("first", "second"))
+    for study in (first, second):
+        curator.connect(credentials_in(tmp_path / "alice")).create(study)
+    assert site.contribute(first)[0] == 0
+    charged = site.history
+    (site.folder / "key.pem").unlink()
+    for command in (("contribute", second.name, "--yes"), ("identity", second.name)):
+        code, failed = site.run(*command)
+        assert code == 41
+        for step in ("dppca-owner renew", "pki sign --renews", "renew --certificate"):
+            assert step in failed["error"]["message"]
+    listed = list_certificates(tmp_path / "authority").certificates
+    (number,) = [each.serial for each in listed if each.name == "owner-1"]
+    operator.variables["NUMBER"] = str(number)
+    for block in ("lost-key-site", "lost-key-hub", "lost-key-done"):
+        operator.run(block)
+    assert site.history == charged
+    assert site.contribute(second)[0] == 0
+    assert site.run("components", first.name, "--wait", "300")[0] == 0
+
+
+def test_a_backup_has_no_secret_and_no_archive_has_the_authoritys_key_beside_anothers(
     curator: Curator, operator: PageShell, tmp_path: Path
 ) -> None:
     operator.run("back-up")
+    operator.run("back-up-authority")
     operator.run("back-up-keys")
-    keys = [tmp_path / "authority/ca-key.pem", curator.credentials / "key.pem"]
+    secret = (tmp_path / "authority/ca-key.pem").read_bytes()
+    theirs = [
+        (folder / "key.pem").read_bytes() for folder in (curator.credentials, tmp_path / "alice")
+    ]
     for path in (tmp_path / "backups").rglob("*"):
         if path.is_file():
             assert b"PRIVATE KEY" not in path.read_bytes()
-    kept = tmp_path / "safe/keys.tar"
-    assert kept.stat().st_mode & 0o077 == 0
-    content = kept.read_bytes()
-    assert all(key.read_bytes() in content for key in keys)
+    kept, authority = tmp_path / "safe/credentials.tar", tmp_path / "safe/authority.tar"
+    for path in (kept, authority):
+        assert path.stat().st_mode & 0o077 == 0
+    assert all(key in kept.read_bytes() for key in theirs)
+    assert not any(key in authority.read_bytes() for key in theirs)
+    assert secret in authority.read_bytes()
+    assert secret not in kept.read_bytes()
+
+    # The machines are lost: each archive gives back what a party needs, and no more.
+    curator.stop()
+    for folder in (curator.credentials, tmp_path / "alice", tmp_path / "authority"):
+        shutil.rmtree(folder)
+    for archive, place in (("credentials", "keys"), ("authority", "new-authority")):
+        operator.variables |= {"ARCHIVE": archive, "NEW_KEYS": str(tmp_path / place)}
+        operator.run("restore-keys")
+    curator.credentials = tmp_path / "keys/daemon"
+    curator.start()
+    operator.variables |= {
+        "DPPCA_CURATOR": curator.address,
+        "CREDENTIALS": str(curator.credentials),
+        "DPPCA_CREDENTIALS": str(tmp_path / "keys/operator"),
+        "AUTHORITY": str(tmp_path / "new-authority"),
+        "OWNER": "owner-1",
+        "SITE": str(tmp_path / "owner-1"),
+    }
+    assert "SERVING" in operator.run("look")
+    for block in ("enrol-site", "enrol-hub", "enrol-done"):
+        operator.run(block)
+    assert (
+        find_authority_keys(curator.credentials, (tmp_path / "keys/daemon/ca.pem").read_bytes())
+        == []
+    )

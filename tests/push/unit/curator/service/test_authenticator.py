@@ -46,3 +46,21 @@ def test_a_certificate_ends_soon_until_it_has_ended(
     else:
         assert (event, level) == ("certificate has ended", "ERROR")
         assert fields["days_ago"] == days_later - 20
+
+
+def test_an_authoritys_secret_key_beside_the_daemons_is_named_at_the_start_and_once_a_day(
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    issued = authority.issue(Role.CURATOR, "hub", start=NOW, end=NOW + timedelta(days=300))
+    folder = write_credentials(tmp_path, issued)
+    kept, now = _Kept(), [NOW]
+    monkeypatch.setattr(LOGGER, "handlers", [kept])
+    Authenticator(folder, clock=lambda: now[0])
+    assert kept.lines == []
+    (folder / "ca-key.pem").write_bytes(issued.key)
+    authenticator = Authenticator(folder, clock=lambda: now[0])
+    for days in (0, 0, 1, 1):
+        now[0] = NOW + timedelta(days=days)
+        authenticator.refresh()
+    said = [(level, fields["file"]) for _, level, fields in kept.lines]
+    assert said == [("WARNING", str(folder / "ca-key.pem"))] * 2
