@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +79,11 @@ class CountingEntropy:
     def __init__(self, source: EntropySource) -> None:
         self._source = source
         self.taken = 0
+
+    @classmethod
+    def of_the_system(cls) -> Self:
+        """Count what releases take."""
+        return cls(OperatingSystemEntropy())
 
     def bytes(self, count: int) -> bytes:
         """Return `count` bytes of the source."""

@@ -130,32 +130,50 @@ def _contributions(law: str) -> ReleaseAudit:
     plan, reservation = ContributionPlan(study, calibration), _reserve(request_of(study))
 
     def draws(entropy: EntropySource) -> Iterator[Noise]:
-        for exact in _values(study.table.layout.n_entries):
+        for exact in make_values(study.table.layout.n_entries):
             release = plan.draw(Moments(3, exact), reservation, entropy=entropy)
             yield (np.frombuffer(release.payload(), "<i8") - exact)[None]
 
     return ReleaseAudit(f"{law.title()} contribution", calibration.law, draws)
 
 
-def _masked(law: str) -> ReleaseAudit:
-    keys = {name: ec.generate_private_key(ec.SECP256R1()) for name in _OWNERS}
-    entropy = OperatingSystemEntropy()
-    secrets = {name: make_opener_key(entropy) for name in _OWNERS[: _COLLUDERS + 1]}
-    openers = {
-        name: {
-            "key": _text(secret.public),
-            "signature": _text(sign(keys[name], Purpose.OPENER, secret.public)),
-        }
-        for name, secret in secrets.items()
-    }
-    identities = {name: _text(key_bytes(key.public_key())) for name, key in keys.items()}
-    study = wide_study(
-        {
-            "owners": list(_OWNERS),
-            "identities": identities,
-            "openers": openers,
+@dataclass(frozen=True)
+class Parties:
+    """Owners of masked studies, with their keys and the secrets of those who may be openers."""
+
+    keys: Mapping[str, ec.EllipticCurvePrivateKey]
+    secrets: Mapping[str, OpenerKey]
+
+    def document(self, *, n_owners: int, n_openers: int) -> dict[str, object]:
+        """Return the fields of a study of the first owners."""
+        names = list(self.keys)[:n_owners]
+        return {
+            "owners": names,
+            "identities": {each: _text(key_bytes(self.keys[each].public_key())) for each in names},
+            "openers": {each: self._offer(each) for each in names[:n_openers]},
             "open_by": "2100-01-01T00:00:00+00:00",
-        },
+        }
+
+    def _offer(self, name: str) -> dict[str, str]:
+        public = self.secrets[name].public
+        signature = sign(self.keys[name], Purpose.OPENER, public)
+        return {"key": _text(public), "signature": _text(signature)}
+
+
+def make_parties() -> Parties:
+    """Make the keys of four owners."""
+    entropy = OperatingSystemEntropy()
+    return Parties(
+        {name: ec.generate_private_key(ec.SECP256R1()) for name in _OWNERS},
+        {name: make_opener_key(entropy) for name in _OWNERS},
+    )
+
+
+def _masked(law: str) -> ReleaseAudit:
+    parties = make_parties()
+    keys, secrets = parties.keys, parties.secrets
+    study = wide_study(
+        parties.document(n_owners=len(_OWNERS), n_openers=_COLLUDERS + 1),
         law,
         trust="aggregate",
         colluders=_COLLUDERS,
@@ -165,10 +183,10 @@ def _masked(law: str) -> ReleaseAudit:
     reservation = _reserve(request_of(study))
 
     def draws(entropy: EntropySource) -> Iterator[Noise]:
-        for exact in _values(study.table.layout.n_entries):
+        for exact in make_values(study.table.layout.n_entries):
             yield np.stack(
                 [
-                    _unmasked(
+                    unmasked(
                         Upload.from_bytes(
                             plan.draw(Moments(3, exact), reservation, entropy=entropy).payload(),
                             terms,
@@ -208,7 +226,7 @@ def _models(law: str) -> ReleaseAudit:
     reservation = _reserve(plan.request(account=_ACCOUNT, command=""))
 
     def draws(entropy: EntropySource) -> Iterator[Noise]:
-        for exact in _values(plan.weights.n_machines * plan.weights.D):
+        for exact in make_values(plan.weights.n_machines * plan.weights.D):
             content = plan.draw(exact, reservation, entropy=entropy).payload()
             noised = np.asarray(open_archive(content).state["noised_"], np.int64)
             yield (noised.ravel() - exact)[None]
@@ -299,7 +317,7 @@ def _reserve(request: ReleaseRequest) -> Reservation:
     return Reservation(1, datetime.now(UTC).isoformat(), bytes(16), request)
 
 
-def _values(n_entries: int) -> Iterator[Noise]:
+def make_values(n_entries: int) -> Iterator[Noise]:
     """Give values that are all 0, then others, in turns."""
     other = np.arange(n_entries) % 7 * _LARGE - _LARGE
     while True:
@@ -307,15 +325,17 @@ def _values(n_entries: int) -> Iterator[Noise]:
         yield other
 
 
-def _unmasked(upload: Upload, terms: Terms, secrets: dict[str, OpenerKey]) -> Noise:
+def unmasked(upload: Upload, terms: Terms, secrets: Mapping[str, OpenerKey]) -> Noise:
     """Return what all openers together could see of one owner's upload, shape (D,)."""
     words = np.frombuffer(upload.payload, "<u8").astype(np.uint64)
     owner = upload.statement.owner
-    for (opener, secret), seal in zip(sorted(secrets.items()), upload.seals, strict=True):
-        seeds = secret.unseal(seal, seal_info(terms, owner, opener))
+    held = dict[int, bytes]()  # where the study has spares, several openers hold a stream
+    for opener, seal in zip(terms.openers, upload.seals, strict=True):
+        seeds = secrets[opener].unseal(seal, seal_info(terms, owner, opener))
         for place, stream in enumerate(terms.held(opener)):
-            seed = seeds[SEED_BYTES * place : SEED_BYTES * (place + 1)]
-            add_stream(words, terms, seed, owner=owner, stream=stream)
+            held[stream] = seeds[SEED_BYTES * place : SEED_BYTES * (place + 1)]
+    for stream, seed in held.items():
+        add_stream(words, terms, seed, owner=owner, stream=stream)
     return words.view(np.int64)[:-GUARDS]
 
 

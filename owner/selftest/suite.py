@@ -13,11 +13,14 @@ from dppca.owner.selftest.endpoint import (
     check_receipt,
     prepare,
 )
+from dppca.owner.selftest.every_kind import Power, audit_kinds
 from dppca.owner.selftest.findings import Finding
 from dppca.owner.selftest.hostile_rows import attack_by_one_row
+from dppca.owner.selftest.kinds import all_kinds
 from dppca.owner.selftest.local_federation import temporary_federation
 from dppca.owner.selftest.lost_ledger import attack_by_losing_the_ledger
 from dppca.owner.selftest.masked_sums import attack_masked_sums, attack_opener, audit_shares
+from dppca.owner.selftest.reads import audit_reads
 from dppca.owner.selftest.releases import audit_release, release_audits
 from dppca.owner.selftest.sensitivities import check_sensitivities
 from dppca.owner.selftest.sent import audit_sent
@@ -27,7 +30,8 @@ from dppca.owner.selftest.sent import audit_sent
 class Amount:
     """Size of a self-test: numbers of releases of an audit, attacks and kills.
 
-    ``large`` are releases of 40,000 entries of each kind, at least 2.
+    ``large`` are releases of 40,000 entries of each form, at least 2; ``kinds`` is what is drawn of
+    every kind.
     """
 
     noise: int
@@ -35,6 +39,7 @@ class Amount:
     trials: int
     steps: tuple[str, ...]
     kills: int
+    kinds: Power
     large: int = 2
 
     @property
@@ -43,23 +48,46 @@ class Amount:
         return (
             2 * (self.noise + 2 * self.epsilon)
             + 6 * self.large
+            + _KIND * sum(1 for _ in all_kinds())
             + _ATTACK * (2 * self.trials + len(self.steps) + self.kills)
         )
 
 
-FULL = Amount(noise=50_000, epsilon=100_000, trials=200, steps=STEPS, kills=20, large=60)
-QUICK = Amount(noise=2_500, epsilon=6_000, trials=30, steps=("draw", "commit"), kills=0, large=16)
-_ATTACK = 1_000
+FULL = Amount(
+    noise=50_000,
+    epsilon=100_000,
+    trials=200,
+    steps=STEPS,
+    kills=20,
+    kinds=Power(entries=3_000, least=24, most=1_000, masked=48),
+    large=60,
+)
+QUICK = Amount(
+    noise=2_500,
+    epsilon=6_000,
+    trials=30,
+    steps=("draw", "commit"),
+    kills=0,
+    kinds=Power(entries=500, least=4, most=250, masked=8),
+    large=16,
+)
+_ATTACK, _KIND = 1_000, 200
 
 
 def run_audits(amount: Amount, bar: Progress) -> list[Finding]:
     """Audit the laws of noise and the epsilon that is spent; each release advances the bar."""
-    findings: list[Finding] = []
+    findings = [audit_reads()]
     for audit in audits():
         findings += audit_noise(audit, n_releases=amount.noise, advance=bar.advance)
         findings.append(audit_epsilon(audit, n_releases=amount.epsilon, advance=bar.advance))
     for each in release_audits():
         findings += audit_release(each, n_releases=amount.large, advance=bar.advance)
+    with tempfile.TemporaryDirectory(prefix="dppca-selftest-") as folder:
+        findings += audit_kinds(
+            Path(folder),
+            power=amount.kinds,
+            advance=lambda number: bar.advance(number * _KIND),
+        )
     return findings
 
 

@@ -24,7 +24,7 @@ from dppca.common.kernel.privacy.laws import GaussianLaw, LaplaceLaw, NoiseLaw
 from dppca.common.kernel.privacy.mechanisms import Calibration, add_noise
 from dppca.common.kernel.privacy.noise.entropy import EntropySource, SeededEntropy
 from dppca.owner.records.lines import Lines
-from dppca.owner.selftest import crashes, endpoint, masked_sums, suite
+from dppca.owner.selftest import crashes, endpoint, every_kind, masked_sums, suite
 from dppca.owner.selftest.crashes import attack_by_other_rows, kill_at_random, kill_at_steps
 from dppca.owner.selftest.draws import audit_noise, audits
 from dppca.owner.selftest.endpoint import (
@@ -33,8 +33,10 @@ from dppca.owner.selftest.endpoint import (
     check_receipt,
     prepare,
 )
+from dppca.owner.selftest.every_kind import Power
 from dppca.owner.selftest.findings import Finding, SelfTest, report_text
 from dppca.owner.selftest.hostile_rows import attack_by_one_row
+from dppca.owner.selftest.kinds import Form, kinds
 from dppca.owner.selftest.laws import bins, centred, dkw, dkw_limit
 from dppca.owner.selftest.local_federation import TemporaryFederation, temporary_federation
 from dppca.owner.selftest.masked_sums import attack_masked_sums, attack_opener, audit_shares
@@ -245,14 +247,18 @@ def test_the_command_reports_and_leaves_with_its_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = OwnerSite(tmp_path, "nobody")
-    tiny = suite.Amount(noise=300, epsilon=300, trials=0, steps=(), kills=0)
+    few = Power(entries=1, least=2, most=2, masked=2)
+    tiny = suite.Amount(noise=300, epsilon=300, trials=0, steps=(), kills=0, kinds=few)
+    monkeypatch.setattr(every_kind, "kinds", lambda form: kinds(form)[:: len(kinds(form)) - 1])
     monkeypatch.setattr(suite, "QUICK", tiny)
     monkeypatch.setattr(suite, "run_attacks", lambda amount, bar: list[Finding]())
     code, document = site.run("selftest", "--quick")
-    assert (code, document["passed"], len(document["findings"])) == (0, True, 32)
+    assert (code, document["passed"], len(document["findings"])) == (0, True, 45)
     assert 0 < document["false_alarm"] < 1e-6
-    kinds = ("contribution", "masked contribution", "model")
-    assert document["audited"] == [f"{law} {kind}" for kind in kinds for law in _LAWS]
+    assert document["audited"] == [
+        *(f"{law} {form}" for form in Form for law in _LAWS),
+        *(f"{law} {form}s, 1 kinds" for form in Form for law in _LAWS),
+    ]
     monkeypatch.setattr(release, "add_noise", no_noise_on_one)
     code, document = site.run("selftest", "--quick")
     assert (code, document["passed"]) == (25, False)

@@ -5,6 +5,7 @@ here are 30 checks. Misses: a bug is planted so that its check fails with probab
 1 - 1e-8, or for certain.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -27,10 +28,10 @@ from dppca.common.kernel.privacy.noise.entropy import (
 from dppca.common.kernel.privacy.sensitivity import Sensitivity
 from dppca.owner.commands import contribute, release_model
 from dppca.owner.release import weights
-from dppca.owner.selftest import sensitivities
 from dppca.owner.selftest.endpoint import prepare
 from dppca.owner.selftest.findings import Finding, SelfTest, report_text
 from dppca.owner.selftest.judging import LEVEL
+from dppca.owner.selftest.kinds import CODINGS
 from dppca.owner.selftest.local_federation import TemporaryFederation, temporary_federation
 from dppca.owner.selftest.releases import ReleaseAudit, audit_release, release_audits
 from dppca.owner.selftest.sensitivities import check_sensitivities
@@ -310,12 +311,12 @@ def _without(field: str, value: object) -> Callable[..., Any]:
 @pytest.mark.parametrize(
     ("field", "value", "kinds"),
     [
-        ("n_tables", 1, {"heavy tables"}),
-        ("table_weight", Fraction(1), {"heavy tables"}),
-        ("n_histograms", 0, {"histograms"}),
-        ("histogram_weight", Fraction(1), {"histograms"}),
-        ("target_weight", 2, {"targets"}),
-        ("sum_weight", Fraction(1), {"sums of another weight"}),
+        ("n_tables", 1, {"tables of weight 3", "continued: tables alone"}),
+        ("table_weight", Fraction(1), {"tables of weight 3", "continued: tables of weight 2"}),
+        ("n_histograms", 0, {"histograms", "histograms of weight 2"}),
+        ("histogram_weight", Fraction(1), {"histograms of weight 2"}),
+        ("target_weight", 2, {"targets of weight 3"}),
+        ("sum_weight", Fraction(1), {"sums of weight 2"}),
     ],
 )
 def test_a_sensitivity_that_forgets_a_part_of_the_release_is_found(
@@ -323,38 +324,51 @@ def test_a_sensitivity_that_forgets_a_part_of_the_release_is_found(
 ) -> None:
     monkeypatch.setattr(release, "sensitivity_shape", _without(field, value))
     found = check_sensitivities(tmp_path)[0]
-    wrong = {fault.split(",")[0] for fault in found.figures["faults"]}
+    wrong = _codings(found)
     assert (found.passed, kinds <= wrong) == (False, True)
+
+
+def _codings(found: Finding) -> set[str]:
+    """The codings that a finding names."""
+    return {
+        each for each in CODINGS if any(f.startswith(f"{each}, ") for f in found.figures["faults"])
+    }
 
 
 def test_a_sensitivity_that_is_too_small_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert [each.passed for each in check_sensitivities(tmp_path)] == [True, True]
+    assert [each.passed for each in check_sensitivities(tmp_path)] == [True, True, True]
     with monkeypatch.context() as patch:
         patch.setattr(release, "sensitivity", _halved(release.sensitivity))
         found = check_sensitivities(tmp_path)[0]
-    assert len({each.split(",")[0] for each in found.figures["faults"]}) >= 13
-    assert len(sensitivities.SCHEMAS) == 14
+    assert len(_codings(found)) >= len(CODINGS) - 2
     from dppca.common.analysis.estimators.base import weight_noise
 
     monkeypatch.setattr(
         weight_noise, "weight_sensitivity", _halved(weight_noise.weight_sensitivity)
     )
-    assert [each.passed for each in check_sensitivities(tmp_path)] == [True, False]
+    assert [each.passed for each in check_sensitivities(tmp_path)] == [True, True, False]
 
 
 def test_rows_of_one_person_that_are_not_counted_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calibrate = release.calibrate_noise
+    from dppca.common.analysis.estimators.base import weight_noise
 
-    def one_row(*arguments: Any, **options: Any) -> Calibration:
-        return calibrate(*arguments, **{**options, "max_rows_per_person": 1})
+    for module in (release, weight_noise):
+        calibrate = module.calibrate_noise
 
-    monkeypatch.setattr(release, "calibrate_noise", one_row)
-    faults = check_sensitivities(tmp_path)[0].figures["faults"]
-    assert {fault.split(",")[0] for fault in faults} == {"three rows a person"}
+        def one_row(
+            *arguments: Any, _whole: Callable[..., Calibration] = calibrate, **options: Any
+        ) -> Calibration:
+            return _whole(*arguments, **{**options, "max_rows_per_person": 1})
+
+        monkeypatch.setattr(module, "calibrate_noise", one_row)
+    contributions, _, models = check_sensitivities(tmp_path)
+    for found in (contributions, models):
+        rows = {re.search("k = ([0-9])", fault)[1] for fault in found.figures["faults"]}  # type: ignore[index]
+        assert rows == {"2", "3"}
 
 
 @pytest.fixture

@@ -1,0 +1,447 @@
+"""Audit of every kind of release (`dppca.owner.selftest.kinds`): its noise, and what it is charged.
+
+Each case takes the site's own steps: the plan, a reservation in a ledger, the draw, the stored
+bytes. The noise is what the bytes hold beyond the values. So many releases are drawn that a case
+has some thousand numbers (`Power`).
+
+*Noise.* Of each case: all numbers together by the distance and the mean magnitude, each block of
+entries (sums, products, a histogram, a table, a machine's weights) by the mean magnitude, entries
+that never have noise, magnitudes that come again, products at every lag, and random bits. Of each
+level of a dimension, all its cases together by the mean magnitude. Of masked contributions as many
+owners' shares are added as make one mechanism, and the signs of two owners' shares are compared.
+
+*Charge.* The ledger's entry is compared with the cost of the change that one person can make: the
+largest one that is found among rows of a grid, and the largest that is claimed of a row, times the
+rows of a person that the study says, under the law that the noise was found to have.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import combinations, product
+from math import ceil, log, sqrt
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dppca.common.kernel.aggregation.streams import SEED_BYTES
+from dppca.common.kernel.aggregation.sum_messages import Upload
+from dppca.common.kernel.aggregation.terms import Terms
+from dppca.common.kernel.durable.clock import utc_now
+from dppca.common.kernel.moments.moments import Moments
+from dppca.common.kernel.privacy.accounting import Budget, PrivacyCost
+from dppca.common.kernel.privacy.laws import LAWS, NoiseLaw
+from dppca.common.kernel.privacy.mechanisms import Calibration
+from dppca.common.kernel.privacy.release import calibrate
+from dppca.common.kernel.schema.layout import Layout
+from dppca.common.kernel.study import Study
+from dppca.common.verification.model_archives import open_archive
+from dppca.owner.ledger.database import Ledger, open_ledger
+from dppca.owner.ledger.entries import ReleaseRequest
+from dppca.owner.ledger.path import ContributionPlan, MaskedPlan, ReleasePlan, store_release
+from dppca.owner.ledger.populations import Account, Population
+from dppca.owner.release.contribution import request_contribution
+from dppca.owner.release.weights import WeightRelease, plan_release, request_weights
+from dppca.owner.selftest.changes import Change, change_of_weights, find_change
+from dppca.owner.selftest.draws import CountingEntropy
+from dppca.owner.selftest.findings import Finding
+from dppca.owner.selftest.judging import LEVEL as CHECK_LEVEL
+from dppca.owner.selftest.kinds import Form, Kind, kinds
+from dppca.owner.selftest.laws import (
+    bits,
+    centred,
+    dkw,
+    dkw_limit,
+    echoes,
+    likeliest,
+    magnitudes,
+    mean_limit,
+    repeats,
+)
+from dppca.owner.selftest.releases import (
+    Parties,
+    make_parties,
+    make_study,
+    make_values,
+    no_result,
+    unmasked,
+)
+
+LEVEL = CHECK_LEVEL / 10
+"""Level of the noise of all kinds of one form and law together."""
+_PARTS = 7
+_KEY_BITS = 256
+_ACCOUNT = Account("audit", Population("audit", Budget(Decimal("1e15"), Decimal("0.5"))))
+
+Noise = NDArray[np.int64]
+Blocks = Mapping[str, NDArray[np.intp]]
+_Prepared = TypeVar("_Prepared")
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """Size of the audit: each kind is drawn until it has ``entries`` numbers.
+
+    It has ``least`` releases at least and ``most`` at most; ``masked`` at most where each takes
+    some milliseconds for masks and seals.
+    """
+
+    entries: int
+    least: int
+    most: int
+    masked: int
+
+    def releases(self, form: Form, n_entries: int) -> int:
+        """Return how many releases of a size are drawn."""
+        most = self.masked if form is Form.MASKED else self.most
+        return min(most, max(self.least, ceil(self.entries / n_entries)))
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What was drawn of a kind, and what the ledger says of it.
+
+    ``noise`` has shape (n, D), the law ``law``, and named ``blocks`` of entries; of masked
+    contributions it is the sum of ``shares``, (n, owners, D). ``needed`` and ``taken`` are random
+    bits. Each of ``charges`` is a charge of the ledger with the cost that it has to cover.
+    """
+
+    noise: Noise
+    law: NoiseLaw
+    blocks: Blocks
+    needed: float
+    taken: float
+    charges: Sequence[tuple[ReleaseRequest, PrivacyCost]] = ()
+    shares: Noise | None = None
+
+
+class _Auditor:
+    """Draws cases of one form and law, by a ledger of their own."""
+
+    def __init__(self, ledger: Ledger, parties: Parties, power: Power) -> None:
+        self._ledger, self._parties, self._power = ledger, parties, power
+        self._changes = dict[tuple[str, ...], Change]()
+
+    def draw(self, kind: Kind) -> Drawn:
+        """Draw the releases of a kind."""
+        if kind.form is Form.MODEL:
+            return self._draw_models(kind)
+        study = study_of(kind, self._parties)
+        calibration = calibrate(study)
+        request = request_contribution(study, calibration, account=_ACCOUNT)
+        draw = self._draw_masked if kind.form is Form.MASKED else self._draw_contributions
+        drawn = draw(kind, study, calibration, request)
+        found = self._find_change(kind, study)
+        cost = _cost(drawn.law, calibration, found, study.max_rows_per_person)
+        return replace(drawn, charges=[(self._charged(request), cost)])
+
+    def _draw_contributions(
+        self, kind: Kind, study: Study, calibration: Calibration, request: ReleaseRequest
+    ) -> Drawn:
+        layout, law, n_rows = study.table.layout, calibration.law, kind.level("count")
+        entropy = CountingEntropy.of_the_system()
+        n_releases = self._power.releases(kind.form, layout.n_entries)
+        rows = [
+            np.frombuffer(payload, "<i8") - exact
+            for payload, exact in self._payloads(
+                request,
+                ContributionPlan(study, calibration),
+                lambda exact: Moments(n_rows, exact),
+                (layout.n_entries, n_releases),
+                entropy,
+            )
+        ]
+        noise = np.stack(rows)
+        return Drawn(noise, law, _blocks(layout), bits(law, noise), 8.0 * entropy.taken)
+
+    def _draw_masked(
+        self, kind: Kind, study: Study, calibration: Calibration, request: ReleaseRequest
+    ) -> Drawn:
+        """Draw as many owners' shares as make one mechanism, of other owners each time."""
+        layout, terms, n_rows = study.table.layout, Terms.from_study(study), kind.level("count")
+        honest, names = calibration.n_honest_owners or 0, study.owners
+        entropy = CountingEntropy.of_the_system()
+        plans = [
+            MaskedPlan(study, calibration, terms, name, self._parties.keys[name]) for name in names
+        ]
+        n_rounds = self._power.releases(kind.form, layout.n_entries)
+        exact = next(make_values(layout.n_entries))
+        stored = store_release(
+            self._ledger, request, plans[0], Moments(n_rows, exact), entropy=entropy, clock=utc_now
+        )
+        rounds = []
+        for number, exact in zip(range(n_rounds), make_values(layout.n_entries), strict=False):
+            payloads = [
+                plans[place % len(names)]
+                .draw(Moments(n_rows, exact), stored.reservation, entropy=entropy)
+                .payload()
+                for place in range(number, number + honest)
+            ]
+            if not number:
+                payloads[0] = stored.payload
+            uploads = [Upload.from_bytes(each, terms) for each in payloads]
+            rounds.append(
+                [unmasked(each, terms, self._parties.secrets) - exact for each in uploads]
+            )
+        shares = np.array(rounds, np.int64)
+        return Drawn(
+            shares.sum(axis=1),
+            calibration.law.sum_of_shares(honest),
+            _blocks(layout),
+            n_rounds * honest * (8 * SEED_BYTES * len(terms.holders) + _KEY_BITS),
+            8.0 * entropy.taken,
+            shares=shares,
+        )
+
+    def _draw_models(self, kind: Kind) -> Drawn:
+        """Draw models that differ in C alone, whose noise has one law; each has its charge."""
+        plans = [_plan_model(kind, C) for C in kind.level("penalty")]
+        weights = plans[0].weights
+        shape = (weights.n_machines, weights.D)
+        size, law = shape[0] * shape[1], weights.calibration.law
+        n_each = ceil(self._power.releases(kind.form, size) / len(plans))
+        entropy = CountingEntropy.of_the_system()
+        rows, charges = list[Noise](), list[tuple[ReleaseRequest, PrivacyCost]]()
+        for plan in plans:
+            request = plan.request(account=_ACCOUNT, command="train")
+            drawn = self._payloads(request, plan, lambda exact: exact, (size, n_each), entropy)
+            for payload, exact in drawn:
+                noised = np.asarray(open_archive(payload).state["noised_"], np.int64)
+                rows.append(noised.ravel() - exact)
+            terms = plan.model_request.terms
+            change = change_of_weights(weights.D, shape[0], tolerance=terms.solver_tolerance)
+            k = plan.model_request.study.max_rows_per_person
+            charges.append((self._charged(request), _cost(law, weights.calibration, change, k)))
+        places = np.arange(size).reshape(shape)
+        blocks = {f"machine {number}": each for number, each in enumerate(places, 1)}
+        noise = np.stack(rows)
+        return Drawn(noise, law, blocks, bits(law, noise), 8.0 * entropy.taken, charges)
+
+    def _payloads(
+        self,
+        request: ReleaseRequest,
+        plan: ReleasePlan[_Prepared],
+        prepare: Callable[[Noise], _Prepared],
+        shape: tuple[int, int],
+        entropy: CountingEntropy,
+    ) -> Iterator[tuple[bytes, Noise]]:
+        """Give bytes and exact values of (D, n) releases; the first one is the ledger's."""
+        n_entries, n_releases = shape
+        values = make_values(n_entries)
+        exact = next(values)
+        stored = store_release(
+            self._ledger, request, plan, prepare(exact), entropy=entropy, clock=utc_now
+        )
+        yield stored.payload, exact
+        for exact, _ in zip(values, range(n_releases - 1), strict=False):
+            release = plan.draw(prepare(exact), stored.reservation, entropy=entropy)
+            yield release.payload(), exact
+
+    def _find_change(self, kind: Kind, study: Study) -> Change:
+        """Search the largest change of one row, once for studies that code rows alike."""
+        key = tuple(kind.levels[name] for name in ("coding", "resolution", "size"))
+        if key not in self._changes:
+            self._changes[key] = find_change(study, copies=kind.level("size"))
+        return self._changes[key]
+
+    def _charged(self, request: ReleaseRequest) -> ReleaseRequest:
+        """Return what the ledger says of a request that was stored."""
+        return self._ledger.stored(request.request_digest).reservation.request
+
+
+def audit_kinds(folder: Path, *, power: Power, advance: Callable[[int], None]) -> list[Finding]:
+    """Audit every kind of release; ledgers are written to ``folder``."""
+    parties, findings = make_parties(), list[Finding]()
+    for form, law in product(Form, LAWS):
+        findings += audit_form(form, law, parties, folder, power=power, advance=advance)
+    return findings
+
+
+def audit_form(
+    form: Form,
+    law: str,
+    parties: Parties,
+    folder: Path,
+    *,
+    power: Power,
+    advance: Callable[[int], None],
+) -> list[Finding]:
+    """Audit all kinds of one form and law."""
+    path = folder / f"{form.name}-{law}.sqlite"
+    with open_ledger(path, lock=path.with_suffix(".lock")) as ledger:
+        auditor, drawn = _Auditor(ledger, parties, power), list[tuple[Kind, Drawn]]()
+        for kind in (each for each in kinds(form) if each.law == law):
+            drawn.append((kind, auditor.draw(kind)))
+            advance(1)
+    title = f"{law.title()} {form}s, {len(drawn)} kinds"
+    return [judge_noise(title, drawn), judge_charges(title, drawn)]
+
+
+def judge_noise(title: str, drawn: Sequence[tuple[Kind, Drawn]]) -> Finding:
+    """Check the noise of all kinds of one form and law."""
+    faults, level = list[str](), LEVEL / _PARTS
+    pooled = defaultdict[tuple[str, str], list[NDArray[np.float64]]](list)
+    for kind, each in drawn:
+        faults += [f"{kind.title}: {what}" for what in find_faults(each, level / len(drawn))]
+        sizes = magnitudes(each.law, each.noise).ravel()
+        for place in kind.levels.items():
+            pooled[place].append(sizes)
+    for (dimension, name), parts in pooled.items():
+        sizes = np.concatenate(parts)
+        share = abs(float(sizes.mean())) / mean_limit(len(sizes), level / len(pooled))
+        if share > 1:
+            faults.append(
+                f"{dimension} {name}, all kinds: draws are too small or too large: {share:.2f} "
+                "times what is allowed"
+            )
+    numbers = [each.noise.size for _, each in drawn]
+    says = f"each has its law in every block, in {min(numbers)} to {max(numbers)} numbers"
+    found = Finding.of_faults(f"{title}: noise", faults, says)
+    return replace(found, false_alarm=LEVEL, release=title)
+
+
+def judge_charges(title: str, drawn: Sequence[tuple[Kind, Drawn]]) -> Finding:
+    """Check that the ledger charged and claimed what each release cost; no false alarm."""
+    faults, n_charges = list[str](), 0
+    for kind, each in drawn:
+        for request, cost in each.charges:
+            n_charges += 1
+            charge = request.charge
+            if cost.epsilon > charge.epsilon or cost.rho > charge.rho:
+                faults.append(f"{kind.title}: {_amount(charge)} was charged for {_amount(cost)}")
+            elif request.epsilon < charge.epsilon_at(request.delta):
+                faults.append(f"{kind.title}: epsilon {request.epsilon} is claimed for the charge")
+    says = f"{n_charges} charges cover what one person can change, rows of a person counted"
+    return Finding.of_faults(f"{title}: charges", faults, says)
+
+
+def find_faults(drawn: Drawn, level: float) -> list[str]:
+    """Return what is wrong with the noise of one kind; empty if nothing is.
+
+    An honest kind has faults with probability at most ``_PARTS - 1`` times ``level``.
+    """
+    noise, law = drawn.noise, drawn.law
+    n, d = noise.shape
+    faults = []
+    bare = np.flatnonzero(~noise.any(axis=0))
+    if len(bare) and d * likeliest(law) ** n <= level:
+        faults.append(f"{len(bare)} of {d} entries have no noise")
+    sizes = magnitudes(law, noise)
+    blocks = {"all entries": np.arange(d), **drawn.blocks}
+    for name, places in blocks.items():
+        part = sizes[:, places]
+        share = abs(float(part.mean())) / mean_limit(part.size, level / len(blocks))
+        if share > 1:
+            faults.append(f"{name}: too small or too large, {share:.2f} times what is allowed")
+    if (distance := dkw(noise.ravel(), law)) > dkw_limit(noise.size, level):
+        faults.append(f"the noise has another law: distance {distance:.4f}")
+    again, allowed = repeats(noise, law, level)
+    if again > allowed:
+        faults.append(f"{again} magnitudes came again, {allowed} may")
+    share, lag = echoes(centred(law, noise).ravel(), sizes.ravel(), level)
+    if share > 1:
+        faults.append(f"draws that are {lag} apart are correlated")
+    if drawn.shares is not None:
+        faults += _alike(drawn.shares, level)
+    if drawn.taken < drawn.needed:
+        faults.append(f"{drawn.taken:.0f} random bits were taken for {drawn.needed:.0f}")
+    return faults
+
+
+def study_of(kind: Kind, parties: Parties) -> Study:
+    """Return the study of a kind of contribution."""
+    copies: int = kind.level("size")
+    schema = kind.level("coding")(copies)
+    said, others = dict(kind.level("said")), dict(kind.level("parties"))
+    changes: dict[str, object] = {"owners": [f"owner-{i}" for i in (1, 2, 3)]}
+    privacy = {"mechanism": kind.law, **kind.level("width")}
+    if kind.form is Form.MASKED:
+        numbers = {name: others.pop(name, 3) for name in ("n_owners", "n_openers")}
+        changes |= parties.document(**numbers)
+        privacy |= {"trust": "aggregate", "colluders": others.pop("colluders")}
+    changes |= others | said | schema.pop("changes", {})
+    return make_study(
+        "kind",
+        _with_delta(privacy, kind.law),
+        **schema,
+        changes=changes,
+        resolution_bits=kind.level("resolution"),
+        max_rows_per_person=kind.rows_of_person,
+    )
+
+
+def _plan_model(kind: Kind, C: float) -> WeightRelease:
+    """Return the plan of a model of a kind."""
+    k = kind.level("components")
+    numbers = {"type": "numeric", "lower": 0, "upper": 1, "products": "bins", "bins": 2}
+    study = make_study(
+        "kind",
+        {"mechanism": "laplace", "epsilon": "1"},
+        [
+            {**kind.level("target"), "name": "target"},
+            *({**numbers, "name": f"a{i}"} for i in range(ceil(k / 2))),
+        ],
+        components=k,
+        changes={"owners": ["owner-1", "owner-2", "owner-3"], **kind.level("parties")},
+        max_rows_per_person=kind.rows_of_person,
+    )
+    terms = _with_delta(kind.level("epsilon"), kind.law)
+    asked = request_weights(
+        study,
+        data_set="audit",
+        target="target",
+        epsilon=terms["epsilon"],
+        delta=terms.get("delta"),
+        C=C,
+    )
+    result = no_result(study, k)
+    return plan_release(asked, result, n_rows=kind.level("count"), components_sha256="0" * 64)
+
+
+def _with_delta(privacy: Mapping[str, object], law: str) -> dict[str, object]:
+    return {
+        name: value for name, value in privacy.items() if name != "delta" or LAWS[law].needs_delta
+    }
+
+
+def _cost(law: NoiseLaw, noise: Calibration, found: Change, k: int) -> PrivacyCost:
+    """Return the cost to a person with k rows: of the change that was found, or that is claimed."""
+    claimed = noise.sensitivity
+    larger = replace(
+        claimed,
+        l1=max(claimed.l1, found.l1),
+        l2_squared=max(claimed.l2_squared, found.l2_squared),
+    )
+    return law.cost(larger, k)
+
+
+def _amount(cost: PrivacyCost) -> str:
+    return f"epsilon {cost.epsilon}" if cost.epsilon else f"rho {cost.rho}"
+
+
+def _alike(shares: Noise, level: float) -> list[str]:
+    """Check that two owners' shares, (n, owners, D), have no sign in common."""
+    signs = np.sign(shares)
+    pairs = list(combinations(range(shares.shape[1]), 2))
+    limit = sqrt(2 * log(2 * len(pairs) / level) / signs[:, 0].size)
+    worst = max(abs(float((signs[:, a] * signs[:, b]).mean())) for a, b in pairs)
+    return [f"two owners' shares are alike: {worst:.3f} of {limit:.3f}"] if worst > limit else []
+
+
+def _blocks(layout: Layout) -> Blocks:
+    """Return the places of sums, products, histograms and tables in a packed vector."""
+    n, start = layout.n_sums, layout.n_moments
+    weights = layout.packed_product_weights
+    blocks = {
+        "sums": np.arange(n),
+        "products": n + np.flatnonzero(weights == 1),
+        "products with targets": n + np.flatnonzero(weights != 1),
+    }
+    for number, (size, _) in enumerate(layout.counts):
+        what = "histogram" if number < len(layout.histograms) else "table"
+        blocks[f"{what} at entry {start}"] = np.arange(start, start + size)
+        start += size
+    return {name: places for name, places in blocks.items() if len(places)}
