@@ -208,8 +208,7 @@ PARTIES: Mapping[Form, Levels] = MappingProxyType(
 TARGETS: Levels = MappingProxyType(
     {
         "a binary": _SEX,
-        "three labels": _WORK,
-        "an unknown label": {**_WORK, "unknown": "no answer"},
+        "three labels and one for unknown": {**_WORK, "unknown": "no answer"},
         "thirty labels": {"type": "categorical", "categories": [str(i) for i in range(30)]},
     }
 )

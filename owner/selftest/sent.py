@@ -2,19 +2,25 @@
 
 `dppca.owner.selftest.releases` draws by the plans, but a command chooses where its noise comes
 from. So ``contribute`` answers two studies of 40,000 entries, ``train`` makes two models of their
-result, and what the operating system's generator gives meanwhile is counted.
+result, what the operating system's generator gives meanwhile is counted, and what the ledger was
+charged is compared with the cost.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dppca.common.kernel.attestation.results import result_from_bytes
 from dppca.common.kernel.privacy.laws import NoiseLaw
+from dppca.common.kernel.privacy.mechanisms import Calibration
 from dppca.common.kernel.privacy.release import calibrate
 from dppca.common.kernel.study import Study
 from dppca.common.verification.model_archives import open_archive
+from dppca.owner.ledger.chain import History
+from dppca.owner.ledger.file import read_history
 from dppca.owner.records.table import moments_of_table, open_table
-from dppca.owner.release.weights import plan_release, request_weights
+from dppca.owner.release.weights import WeightRequest, plan_release, request_weights
 from dppca.owner.selftest.draws import count_kernel
 from dppca.owner.selftest.findings import Finding
 from dppca.owner.selftest.judging import judge_independence, judge_law, judge_randomness
@@ -51,7 +57,28 @@ def audit_sent(federation: TemporaryFederation) -> list[Finding]:
         models = [_model(federation, studies[0], C) for C in _PENALTIES]
     exact = [_exact_weights(federation, studies[0], C) for C in _PENALTIES]
     noise = np.stack(models) - np.stack([each for each, _ in exact])
-    return findings + _judge(f"{_LAW.title()} model", noise, exact[0][1], sum(given))
+    law = exact[0][1].law
+    findings += _judge(f"{_LAW.title()} model", noise, law, sum(given))
+    charged = [*((study.digest, calibrate(study)) for study in studies)]
+    charged += [
+        (_request(studies[0], C).digest, noise)
+        for C, (_, noise) in zip(_PENALTIES, exact, strict=True)
+    ]
+    return [*findings, _charges(read_history(federation.site / "ledger.sqlite"), charged)]
+
+
+def _charges(history: History, charged: Sequence[tuple[str, Calibration]]) -> Finding:
+    """Check what the site's ledger was charged for requests, by digest, with this noise."""
+    faults = []
+    for digest, noise in charged:
+        entry = history.reservation_for(digest)
+        cost = noise.law.cost(noise.sensitivity, noise.max_rows_per_person)
+        if entry is None:
+            faults.append("a release has no entry in the ledger")
+        elif cost.epsilon > entry.request.charge.epsilon or cost.rho > entry.request.charge.rho:
+            faults.append(f"{entry.request.title} cost more than was charged")
+    says = f"the ledger's charges for {len(charged)} releases cover their cost"
+    return Finding.of_faults(_FORM.format("charges"), faults, says)
 
 
 def _judge(kind: str, noise: NDArray[np.int64], law: NoiseLaw, taken: int) -> list[Finding]:
@@ -73,13 +100,17 @@ def _model(federation: TemporaryFederation, study: Study, C: float) -> NDArray[n
 
 def _exact_weights(
     federation: TemporaryFederation, study: Study, C: float
-) -> tuple[NDArray[np.int64], NoiseLaw]:
-    """Return the same model's weights without noise, and the law of its noise."""
-    asked = request_weights(study, data_set=DATA_SET, target="target", epsilon="1", delta=None, C=C)
+) -> tuple[NDArray[np.int64], Calibration]:
+    """Return the same model's weights without noise, and its noise."""
+    asked = _request(study, C)
     result, digest = kept_result(load_site(federation.site), study)
     table = open_table(federation.site / f"{DATA_SET}.csv", study.table)
     plan = plan_release(asked, result, n_rows=table.n_rows, components_sha256=digest.hex())
-    return plan.prepare(plan.read(table)), plan.weights.calibration.law
+    return plan.prepare(plan.read(table)), plan.weights.calibration
+
+
+def _request(study: Study, C: float) -> WeightRequest:
+    return request_weights(study, data_set=DATA_SET, target="target", epsilon="1", delta=None, C=C)
 
 
 def _study(name: str) -> Study:

@@ -68,7 +68,7 @@ QUICK = Amount(
     trials=30,
     steps=("draw", "commit"),
     kills=0,
-    kinds=Power(entries=500, least=4, most=250, masked=8),
+    kinds=Power(entries=600, least=4, most=300, masked=8),
     large=16,
 )
 _ATTACK, _KIND = 1_000, 200

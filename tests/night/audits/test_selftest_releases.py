@@ -17,6 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dppca.common.kernel.privacy import laws, release
+from dppca.common.kernel.privacy.accounting import PrivacyCost
 from dppca.common.kernel.privacy.laws import GaussianLaw, LaplaceLaw, NoiseLaw
 from dppca.common.kernel.privacy.mechanisms import Calibration, add_noise
 from dppca.common.kernel.privacy.noise import shares
@@ -27,6 +28,8 @@ from dppca.common.kernel.privacy.noise.entropy import (
 )
 from dppca.common.kernel.privacy.sensitivity import Sensitivity
 from dppca.owner.commands import contribute, release_model
+from dppca.owner.ledger.database import Ledger
+from dppca.owner.ledger.entries import ReleaseRequest
 from dppca.owner.release import weights
 from dppca.owner.selftest.endpoint import prepare
 from dppca.owner.selftest.findings import Finding, SelfTest, report_text
@@ -393,3 +396,19 @@ def test_a_command_that_takes_its_noise_from_a_seed_is_found(
     monkeypatch.setattr(module, "OperatingSystemEntropy", lambda: stream)
     broken = {each.check for each in audit_sent(federation) if not each.passed}
     assert broken == {f"Laplace {what} by command: randomness"}
+
+
+def test_a_command_that_charges_half_of_a_model_is_found(
+    federation: TemporaryFederation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reserve = Ledger.reserve
+
+    def half(ledger: Ledger, request: ReleaseRequest, **options: Any) -> Any:
+        charge = PrivacyCost(request.charge.epsilon / 2, request.charge.rho / 2)
+        less = replace(request, charge=charge) if request.makes_file else request
+        return reserve(ledger, less, **options)
+
+    monkeypatch.setattr(Ledger, "reserve", half)
+    broken = [each for each in audit_sent(federation) if not each.passed]
+    assert [each.check for each in broken] == ["charges by command"]
+    assert len(broken[0].figures["faults"]) == 2
